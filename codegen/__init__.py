@@ -1,0 +1,1 @@
+"""What it is handed becomes text and callables: expressions, loops, C source, build, load, call."""

@@ -1,0 +1,80 @@
+"""The expressions of statement bodies: a small tree of frozen nodes, shared by the model and the printers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codegen.affine import Affine
+
+FUNCTIONS = {"exp": 1, "sqrt": 1, "tanh": 1, "abs": 1, "min": 2, "max": 2}
+"""The functions that a body may call, with their number of arguments (`min`, `max`: nested for more)."""
+
+
+@dataclass(frozen=True)
+class Const:
+    """A number."""
+
+    value: float | int
+
+
+@dataclass(frozen=True)
+class Index:
+    """A loop index or size used as a value."""
+
+    affine: Affine
+
+
+@dataclass(frozen=True)
+class Load:
+    """An array's element, or a scalar (no indices)."""
+
+    array: str
+    indices: tuple[Affine, ...]
+
+
+@dataclass(frozen=True)
+class Unary:
+    """`-x`."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`left op right`, with `op` one of `+ - * /`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Call:
+    """One of FUNCTIONS."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+Expr = Const | Index | Load | Unary | Binary | Call
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The node and all below it, parents first, left to right."""
+    yield expr
+    match expr:
+        case Unary(_, operand):
+            yield from walk(operand)
+        case Binary(_, left, right):
+            yield from walk(left)
+            yield from walk(right)
+        case Call(_, args):
+            for arg in args:
+                yield from walk(arg)
+
+
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Every element that the expression reads, in order, repeats kept."""
+    return tuple(node for node in walk(expr) if isinstance(node, Load))

@@ -1,0 +1,97 @@
+"""What code generation is handed: buffers, sizes, an isl AST, and for each statement what to print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.expr import Expr, Load
+from microkernels.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An argument of the generated function.
+
+    `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) are C expressions; None means
+    dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local lies in the workspace.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Affine, ...]
+    kind: Literal["in", "out", "inout", "scalar", "local"]
+    strides: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Assign:
+    """`target op= expr`, in terms of the statement's iterators."""
+
+    target: Load
+    op: Literal["=", "+", "*", "min", "max"]
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Text:
+    """C lines as they are (a microkernel call, a packing call), in terms of the iterators as C variables."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the AST's call `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …"""
+
+    iterators: tuple[str, ...]
+    body: Assign | Text
+
+
+@dataclass(frozen=True)
+class LoopMark:
+    """How the loop below an AST mark `loop:NAME` is to be printed."""
+
+    name: str
+    parallel: bool = False
+    vectorize: bool = False
+    unroll: int = 0
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A scratch array of `count` elements (a C expression in the sizes), aligned to 64 bytes.
+
+    A private one exists once a thread, and is declared inside the parallel loop; a shared one exists once a call.
+    """
+
+    name: str
+    dtype: DType
+    count: str
+    private: bool = True
+
+
+@dataclass(frozen=True)
+class Program:
+    """One function to generate.
+
+    Its C prototype is `int32_t NAME(int64_t SIZE…, T *restrict ARRAY… (const where only read), T SCALAR…, int64_t threads,
+    void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t SIZE…, int64_t threads)`
+    returns the workspace's bytes. `preamble` is C text that goes before the function (microkernels). `fixed` sizes are only
+    for the comment atop.
+    """
+
+    name: str
+    sizes: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    ast: isl.AstNode
+    statements: Mapping[str, Statement]
+    marks: Mapping[str, LoopMark] = field(default_factory=dict)
+    workspaces: tuple[Workspace, ...] = ()
+    preamble: str = ""
+    fixed: tuple[tuple[str, int], ...] = ()
+    comment: str = ""

@@ -1,0 +1,40 @@
+"""The scalar types. `f32[M, K]` is the type of an array with that shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DType:
+    """A scalar type: its short name, C spelling, NumPy name and size in bytes."""
+
+    name: str
+    c_name: str
+    numpy_name: str
+    size: int
+    is_float: bool
+
+    def __getitem__(self, shape: Any) -> ArrayType:
+        return ArrayType(self, shape if isinstance(shape, tuple) else (shape,))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """`dtype[shape]`; the entries of the shape are integers or affine expressions of sizes."""
+
+    dtype: DType
+    shape: tuple[Any, ...]
+
+
+f32 = DType("f32", "float", "float32", 4, True)
+f64 = DType("f64", "double", "float64", 8, True)
+i8 = DType("i8", "int8_t", "int8", 1, False)
+i32 = DType("i32", "int32_t", "int32", 4, False)
+i64 = DType("i64", "int64_t", "int64", 8, False)
+
+DTYPES = {dtype.name: dtype for dtype in (f32, f64, i8, i32, i64)}

@@ -1,0 +1,110 @@
+"""The loop tree: what a schedule is made of. Immutable; every transformation returns a new tree.
+
+    Band("i", {S0: i, S1: i})            for i:
+      Sequence                              S0
+        Leaf("S0")                          for j:
+        Band("j", {S1: j})                    S1
+          Leaf("S1")
+
+A band is one loop. For each statement below it, it says which quasi-affine function of the statement's own
+iterators the loop counts: `i`, `floor(i/6)`, `t + i`, `-i`. The order of execution is the lexicographic order of
+these functions and of the positions in sequences, outermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import islpy as isl
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A statement."""
+
+    statement: str
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Children in order. A statement stands below exactly one of them."""
+
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """One loop over `body`.
+
+    `functions` holds, for each statement below, an `isl.PwAff` on the statement's domain space
+    (`{ S0[i, j] -> [(floor(i/6))] }`); a tuple of pairs, in the order of the leaves.
+    """
+
+    name: str
+    functions: tuple[tuple[str, isl.PwAff], ...]
+    body: Node
+    parallel: bool = False
+    vectorize: bool = False
+    unroll: int = 0
+    separate: bool = False
+    """Full tiles apart from partial ones."""
+
+    def function(self, statement: str) -> isl.PwAff:
+        return dict(self.functions)[statement]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Before `body` runs, copy what it reads of `array` into a buffer, and read that instead.
+
+    Below it stands one microkernel that reads the array: the copy is laid out in that kernel's panels.
+    Or plain statements do: then it is a dense box, the array's footprint for one pass of `body`.
+    """
+
+    array: str
+    body: Node
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A microkernel in place of the innermost loops of one contraction statement.
+
+    The loops that it absorbs are kept, by the role that they have in the kernel's contract
+    (`C[rows, columns] += A[rows, reduce] * B[reduce, columns]`); their bodies are not used.
+    """
+
+    kernel: str
+    statement: str
+    rows: Band | None
+    columns: Band | None
+    reduce: tuple[Band, ...]
+
+
+Node = Leaf | Sequence | Band | Pack | Micro
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Sequence(nodes):
+            return nodes
+        case Band(body=body) | Pack(body=body):
+            return (body,)
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def statements(node: Node) -> tuple[str, ...]:
+    """The statements below, in textual order."""
+    return tuple(n.statement for n in walk(node) if isinstance(n, Leaf | Micro))
+
+
+def bands(node: Node) -> tuple[Band, ...]:
+    """The loops, outermost first, in textual order."""
+    return tuple(n for n in walk(node) if isinstance(n, Band))
