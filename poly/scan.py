@@ -1,0 +1,47 @@
+"""Scan a loop tree: from the tree and the iteration domains to isl's abstract syntax of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+import islpy as isl
+
+from poly.nest import Nest
+from poly.tree import Band, Leaf, Node, Sequence, statements
+
+
+def ast(nest: Nest, tree: Node) -> isl.AstNode:
+    """The loops of a nest in the order of `tree`, which holds statements, sequences and bands only."""
+    return scan({s.name: s.domain for s in nest.statements}, tree, nest.context)
+
+
+def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.AstNode:
+    """The loops that visit `domains` in the order of `tree`.
+
+    Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
+    """
+    schedule = _schedule(domains, tree)
+    build = isl.AstBuild.from_context(context)
+    return build.node_from_schedule(schedule)
+
+
+def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
+    match node:
+        case Leaf(name):
+            return isl.Schedule.from_domain(isl.UnionSet.from_set(domains[name]))
+        case Sequence(nodes):
+            return reduce(isl.Schedule.sequence, (_schedule(domains, child) for child in nodes))
+        case Band():
+            return _band(domains, node)
+    raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
+
+
+def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
+    inner = _schedule(domains, band.body)
+    present = set(statements(band.body))
+    functions = [isl.UnionPwAff.from_pw_aff(f) for name, f in band.functions if name in present]
+    partial = isl.MultiUnionPwAff.from_union_pw_aff(reduce(isl.UnionPwAff.union_add, functions))
+    node = inner.insert_partial_schedule(partial).get_root().child(0)
+    mark = isl.Id(f"loop:{band.name}")
+    return node.insert_mark(mark).get_schedule()
