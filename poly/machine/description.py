@@ -1,0 +1,128 @@
+"""What the machine says of itself: CPU, instruction set, cores allowed, caches. Instant; nothing is measured."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+from microkernels import isa
+from poly.machine.cores import allowed_cores, allowed_cpus
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A data cache.
+
+    `bytes` is its whole size, `line` a line's; `shared_by` counts the logical CPUs that share it.
+    """
+
+    level: int
+    bytes: int
+    ways: int
+    line: int
+    shared_by: int
+
+
+FALLBACK = (Cache(1, 32 * KIB, 8, 64, 1), Cache(2, 512 * KIB, 8, 64, 1))
+"""What nearly every core of the last ten years has at least: taken where the system doesn't tell."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine as this process may use it. `caches` are the data caches seen by one core, L1 first."""
+
+    cpu: str
+    isa: isa.ISA
+    cores: int
+    caches: tuple[Cache, ...]
+
+    def cache(self, level: int) -> Cache | None:
+        """The cache of a level; None where the machine has none."""
+        return next((c for c in self.caches if c.level == level), None)
+
+    def share(self, cache: Cache) -> int:
+        """One core's part, in bytes, of a cache that the allowed cores share."""
+        return cache.bytes // max(1, min(cache.shared_by, self.cores))
+
+
+@functools.cache
+def machine() -> Machine:
+    """The machine that this process runs on, as it was when first asked."""
+    first = allowed_cpus()[0]
+    folder = Path(f"/sys/devices/system/cpu/cpu{first}/cache")
+    return Machine(cpu_name(), isa.host(), allowed_cores(), read_caches(folder))
+
+
+def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The CPU's name with its model numbers, which tell apart what the name alone doesn't (`AMD EPYC`)."""
+    try:
+        text = cpuinfo.read_text()
+    except OSError:
+        text = ""
+    fields = {}
+    for line in text.split("\n\n")[0].splitlines():
+        key, _, value = line.partition(":")
+        fields[key.strip()] = value.strip()
+    if "model name" in fields and "cpu family" in fields:
+        return f"{fields['model name']} (family {fields['cpu family']}, model {fields.get('model', '?')})"
+    if "CPU part" in fields:
+        return f"ARM implementer {fields.get('CPU implementer', '?')}, part {fields['CPU part']}"
+    return fields.get("model name") or platform.processor() or platform.machine()
+
+
+def read_caches(folder: Path) -> tuple[Cache, ...]:
+    """The data and unified caches that Linux lists in `folder`, L1 first; FALLBACK where it lists none with a size.
+
+    Some kernels, above all those of virtual machines and of ARM boards, leave out ways, line or sharing: those
+    are taken as 8 ways, 64 bytes, and one CPU.
+    """
+    caches = [_read_cache(index) for index in sorted(folder.glob("index*"))]
+    known = sorted((c for c in caches if c is not None), key=lambda c: c.level)
+    return tuple(known) or FALLBACK
+
+
+def _read_cache(index: Path) -> Cache | None:
+    size = _bytes(_text(index / "size"))
+    if not size or _text(index / "type") == "Instruction":
+        return None
+    return Cache(
+        level=_number(index / "level", 1),
+        bytes=size,
+        ways=_number(index / "ways_of_associativity", 8),
+        line=_number(index / "coherency_line_size", 64),
+        shared_by=_count(_text(index / "shared_cpu_list")),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _number(path: Path, default: int) -> int:
+    """The positive number in a file, or the default."""
+    text = _text(path)
+    return int(text) if text.isdigit() and int(text) > 0 else default
+
+
+def _bytes(text: str) -> int:
+    """`32K`, `1M` or plain bytes as a number; 0 for anything else."""
+    units = {"K": KIB, "M": KIB**2, "G": KIB**3}
+    unit = units.get(text[-1:], 1)
+    digits = text[:-1] if unit > 1 else text
+    return int(digits) * unit if digits.isdigit() else 0
+
+
+def _count(cpu_list: str) -> int:
+    """How many CPUs a list such as `0-3,8` names; 1 where it is empty."""
+    total = 0
+    for part in filter(None, cpu_list.split(",")):
+        first, _, last = part.partition("-")
+        total += int(last or first) - int(first) + 1
+    return max(1, total)

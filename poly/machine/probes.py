@@ -1,0 +1,156 @@
+"""Probes: small C loops that do nothing but multiply and add, or read, or stream.
+
+Each probe runs on `threads` OpenMP threads. They meet at a barrier, each takes its own time, and the slowest counts.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from codegen.build import load
+from microkernels import isa
+from microkernels.dtypes import DType
+
+SOURCE = """
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <omp.h>
+
+#define VECTOR_BYTES {vector_bytes}
+#define ACCUMULATORS {accumulators}
+#define STREAMS 8
+
+static double now(void) {{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}}
+
+static double slowest(double mine, double others) {{ return mine > others ? mine : others; }}
+
+/* ACCUMULATORS independent chains of a*x + b: enough to hide the latency of two FMA units, few enough for the registers. */
+#define DEFINE_PEAK(T)                                                                     \\
+typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES), aligned(VECTOR_BYTES)));   \\
+static volatile T T##_half = (T)0.5, T##_sink;                                             \\
+double peak_##T(int64_t iterations, int threads) {{                                        \\
+    double seconds = 0;                                                                    \\
+    _Pragma("omp parallel num_threads(threads) reduction(max : seconds)")                  \\
+    {{                                                                                     \\
+        const T half = T##_half;                                                           \\
+        T##_vector factor = (T##_vector){{0}} + half, x[ACCUMULATORS];                     \\
+        for (int i = 0; i < ACCUMULATORS; i++) x[i] = factor;                              \\
+        _Pragma("omp barrier")                                                             \\
+        double start = now();                                                              \\
+        for (int64_t n = 0; n < iterations; n++)                                           \\
+            _Pragma("GCC unroll 32")                                                       \\
+            for (int i = 0; i < ACCUMULATORS; i++) x[i] = x[i] * factor + factor;          \\
+        seconds = slowest(now() - start, seconds);                                         \\
+        for (int i = 1; i < ACCUMULATORS; i++) x[0] += x[i];                               \\
+        T##_sink = x[0][0];                                                                \\
+    }}                                                                                     \\
+    return seconds;                                                                        \\
+}}
+DEFINE_PEAK(float)
+DEFINE_PEAK(double)
+
+/* Each thread owns `vectors` vectors of each array, and passes over them `passes` times. */
+double stream_read(int64_t vectors, int64_t passes, int threads) {{
+    double seconds = 0;
+    #pragma omp parallel num_threads(threads) reduction(max : seconds)
+    {{
+        float_vector *a = aligned_alloc(4096, vectors * VECTOR_BYTES);
+        for (int64_t i = 0; i < vectors; i++) a[i] = (float_vector){{0}} + 1.0f;
+        float_vector sum[STREAMS] = {{{{0}}}};
+        for (int warm = 0; warm < 2; warm++) {{
+            #pragma omp barrier
+            double start = now();
+            for (int64_t p = 0; p < (warm ? passes : 1); p++) {{
+                for (int64_t i = 0; i < vectors; i += STREAMS)
+                    _Pragma("GCC unroll 8")
+                    for (int s = 0; s < STREAMS; s++) sum[s] += a[i + s];
+                __asm__ volatile("" ::: "memory");
+            }}
+            seconds = now() - start;
+        }}
+        for (int s = 1; s < STREAMS; s++) sum[0] += sum[s];
+        float_sink = sum[0][0];
+        free(a);
+    }}
+    return seconds;
+}}
+
+double stream_triad(int64_t vectors, int64_t passes, int threads) {{
+    double seconds = 0;
+    #pragma omp parallel num_threads(threads) reduction(max : seconds)
+    {{
+        float_vector *a = aligned_alloc(4096, 3 * vectors * VECTOR_BYTES), *b = a + vectors, *c = b + vectors;
+        for (int64_t i = 0; i < 3 * vectors; i++) a[i] = (float_vector){{0}} + 1.0f;
+        const float_vector factor = (float_vector){{0}} + float_half;
+        for (int warm = 0; warm < 2; warm++) {{
+            #pragma omp barrier
+            double start = now();
+            for (int64_t p = 0; p < (warm ? passes : 1); p++) {{
+                for (int64_t i = 0; i < vectors; i++) a[i] = b[i] + factor * c[i];
+                __asm__ volatile("" ::: "memory");
+            }}
+            seconds = now() - start;
+        }}
+        float_sink = a[vectors - 1][0];
+        free(a);
+    }}
+    return seconds;
+}}
+"""
+
+DECLARATIONS = """
+double peak_float(int64_t iterations, int threads);
+double peak_double(int64_t iterations, int threads);
+double stream_read(int64_t vectors, int64_t passes, int threads);
+double stream_triad(int64_t vectors, int64_t passes, int threads);
+"""
+
+TYPICAL_BYTES_PER_SECOND = 50e9
+"""Sets how many passes fill a given time; a machine that is slower takes that much longer."""
+
+STREAM_VECTORS = 64
+"""Array lengths, in vectors, are multiples of this (whole pages and whole STREAMS)."""
+
+
+class Probes:
+    """The probes, built for one instruction set."""
+
+    def __init__(self, target: isa.ISA) -> None:
+        self.vector_bytes = target.vector_bytes
+        self.accumulators = 24 if target.registers >= 32 else 12
+        source = SOURCE.format(vector_bytes=self.vector_bytes, accumulators=self.accumulators)
+        self.lib: Any = load(source, DECLARATIONS, ("-O3", "-fopenmp", *target.flags)).lib
+
+    def peak(self, dtype: DType, threads: int = 1, seconds: float = 0.002) -> float:
+        """GFLOP/s of fused multiply-adds on registers alone, `threads` cores together, over about `seconds`."""
+        probe = {"f32": self.lib.peak_float, "f64": self.lib.peak_double}[dtype.name]
+        flop = 2 * self.accumulators * (self.vector_bytes // dtype.size) * threads
+        iterations = max(1000, int(seconds * 2e9 / self.accumulators))
+        return flop * iterations / probe(iterations, threads) / 1e9
+
+    def read(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
+        """GB/s of reading `footprint` bytes a thread, over and over."""
+        return self._stream(self.lib.stream_read, 1, footprint, threads, seconds)
+
+    def triad(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
+        """GB/s of `a = b + s*c` on `footprint` bytes a thread for the three arrays: the bytes the loop names are counted."""
+        return self._stream(self.lib.stream_triad, 3, footprint, threads, seconds)
+
+    def _stream(self, probe: Any, arrays: int, footprint: int, threads: int, seconds: float) -> float:
+        unit = STREAM_VECTORS * self.vector_bytes
+        vectors = max(1, footprint // arrays // unit) * STREAM_VECTORS
+        moved = arrays * vectors * self.vector_bytes * threads
+        passes = max(1, int(seconds * TYPICAL_BYTES_PER_SECOND * threads / moved))
+        return moved * passes / probe(vectors, passes, threads) / 1e9
+
+
+@functools.cache
+def probes(target: isa.ISA) -> Probes:
+    """The probes for an instruction set, built once a process."""
+    return Probes(target)
