@@ -1,0 +1,34 @@
+# Two commands do all the set-up:
+#   make bench   measures the kernels against the libraries installed here, and shows the table
+#   make test    passes the tests
+# Each makes the environment that it needs in .venv, once; `make PYTHON=python3.12 test` picks the interpreter.
+
+# The first interpreter found that is new enough.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+BENCH_ARGS ?= --quick
+TEST_ARGS ?=
+
+.PHONY: bench test lint clean
+
+bench: $(VENV)/bench.stamp
+	$(BIN)/poly bench $(BENCH_ARGS)
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n auto $(TEST_ARGS)
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+# A stamp is written when its extra is installed, so an interrupted installation is taken up again.
+$(VENV)/%.stamp: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "poly needs Python 3.11 or newer: install it, or name it with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make an environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,61 @@
+"""The tests' common ground: a cache directory of their own, hypothesis's profile, and no silent skips in CI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+NEEDED_TOOLS = re.compile(r"\b(gcc|cc|clang|compilers?|qemu[\w-]*|aarch64[\w-]*)\b", re.IGNORECASE)
+"""A skip whose reason names one of these is no option of the user's: CI must have the tool."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One cache directory for all workers of this run, unless the caller names one."""
+    if "POLY_CACHE_DIR" not in os.environ:
+        directory = tempfile.mkdtemp(prefix="poly-tests-")
+        os.environ["POLY_CACHE_DIR"] = directory
+        config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    return _refuse_skip(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    return _refuse_skip(report)
+
+
+def _refuse_skip(report: Report) -> Report:
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if os.environ.get("CI") and NEEDED_TOOLS.search(reason):
+        report.outcome = "failed"
+        report.longrepr = f"skipped where CI must have the tool: {reason}"
+    return report
+
+
+@pytest.fixture
+def project() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).parent.parent

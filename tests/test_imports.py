@@ -1,0 +1,121 @@
+"""Imports go down the floors only, and never in a circle; `import poly` leaves the slow packages alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+FLOORS = ("microkernels", "codegen", "poly", "benchmarks")
+"""Lowest first."""
+SLOW = ("scipy", "matplotlib", "cgen", "click", "rich")
+
+
+def module_name(root: Path, path: Path) -> str:
+    """`poly/steps/tile.py` is `poly.steps.tile`, `poly/__init__.py` is `poly`."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Every module of the four packages."""
+    return {module_name(root, path): path for floor in FLOORS for path in sorted((root / floor).rglob("*.py"))}
+
+
+def imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The modules of ours that a file imports anywhere in it: in functions and under TYPE_CHECKING too."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            source = absolute(name, path, node)
+            for alias in node.names:
+                submodule = f"{source}.{alias.name}"
+                if submodule in known:
+                    yield submodule
+                elif source in known:
+                    yield source
+
+
+def absolute(name: str, path: Path, node: ast.ImportFrom) -> str:
+    """The full name of what follows `from`."""
+    if not node.level:
+        return node.module or ""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    base = package[: len(package) - node.level + 1]
+    return ".".join([*base, node.module] if node.module else base)
+
+
+def graph(root: Path) -> dict[str, set[str]]:
+    """The imports of each module, itself left out."""
+    known = modules(root)
+    return {name: set(imported(name, path, known)) - {name} for name, path in known.items()}
+
+
+def upward(imports: Mapping[str, set[str]]) -> list[str]:
+    """The arrows that run up the floors."""
+    floor = {name: FLOORS.index(name.split(".")[0]) for name in imports}
+    return [f"{a} imports {b}" for a, targets in imports.items() for b in sorted(targets) if floor[b] > floor[a]]
+
+
+def circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """The modules of one circle, or none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_imports_run_down(project: Path) -> None:
+    imports = graph(project)
+    assert {name.split(".")[0] for name in imports} == set(FLOORS)
+    assert upward(imports) == []
+
+
+def test_no_circle(project: Path) -> None:
+    assert circle(graph(project)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import poly.nest", {"poly.nest"}),
+        ("from poly import nest", {"poly.nest"}),
+        ("from poly import f32", {"poly"}),
+        ("from poly.nest import Nest", {"poly.nest"}),
+        ("from . import program", {"codegen.program"}),
+        ("from .program import Program", {"codegen.program"}),
+        ("def f():\n    from poly.nest import Nest", {"poly.nest"}),
+        ("if TYPE_CHECKING:\n    import poly.nest", {"poly.nest"}),
+        ("import numpy", set()),
+    ],
+)
+def test_every_import_is_seen(tmp_path: Path, source: str, found: set[str]) -> None:
+    files = {"poly/__init__.py": "", "poly/nest.py": "", "codegen/program.py": "", "codegen/here.py": source}
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert graph(tmp_path)["codegen.here"] == found
+
+
+def test_an_arrow_upward_is_found() -> None:
+    assert upward({"codegen.c": {"poly.nest"}, "poly.nest": {"microkernels.isa"}, "microkernels.isa": set()}) == [
+        "codegen.c imports poly.nest"
+    ]
+
+
+def test_a_circle_is_found() -> None:
+    assert set(circle({"poly.a": {"poly.b"}, "poly.b": {"poly.c"}, "poly.c": {"poly.b"}})) == {"poly.b", "poly.c"}
+
+
+def test_importing_poly_is_cheap(project: Path) -> None:
+    command = f"import sys, poly; print(*sorted(set({SLOW}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", command], cwd=project, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

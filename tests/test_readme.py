@@ -1,0 +1,49 @@
+"""The README's Python blocks run, in order, and print what the text block after them shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A Python block, and the output shown right after it (None where none is)."""
+
+    code: str
+    output: str | None
+
+
+def lessons(markdown: str) -> list[Lesson]:
+    """The Python blocks of a Markdown text, in order."""
+    found = []
+    blocks = list(BLOCK.finditer(markdown))
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if block[1] != "python":
+            continue
+        adjacent = following is not None and following[1] == "text" and not markdown[block.end() : following.start()].strip()
+        found.append(Lesson(block[2], following[2] if adjacent else None))
+    return found
+
+
+def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = lessons((project / "README.md").read_text())
+    assert found
+    namespace = {"__name__": "readme"}
+    for number, lesson in enumerate(found, 1):
+        path = tmp_path / f"readme_{number}.py"
+        path.write_text(lesson.code)
+        exec(compile(lesson.code, str(path), "exec"), namespace)
+        printed = capsys.readouterr().out
+        if lesson.output is not None:
+            assert printed == lesson.output, f"block {number} printed something else than the README shows"
+
+
+def test_blocks_are_found_with_their_output() -> None:
+    markdown = "```python\na\n```\n\n```text\n1\n```\n\n```sh\nls\n```\n\n```python\nb\n```\nwords\n\n```text\n2\n```\n"
+    assert lessons(markdown) == [Lesson("a\n", "1\n"), Lesson("b\n", None)]
