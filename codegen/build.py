@@ -1,0 +1,140 @@
+"""C text to a loaded library: the compiler, and a cache of what it built by content.
+
+A library's file name is a hash of everything that it depends on, so a file that is there is right, and is never written again.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+from codegen.cache import digest, private_directory, unusable, write_atomically
+from codegen.errors import ToolchainError
+
+FLAGS = (
+    "-O3",
+    "-std=gnu11",
+    "-fPIC",
+    "-shared",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-semantic-interposition",
+    "-ffp-contract=fast",
+)
+"""Flags of every build. None of them changes what an operation rounds to, but a product and a sum may be fused in one rounding
+(-ffp-contract=fast); errno and floating-point traps are not kept, so `sqrtf` is one instruction and a select needs no branch."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A loaded library: cffi's `ffi` and `lib`, its path, and the C text that lies beside it."""
+
+    ffi: cffi.FFI
+    lib: Any
+    path: Path
+    source: str
+
+
+def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
+    """Build a C text, or find it built, and load it; `cdef` declares its functions for cffi.
+
+    Raises ToolchainError.
+    """
+    return open_library(build(source, flags), cdef, source)
+
+
+def open_library(path: Path, cdef: str, source: str) -> Library:
+    """Load a library that was built before. Raises OSError where the file is gone or is no library."""
+    ffi = cffi.FFI()
+    ffi.cdef(cdef)
+    return Library(ffi, ffi.dlopen(str(path)), path, source)
+
+
+def build(source: str, flags: tuple[str, ...] = ()) -> Path:
+    """The shared library for a C text, from the cache where it is there; `flags` follow FLAGS, `-l…` the source.
+
+    The text lies beside it with the suffix `.c`. Two processes that build the same write the same file under
+    temporary names; each renames its own into place. Raises ToolchainError.
+    """
+    compiler = find_compiler()
+    name = digest(source, *FLAGS, *flags, identity(compiler))
+    directory = private_directory("kernels")
+    library = directory / f"{name}.so"
+    if not library.exists():
+        text = directory / f"{name}.c"
+        write_atomically(text, source)
+        _compile(compiler, text, library, flags)
+    return library
+
+
+def find_compiler() -> tuple[str, ...]:
+    """The C compiler's command: POLY_CC, else CC, else the first of cc, gcc and clang on the PATH.
+
+    Raises ToolchainError where there is none.
+    """
+    for variable in ("POLY_CC", "CC"):
+        command = shlex.split(os.environ.get(variable, ""))
+        if command:
+            program = shutil.which(command[0])
+            if program is None:
+                raise ToolchainError(
+                    f"the C compiler {command[0]!r} that {variable} names was not found. "
+                    f"Correct {variable}, or unset it to use cc, gcc or clang."
+                )
+            return (program, *command[1:])
+    for name in ("cc", "gcc", "clang"):
+        program = shutil.which(name)
+        if program is not None:
+            return (program,)
+    raise ToolchainError(
+        "no C compiler was found: neither cc, gcc nor clang is on the PATH. Install gcc or clang, or set POLY_CC to a compiler."
+    )
+
+
+def identity(compiler: tuple[str, ...]) -> str:
+    """What tells a compiler from its successor under the same name: the file behind it, its size and its date."""
+    real = os.path.realpath(compiler[0])
+    found = os.stat(real)
+    return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
+
+
+def _compile(compiler: tuple[str, ...], text: Path, library: Path, flags: tuple[str, ...]) -> None:
+    try:
+        handle, temporary = tempfile.mkstemp(dir=library.parent, prefix=".part-", suffix=".so")
+    except OSError as error:
+        raise unusable(error) from error
+    os.close(handle)
+    try:
+        _run((*compiler, *FLAGS, *_options(flags), "-o", temporary, str(text), *_libraries(flags)), text)
+        os.replace(temporary, library)
+    except OSError as error:
+        raise unusable(error) from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _options(flags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(flag for flag in flags if not flag.startswith("-l"))
+
+
+def _libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(flag for flag in flags if flag.startswith("-l"))
+
+
+def _run(command: tuple[str, ...], text: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+    if done.returncode:
+        raise ToolchainError(
+            f"the C compiler failed with exit status {done.returncode}.\nCommand: {shlex.join(command)}\n"
+            f"Source: {text}\nIt said:\n{done.stderr.strip() or done.stdout.strip() or '(nothing)'}"
+        )

@@ -1,0 +1,83 @@
+"""A program as readable C."""
+
+from __future__ import annotations
+
+import re
+
+import cgen
+
+from codegen import integer, scalar, workspace
+from codegen.affine import Affine
+from codegen.loops import Scope, Writer
+from codegen.names import RESERVED, c_name
+from codegen.parameters import (
+    call_parameters,
+    data_parameters,
+    private_setup,
+    shared_setup,
+    size_parameters,
+)
+from codegen.program import Program
+from codegen.workspace import Layout
+
+LIBMVEC = """#if defined(__x86_64__) && defined(__GLIBC__)  /* glibc's vector versions, for loops in vector lanes */
+__attribute__((simd("notinbranch"))) float expf(float);
+__attribute__((simd("notinbranch"))) double exp(double);
+#if __GLIBC_PREREQ(2, 35)
+__attribute__((simd("notinbranch"))) float tanhf(float);
+__attribute__((simd("notinbranch"))) double tanh(double);
+#endif
+#endif"""
+
+
+def source(program: Program) -> str:
+    """The C text of a program: its helpers, the bodies of its parallel loops, the kernel and the workspace's size."""
+    parameters = data_parameters(program)
+    values = {size: Affine.name(c_name(size)) for size in program.sizes}
+    taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
+    writer = Writer(program, parameters)
+    body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
+    parallel = bool(writer.functions)
+    setup = shared_setup(program) + private_setup(program, "0")
+    lines = [cgen.Line(line) for line in setup]
+    function = cgen.Block([*lines, *body, cgen.Line("return 0;")])
+    declared = ", ".join(map(str, parameters + call_parameters()))
+    kernel = f"int32_t {c_name(program.name)}({declared})\n{function}"
+    code = "\n\n".join([*writer.functions, kernel, workspace_function(program)])
+    parts = [heading(program), includes(code, parallel), used_helpers(code), program.preamble.strip("\n"), code]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def heading(program: Program) -> str:
+    """The comment atop."""
+    fixed = ", ".join(f"{name} = {value}" for name, value in program.fixed)
+    lines = [line for line in (program.comment, f"Sizes: {fixed}" * bool(fixed)) if line]
+    return f"/* {' '.join(lines)} */" if lines else ""
+
+
+def includes(code: str, parallel: bool) -> str:
+    """The headers that the code needs."""
+    lines = ["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * parallel
+    if "omp simd" in code and re.search(r"\b(exp|tanh)f?\(", code):
+        lines.append(LIBMVEC)
+    return "\n".join(lines)
+
+
+def used_helpers(code: str) -> str:
+    """The small functions that the code calls."""
+    known = {**integer.HELPERS, **scalar.helpers(), "align64": workspace.ALIGN}
+    return "\n".join(text for name, text in known.items() if re.search(rf"\b{name}\(", code))
+
+
+def workspace_function(program: Program) -> str:
+    """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
+    layout = Layout.of(program)
+    parameters = ", ".join(map(str, (*size_parameters(program), "int64_t threads")))
+    parts = [layout.shared_bytes] * bool(layout.shared) + [f"threads*({layout.private_bytes})"] * bool(layout.private)
+    return f"int64_t {c_name(program.name)}_workspace({parameters})\n{{\n  return {' + '.join(parts) or 0};\n}}"
+
+
+def link_flags(text: str) -> tuple[str, ...]:
+    """The compiler's flags that a C text made here needs to be built: OpenMP only where a loop is parallel."""
+    openmp = ("-fopenmp",) if "#pragma omp parallel" in text else ()
+    return openmp + (("-lmvec",) if LIBMVEC in text else ()) + ("-lm",)

@@ -1,0 +1,196 @@
+"""isl's AST as C loops (cgen nodes), named after the schedule's loops.
+
+    // isl's AST                          // C
+    mark loop:i_tile                      for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
+      for (c0 = 0; c0 < M; c0 += 6)         for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
+        mark loop:i                           A[i_tile + i] = 0.0f;
+          for (c1 = 0; c1 <= …; c1 += 1)
+            S0(c0 + c1)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import cgen
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.integer import called, condition, integer
+from codegen.names import c_name, fresh
+from codegen.parameters import Parameter, private_setup, scratch_parameters
+from codegen.program import LoopMark, Program, Text
+from codegen.scalar import Body
+from codegen.simd import Reduction, reductions
+
+MARK = "loop:"
+Kind = isl.ast_node_type
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is known at a place in the AST."""
+
+    values: Mapping[str, Affine]
+    """What sizes and isl's iterators stand for."""
+    taken: frozenset[str]
+    """C names in use."""
+    variables: tuple[str, ...] = ()
+    """Loop variables around, outermost first."""
+    mark: LoopMark = LoopMark("")
+    """How to print the next loop."""
+    parallel: bool = False
+    """Inside a parallel loop."""
+    accumulators: Mapping[str, str] = field(default_factory=dict)
+    """The variables that stand for elements, by the names of the statements that reduce into them."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A `for` node with its C names."""
+
+    node: isl.AstNode
+    variable: str
+    start: Affine
+    scope: Scope
+
+    @property
+    def condition(self) -> str:
+        return condition(self.node.for_get_cond(), self.scope.values)
+
+    @property
+    def canonical(self) -> bool:
+        """OpenMP can count its iterations: the condition compares the variable with something."""
+        op = self.node.for_get_cond().get_op_type()
+        return op in (isl.ast_expr_op_type.le, isl.ast_expr_op_type.lt)
+
+    @property
+    def entered(self) -> str:
+        """The condition that it runs at least once."""
+        isl_name = self.node.for_get_iterator().get_id().get_name()
+        return condition(self.node.for_get_cond(), {**self.scope.values, isl_name: self.start})
+
+    def around(self, body: list[cgen.Generable]) -> cgen.Generable:
+        """The C loop with a body."""
+        step = integer(self.node.for_get_inc(), self.scope.values)
+        start, update = f"int64_t {self.variable} = {self.start}", f"{self.variable} += {step}"
+        return cgen.For(start, self.condition, update, block(body))
+
+
+@dataclass
+class Writer:
+    """Walks one program's AST. `functions` collects the bodies of parallel loops, each a C function of its own.
+
+    A function of its own keeps the `restrict` of its parameters, which gcc forgets when it outlines a parallel region.
+    """
+
+    program: Program
+    parameters: tuple[Parameter, ...]
+    functions: list[str] = field(default_factory=list)
+
+    def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        """The C of a node."""
+        kind = node.get_type()
+        if kind == Kind.mark:
+            return self._mark(node, scope)
+        if kind == Kind.for_:
+            return self._for(node, scope)
+        if kind == Kind.if_:
+            return [self._if(node, scope)]
+        if kind == Kind.block:
+            children = node.block_get_children()
+            return [c for n in range(children.n_ast_node()) for c in self.write(children.get_at(n), scope)]
+        return [self._user(node, scope)]
+
+    def _mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        name = node.mark_get_id().get_name()
+        if name.startswith(MARK):
+            name = name.removeprefix(MARK)
+            scope = replace(scope, mark=self.program.marks.get(name, LoopMark(name)))
+        return self.write(node.mark_get_node(), scope)
+
+    def _if(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
+        other = block(self.write(node.if_get_else_node(), scope)) if node.if_has_else_node() else None
+        then = block(self.write(node.if_get_then_node(), scope))
+        return cgen.If(condition(node.if_get_cond(), scope.values), then, other)
+
+    def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        isl_name = node.for_get_iterator().get_id().get_name()
+        start = integer(node.for_get_init(), scope.values)
+        mark, scope = scope.mark, replace(scope, mark=LoopMark(""))
+        if node.for_is_degenerate():
+            return self.write(node.for_get_body(), replace(scope, values={**scope.values, isl_name: start}))
+        variable = fresh(mark.name or isl_name, scope.taken)
+        inner = replace(
+            scope,
+            values={**scope.values, isl_name: Affine.name(variable)},
+            taken=scope.taken | {variable},
+            variables=(*scope.variables, variable),
+        )
+        loop = Loop(node, variable, start, inner)
+        if mark.parallel and not scope.parallel and loop.canonical:
+            return self._parallel(loop)
+        if mark.vectorize and loop.canonical:
+            found = reductions(node.for_get_body(), self.program, inner.values, variable)
+            if found is not None:
+                return self._vectorized(loop, found)
+        unroll = [cgen.Pragma(f"GCC unroll {mark.unroll}")] if mark.unroll > 1 else []
+        return [*unroll, loop.around(self.write(node.for_get_body(), inner))]
+
+    def _parallel(self, loop: Loop) -> list[cgen.Generable]:
+        """The loop shared out to threads, its body a function."""
+        body = self.write(loop.node.for_get_body(), replace(loop.scope, parallel=True))
+        counters = tuple(Parameter("int64_t ", variable) for variable in loop.scope.variables)
+        scratch = scratch_parameters(self.program)
+        parameters = (*self.parameters, *scratch, *counters)
+        name = f"{c_name(self.program.name)}_{loop.variable}" + (f"_{len(self.functions) + 1}" if self.functions else "")
+        self.functions.append(f"static void {name}({', '.join(map(str, parameters))})\n{block(body)}")
+        iteration = cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")
+        setup = [cgen.Line(line) for line in private_setup(self.program)]
+        return [
+            cgen.Pragma("omp parallel num_threads((int)threads) if(threads > 1)"),
+            block([*setup, cgen.Pragma("omp for schedule(static)"), loop.around([iteration])]),
+        ]
+
+    def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
+        """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
+        names = {r.statement: fresh(r.name, loop.scope.taken) for r in found}
+        scope = replace(loop.scope, accumulators=names, taken=loop.scope.taken | set(names.values()))
+        clauses = "".join(f" reduction({r.op}:{names[r.statement]})" for r in found)
+        body = loop.around(self.write(loop.node.for_get_body(), scope))
+        lines: list[cgen.Generable] = [cgen.Pragma(f"omp simd{clauses}"), body]
+        if not found:
+            return lines
+        before = [cgen.Line(r.declaration(names[r.statement])) for r in found]
+        after = [cgen.Line(r.store(names[r.statement])) for r in found]
+        return [cgen.If(loop.entered, block([*before, *lines, *after]))]
+
+    def _user(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
+        name, arguments = called(node, scope.values)
+        statement = self.program.statements[name]
+        if isinstance(statement.body, Text):
+            return text_block(statement.iterators, arguments, statement.body)
+        values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
+        printer = Body({b.name: b for b in self.program.buffers}, values)
+        if name in scope.accumulators:
+            return cgen.Line(printer.update(scope.accumulators[name], statement.body))
+        return cgen.Line(printer.assign(statement.body))
+
+
+def text_block(iterators: tuple[str, ...], values: tuple[Affine, ...], text: Text) -> cgen.Generable:
+    """The lines below declarations of the iterators; one that already has its value needs none."""
+    pairs = [(i, v) for i, v in zip(iterators, values, strict=True) if v != Affine.name(i)]
+    names = re.compile(r"\b(" + "|".join(i for i, _ in pairs) + r")\b")
+    clash = any(names.search(str(value)) for _, value in pairs)
+    lines = [f"const int64_t {i}{'_value' * clash} = {v};" for i, v in pairs]
+    inner = [cgen.Line(line) for line in text.lines]
+    if clash:
+        inner = [block([cgen.Line(f"const int64_t {i} = {i}_value;") for i, _ in pairs] + inner)]
+    return block([cgen.Line(line) for line in lines] + inner)
+
+
+def block(nodes: Sequence[cgen.Generable]) -> cgen.Block:
+    """The nodes in braces; nodes that are one block already as they are."""
+    return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], cgen.Block) else cgen.Block(list(nodes))

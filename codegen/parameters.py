@@ -1,0 +1,65 @@
+"""The parameters of generated functions: sizes, arrays, scalars, and the scratch arrays of the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.names import c_name
+from codegen.program import Buffer, Program
+from codegen.workspace import Layout, pointers
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A C parameter: what stands before its name, and the name."""
+
+    prefix: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.prefix + self.name
+
+
+def size_parameters(program: Program) -> tuple[Parameter, ...]:
+    """`int64_t M`, …"""
+    return tuple(Parameter("int64_t ", c_name(size)) for size in program.sizes)
+
+
+def buffer_parameter(buffer: Buffer) -> Parameter:
+    """`const float *restrict A`, or `float alpha`."""
+    if buffer.kind == "scalar":
+        return Parameter(f"{buffer.dtype.c_name} ", c_name(buffer.name))
+    constant = "const " if buffer.kind == "in" else ""
+    return Parameter(f"{constant}{buffer.dtype.c_name} *restrict ", c_name(buffer.name))
+
+
+def data_parameters(program: Program) -> tuple[Parameter, ...]:
+    """Sizes, then arrays and scalars in the order of the program's buffers."""
+    arguments = (buffer for buffer in program.buffers if buffer.kind != "local")
+    return size_parameters(program) + tuple(buffer_parameter(buffer) for buffer in arguments)
+
+
+def call_parameters() -> tuple[Parameter, ...]:
+    """What comes last in every kernel: the number of threads, and the workspace."""
+    return Parameter("int64_t ", "threads"), Parameter("void *", "workspace")
+
+
+def scratch_parameters(program: Program) -> tuple[Parameter, ...]:
+    """The scratch arrays, as a function that runs inside a parallel loop takes them."""
+    layout = Layout.of(program)
+    workspaces = layout.shared + layout.private
+    return tuple(Parameter(f"{w.dtype.c_name} *restrict ", c_name(w.name)) for w in workspaces)
+
+
+def shared_setup(program: Program) -> list[str]:
+    """C lines that find the shared scratch arrays in the workspace."""
+    return pointers(Layout.of(program).shared, "(char *)workspace")
+
+
+def private_setup(program: Program, thread: str = "omp_get_thread_num()") -> list[str]:
+    """C lines that find the scratch arrays of one thread, behind the shared ones."""
+    layout = Layout.of(program)
+    if not layout.private:
+        return []
+    place = f"(char *)workspace + {layout.shared_bytes} + {thread}*({layout.private_bytes})"
+    return [f"char *const mine = {place};", *pointers(layout.private, "mine")]

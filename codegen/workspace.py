@@ -1,0 +1,71 @@
+"""Where scratch arrays lie in the workspace that the caller hands over: shared ones first, then a part for each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codegen.affine import Affine
+from codegen.integer import primary
+from codegen.names import c_name
+from codegen.program import Program, Workspace
+
+ALIGN = "static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The scratch arrays of a program, locals of the nest among the shared ones."""
+
+    shared: tuple[Workspace, ...]
+    private: tuple[Workspace, ...]
+
+    @staticmethod
+    def of(program: Program) -> Layout:
+        local = tuple(
+            Workspace(b.name, b.dtype, _product(b.shape), private=False) for b in program.buffers if b.kind == "local"
+        )
+        shared = tuple(w for w in program.workspaces if not w.private)
+        return Layout(local + shared, tuple(w for w in program.workspaces if w.private))
+
+    @property
+    def shared_bytes(self) -> str:
+        return total_bytes(self.shared)
+
+    @property
+    def private_bytes(self) -> str:
+        return total_bytes(self.private)
+
+
+def total_bytes(workspaces: Sequence[Workspace]) -> str:
+    """A C expression for the bytes of all, each rounded up to whole cache lines."""
+    known = 0
+    texts: list[str] = []
+    for workspace in workspaces:
+        if workspace.count.isdigit():
+            known += (int(workspace.count) * workspace.dtype.size + 63) // 64 * 64
+        else:
+            texts.append(f"align64(({workspace.count})*{workspace.dtype.size})")
+    return " + ".join(texts + [str(known)] * (known > 0 or not texts))
+
+
+def pointers(workspaces: Sequence[Workspace], base: str) -> list[str]:
+    """C declarations of the arrays one behind the other from `base`, a `char *`."""
+    lines = []
+    for position, workspace in enumerate(workspaces):
+        offset = total_bytes(workspaces[:position])
+        address = base if offset == "0" else f"{base} + {offset}"
+        declared = f"{workspace.dtype.c_name} *restrict const {c_name(workspace.name)}"
+        lines.append(f"{declared} = __builtin_assume_aligned({address}, 64);")
+    return lines
+
+
+def _product(shape: Sequence[Affine]) -> str:
+    known = 1
+    texts = []
+    for extent in shape:
+        if extent.terms:
+            texts.append(primary(extent.substitute({n: Affine.name(c_name(n)) for n in extent.names})))
+        else:
+            known *= extent.constant
+    return "*".join([str(known)] * (known != 1 or not texts) + texts)
