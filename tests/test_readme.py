@@ -26,7 +26,9 @@ def lessons(markdown: str) -> list[Lesson]:
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         if block[1] != "python":
             continue
-        adjacent = following is not None and following[1] == "text" and not markdown[block.end() : following.start()].strip()
+        adjacent = (
+            following is not None and following[1] == "text" and not markdown[block.end() : following.start()].strip()
+        )
         found.append(Lesson(block[2], following[2] if adjacent else None))
     return found
 
