@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import islpy as isl
@@ -11,6 +11,8 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.expr import Expr, Load, loads
 from microkernels.dtypes import DType
+from poly.errors import SpecError
+from poly.fixing import fix_expr, fix_load, fix_set, fix_tree
 from poly.tree import Node
 
 Kind = Literal["array", "scalar", "local"]
@@ -19,12 +21,16 @@ Op = Literal["=", "+", "*", "min", "max"]
 
 @dataclass(frozen=True)
 class Array:
-    """An argument (`array`, or `scalar` passed by value) or a `local` of the nest."""
+    """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
+
+    `strides` (in elements) name sizes or give integers where the array is not dense; None means dense, row-major.
+    """
 
     name: str
     dtype: DType
     shape: tuple[Affine, ...]
     kind: Kind = "array"
+    strides: tuple[str | int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class Statement:
     op: Op
     expr: Expr
     line: int = 0
+    text: str = ""
+    """The source line that it stands on."""
 
     @property
     def reads(self) -> tuple[Load, ...]:
@@ -63,7 +71,7 @@ class Nest:
 
     `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters are exactly
     `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order as written.
-    `source` is the text of the loops as a Python function of the arrays and, by keyword, the sizes.
+    `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in it stand for.
     """
 
     name: str
@@ -75,6 +83,8 @@ class Nest:
     source: str
     fixed: tuple[tuple[str, int], ...] = ()
     reassociate: bool = True
+    file: str = ""
+    names: tuple[tuple[str, Affine | float], ...] = ()
 
     def statement(self, name: str) -> Statement:
         return next(s for s in self.statements if s.name == name)
@@ -93,5 +103,37 @@ class Nest:
         return frozenset(s.target.array for s in self.statements)
 
     def with_sizes(self, values: Mapping[str, int]) -> Nest:
-        """The same nest with some sizes fixed: they leave the sets, shapes and expressions."""
-        raise NotImplementedError
+        """The same nest with some sizes fixed: they leave the sets, shapes and expressions.
+
+        Raises:
+            SpecError: no such size, or a value that is no integer from 0 up.
+        """
+        _check_values(self, values)
+        return replace(
+            self,
+            sizes=tuple(size for size in self.sizes if size not in values),
+            arrays=tuple(replace(a, shape=tuple(e.substitute(values) for e in a.shape)) for a in self.arrays),
+            statements=tuple(_fixed_statement(s, values) for s in self.statements),
+            tree=fix_tree(self.tree, values),
+            context=fix_set(self.context, values),
+            fixed=(*self.fixed, *values.items()),
+            names=tuple((n, v.substitute(values) if isinstance(v, Affine) else v) for n, v in self.names),
+        )
+
+
+def _check_values(nest: Nest, values: Mapping[str, int]) -> None:
+    for name, value in values.items():
+        if name not in nest.sizes:
+            known = ", ".join(nest.sizes) or "none"
+            raise SpecError(f"{nest.name} has no size {name} that is still open. Its open sizes: {known}.")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise SpecError(f"the size {name} of {nest.name} must be an integer from 0 up, not {value!r}.")
+
+
+def _fixed_statement(statement: Statement, values: Mapping[str, int]) -> Statement:
+    return replace(
+        statement,
+        domain=fix_set(statement.domain, values),
+        target=fix_load(statement.target, values),
+        expr=fix_expr(statement.expr, values),
+    )

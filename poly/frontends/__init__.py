@@ -1,0 +1,1 @@
+"""The front doors: each turns what a user writes into a `poly.nest.Nest`."""

@@ -1,0 +1,122 @@
+"""Indices, bounds and conditions: Python expressions as affine ones."""
+
+from __future__ import annotations
+
+import ast
+
+from codegen.affine import Affine
+from poly.frontends.scope import Scope
+
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=", ast.NotEq: "!=",
+}  # fmt: skip
+FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."
+
+
+def affine(node: ast.expr, scope: Scope) -> Affine:
+    """An affine expression of indices and sizes.
+
+    Raises:
+        SpecError: it is not affine, or a name in it is neither an index nor a size.
+    """
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return Affine.of(value)
+        case ast.Name(id=name):
+            return _name(node, name, scope)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -affine(operand, scope)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return affine(operand, scope)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return affine(left, scope) + affine(right, scope)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return affine(left, scope) - affine(right, scope)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            factors = affine(left, scope), affine(right, scope)
+            if factors[0].terms and factors[1].terms:
+                raise scope.source.error(
+                    node,
+                    f"`{ast.unparse(node)}` is not affine: it multiplies two names",
+                    f"{FORM} Give the array one more dimension instead (A[i, j] for A[i*N + j]), or fix one "
+                    "factor as a global integer.",
+                )
+            return factors[0] * factors[1]
+        case ast.BinOp(op=ast.FloorDiv() | ast.Mod()):
+            raise scope.source.error(
+                node,
+                f"`{ast.unparse(node)}` is not affine: it divides",
+                "Write two loops instead: with i = 4*q + r, `i // 4` is q and `i % 4` is r. "
+                "(In the condition of an `if`, // and % by a positive integer are fine.)",
+            )
+        case ast.Subscript():
+            raise scope.source.error(
+                node,
+                f"`{ast.unparse(node)}` is data: an index, bound or condition can't depend on an array's elements",
+                f"{FORM} For a choice between values, use min and max.",
+            )
+    raise scope.source.error(node, f"`{ast.unparse(node)}` is not affine", FORM)
+
+
+def _name(node: ast.Name, name: str, scope: Scope) -> Affine:
+    if scope.is_index(name):
+        return Affine.name(name)
+    value = scope.constants.get(name)
+    if isinstance(value, Affine):
+        return value
+    if name in scope.arguments or name in scope.locals or value is not None:
+        raise scope.source.error(node, f"`{name}` is data, not an index or a size", FORM)
+    raise scope.undeclared(node)
+
+
+def condition(node: ast.expr, scope: Scope) -> str:
+    """A condition as isl text; integer division and remainder by positive integers are allowed in it.
+
+    Raises:
+        SpecError: it is not affine.
+    """
+    match node:
+        case ast.Compare(left=first, ops=ops, comparators=others):
+            return _comparison(node, [first, *others], ops, scope)
+        case ast.BoolOp(op=op, values=values):
+            word = " and " if isinstance(op, ast.And) else " or "
+            return "(" + word.join(condition(value, scope) for value in values) + ")"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return f"(not {condition(operand, scope)})"
+        case ast.Constant(value=bool(value)):
+            return "(0 = 0)" if value else "(0 = 1)"
+    raise scope.source.error(
+        node,
+        f"`{ast.unparse(node)}` is not an affine condition",
+        "Compare affine expressions with < <= > >= == !=, joined by and, or, not.",
+    )
+
+
+def _comparison(node: ast.Compare, terms: list[ast.expr], ops: list[ast.cmpop], scope: Scope) -> str:
+    parts = []
+    for left, op, right in zip(terms, ops, terms[1:], strict=False):
+        if type(op) not in COMPARISONS:
+            raise scope.source.error(
+                node,
+                f"`{ast.unparse(node)}` uses a comparison that is not one of < <= > >= == !=",
+                "Write it with these, joined by and, or, not.",
+            )
+        parts.append(f"{_quasi_affine(left, scope)} {COMPARISONS[type(op)]} {_quasi_affine(right, scope)}")
+    return "(" + " and ".join(parts) + ")"
+
+
+def _quasi_affine(node: ast.expr, scope: Scope) -> str:
+    """isl text of an affine expression in which `//` and `%` by positive integers may stand."""
+    match node:
+        case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=right):
+            divisor = affine(right, scope)
+            if divisor.terms or divisor.constant <= 0:
+                raise scope.source.error(
+                    right, f"`{ast.unparse(right)}` divides, and is no positive integer", "Divide by a literal or a global."
+                )
+            inner = _quasi_affine(left, scope)
+            return f"floor(({inner})/{divisor})" if isinstance(op, ast.FloorDiv) else f"(({inner}) mod {divisor})"
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+            sign = "+" if isinstance(op, ast.Add) else "-"
+            return f"({_quasi_affine(left, scope)} {sign} {_quasi_affine(right, scope)})"
+    return f"({affine(node, scope)})"

@@ -1,0 +1,103 @@
+"""What a function's free names stand for, and which names a nest may use."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from codegen.affine import Affine
+from codegen.expr import FUNCTIONS
+from codegen.names import KEYWORDS
+from microkernels.dtypes import ArrayType, DType
+from poly.frontends.source import Source
+
+SET_WORDS = frozenset("and or not exists all mod floor ceil floord ceild min max rat true false implies infty NaN".split())
+"""Words of isl's notation for sets, in which sizes and indices appear."""
+
+
+def environment(function: Callable[..., Any]) -> dict[str, Any]:
+    """The names visible in a function: globals, the locals of the function being run that defines it, its closure.
+
+    The middle ones matter for annotations that are strings: Python keeps no cell for the names in them.
+    """
+    names = dict(vars(builtins))
+    names.update(function.__globals__)
+    names.update(_defining_locals(function))
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:
+            continue  # not assigned yet, such as the function's own name
+    return names
+
+
+def _defining_locals(function: Callable[..., Any]) -> Mapping[str, Any]:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if function.__code__ in frame.f_code.co_consts:
+            return frame.f_locals
+        frame = frame.f_back
+    return {}
+
+
+def constants(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Affine | float]:
+    """The sizes and numbers among the free names of a function's body."""
+    own = {arg.arg for arg in function.args.args}
+    own |= {node.id for node in _names(function) if not isinstance(node.ctx, ast.Load)}
+    found: dict[str, Affine | float] = {}
+    for node in _names(function):
+        value = names.get(node.id)
+        if node.id in own or isinstance(value, bool):
+            continue
+        if isinstance(value, Affine | int):
+            found[node.id] = Affine.of(value)
+        elif isinstance(value, float):
+            found[node.id] = value
+    return found
+
+
+def _names(function: ast.FunctionDef) -> Iterator[ast.Name]:
+    for statement in function.body:
+        yield from (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+
+
+def check(name: str, node: ast.AST, source: Source) -> None:
+    """Refuse a name that can't go to C or to isl.
+
+    Raises:
+        SpecError: it is not ASCII, a word of C, Python or isl, or a function's.
+    """
+    if not name.isascii() or not name.isidentifier():
+        raise source.error(node, f"`{name}` is not an ASCII identifier", "Use letters, digits and underscores.")
+    if name in KEYWORDS or keyword.iskeyword(name):
+        raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
+    if name in FUNCTIONS or name in SET_WORDS:
+        raise source.error(node, f"`{name}` is the name of a function or operator", f"Use another name, such as `{name}_`.")
+
+
+def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -> DType | ArrayType:
+    """What an annotation means: `f32`, or `f32[M, K]` with a shape of sizes and integers.
+
+    Raises:
+        SpecError: it is neither.
+    """
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    remedy = "Write `f32[M, K]` with sizes made by poly.sizes or integers, or `f32` for a scalar."
+    try:
+        value = eval(text, {"__builtins__": {}}, dict(environment))  # the user's own annotation, in the user's own scope
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        raise source.error(node, f"`{text}` is no type ({error})", remedy) from None
+    if isinstance(value, DType):
+        return value
+    if not isinstance(value, ArrayType):
+        raise source.error(node, f"`{text}` is no type of poly", remedy)
+    for extent in value.shape:
+        if isinstance(extent, bool) or not isinstance(extent, int | Affine):
+            raise source.error(node, f"`{extent!r}` in the shape is neither a size nor an integer", remedy)
+        if isinstance(extent, int) and extent < 0:
+            raise source.error(node, f"the extent {extent} is negative", remedy)
+    return value

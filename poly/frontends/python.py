@@ -1,0 +1,111 @@
+"""From a Python function of plain loops to a `Nest`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+import islpy as isl
+
+from codegen.affine import Affine
+from microkernels.dtypes import ArrayType, DType
+from poly.errors import SpecError
+from poly.frontends import names
+from poly.frontends.source import Source
+from poly.frontends.statements import Walker
+from poly.nest import Array, Nest
+
+
+def parse(function: Callable[..., Any]) -> Nest:
+    """The loops of a function as a nest.
+
+    Its arguments are annotated with `f32[M, K]` (arrays) or `f32` (scalars by value). The body is made of `for` over `range`, `if`,
+    and assignments, with bounds, conditions and indices affine in sizes and outer indices.
+
+    Raises:
+        SpecError: something in it is outside of that; the message shows where, and how to write it instead.
+    """
+    if not isinstance(function, FunctionType):
+        raise SpecError(f"{function!r} is no Python function. Write the loops as a function with `def`.")
+    return parse_text(Source.of(function), names.environment(function))
+
+
+def parse_text(source: Source, environment: Mapping[str, Any]) -> Nest:
+    """The loops of a function that is given as text; `environment` says what its free names stand for.
+
+    Raises:
+        SpecError: as `parse`.
+    """
+    function = _definition(source)
+    constants = names.constants(function, environment)
+    arguments = _arguments(function, source, environment)
+    sizes = _sizes(arguments, constants)
+    _check_sizes(sizes, arguments, function, source)
+    walker = Walker(source, function, sizes, arguments, constants, environment)
+    tree = walker.function()
+    context = isl.Set(f"[{', '.join(sizes)}] -> {{ : {' and '.join(f'{size} >= 0' for size in sizes) or '0 = 0'} }}")
+    return Nest(
+        name=function.name,
+        sizes=sizes,
+        arrays=(*arguments.values(), *walker.local_arrays),
+        statements=tuple(walker.statements),
+        tree=tree,
+        context=context,
+        source=source.text,
+        file=source.file,
+        names=tuple(constants.items()),
+    )
+
+
+def _definition(source: Source) -> ast.FunctionDef:
+    try:
+        module = ast.parse(source.text)
+    except SyntaxError as error:
+        raise SpecError(
+            f"{source.file}:{source.first}: the text of this function can't be read alone ({error.msg}).\n"
+            "Write the loops as a function with `def`; a lambda can't hold loops."
+        ) from None
+    function = module.body[0]
+    if not isinstance(function, ast.FunctionDef):
+        raise source.error(function, "this is no plain function", "Write the loops as a function with `def`.")
+    others = [*function.args.posonlyargs, *function.args.kwonlyargs, function.args.vararg, function.args.kwarg]
+    for arg in others:
+        if arg is not None:
+            raise source.error(arg, f"`{arg.arg}` is not a plain argument", "Name each array and scalar: `A: f32[M, K]`.")
+    for default in function.args.defaults:
+        raise source.error(default, "arguments have no defaults in a nest", "Pass the value with each call.")
+    return function
+
+
+def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[str, Any]) -> dict[str, Array]:
+    arguments: dict[str, Array] = {}
+    for arg in function.args.args:
+        names.check(arg.arg, arg, source)
+        if arg.annotation is None:
+            raise source.error(
+                arg, f"`{arg.arg}` has no type", f"Annotate it: `{arg.arg}: f32[M, N]` for an array, `{arg.arg}: f32` for a scalar."
+            )
+        kind = names.annotation(arg.annotation, source, environment)
+        match kind:
+            case DType():
+                arguments[arg.arg] = Array(arg.arg, kind, (), "scalar")
+            case ArrayType(dtype, shape):
+                arguments[arg.arg] = Array(arg.arg, dtype, tuple(Affine.of(extent) for extent in shape))
+    return arguments
+
+
+def _sizes(arguments: Mapping[str, Array], constants: Mapping[str, Affine | float]) -> tuple[str, ...]:
+    """Every size, in the order in which shapes and then the body name them."""
+    extents = [extent for array in arguments.values() for extent in array.shape]
+    extents += [value for value in constants.values() if isinstance(value, Affine)]
+    return tuple(dict.fromkeys(name for extent in extents for name, _ in extent.terms))
+
+
+def _check_sizes(sizes: tuple[str, ...], arguments: Mapping[str, Array], function: ast.FunctionDef, source: Source) -> None:
+    for size in sizes:
+        names.check(size, function, source)
+        if size in arguments:
+            arg = next(arg for arg in function.args.args if arg.arg == size)
+            raise source.error(arg, f"`{size}` is both a size and an argument", "Rename one of them.")

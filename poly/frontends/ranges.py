@@ -1,0 +1,86 @@
+"""`for i in range(...)` as an affine loop."""
+
+from __future__ import annotations
+
+import ast
+
+from codegen.affine import Affine
+from poly.frontends import names
+from poly.frontends.affine import affine
+from poly.frontends.scope import Loop, Scope
+
+
+def loop_of(node: ast.For, scope: Scope) -> tuple[Loop, tuple[str, ...]]:
+    """The loop, and its constraints as isl text.
+
+    A bound may be a `max` (where it is the lower one) or a `min` (the upper one) of affine expressions.
+
+    Raises:
+        SpecError: no range, a bound that is not affine, a step that is not constant, a name already used.
+    """
+    name = _target(node, scope)
+    arguments = _range_arguments(node, scope)
+    start, stop = (None, arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
+    step = affine(arguments[2], scope) if len(arguments) == 3 else Affine.of(1)
+    if step.terms or step.constant == 0:
+        raise scope.source.error(
+            arguments[2],
+            f"the step `{ast.unparse(arguments[2])}` is no constant other than 0",
+            "Use a literal or a global integer as the step.",
+        )
+    if step.constant > 0:
+        lower = _bounds(start, "max", scope) if start else (Affine.of(0),)
+        loop = Loop(name, lower, _bounds(stop, "min", scope), step.constant)
+        first = loop.lower
+    else:
+        assert start is not None, "a step comes after a start"
+        first = _bounds(start, "min", scope)
+        lower = tuple(bound + 1 for bound in _bounds(stop, "max", scope))
+        loop = Loop(name, lower, tuple(bound + 1 for bound in first), step.constant)
+    if abs(loop.step) > 1 and len(first) > 1:
+        raise scope.source.error(
+            node.iter, "a loop with a step starts at more than one bound", "Start at one affine bound, with an `if` inside."
+        )
+    return loop, _constraints(loop, first[0])
+
+
+def _constraints(loop: Loop, first: Affine) -> tuple[str, ...]:
+    low = [f"{loop.name} >= {bound}" for bound in loop.lower]
+    high = [f"{loop.name} < {bound}" for bound in loop.upper]
+    steps = [f"({loop.name} - ({first})) mod {abs(loop.step)} = 0"] if abs(loop.step) > 1 else []
+    return (*low, *high, *steps)
+
+
+def _target(node: ast.For, scope: Scope) -> str:
+    if not isinstance(node.target, ast.Name):
+        raise scope.source.error(node.target, "a loop counts one index", "Write `for i in range(N):`.")
+    name = node.target.id
+    names.check(name, node.target, scope.source)
+    if scope.is_index(name):
+        raise scope.source.error(node.target, f"`{name}` is already the index of a loop around", "Use another name.")
+    if name in scope.arguments or name in scope.locals:
+        raise scope.source.error(node.target, f"`{name}` is already an argument or local", "Use another name.")
+    if node.orelse:
+        raise scope.source.error(node.orelse[0], "a loop has no `else` in a nest", "Write the statement after the loop.")
+    return name
+
+
+def _range_arguments(node: ast.For, scope: Scope) -> list[ast.expr]:
+    match node.iter:
+        case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=[]) if 1 <= len(arguments) <= 3:
+            return arguments
+    raise scope.source.error(
+        node.iter, f"`{ast.unparse(node.iter)}` is no range", "Loop over `range(end)`, `range(first, end)` or with a step."
+    )
+
+
+def _bounds(node: ast.expr, function: str, scope: Scope) -> tuple[Affine, ...]:
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name == function and args:
+            return tuple(bound for arg in args for bound in _bounds(arg, function, scope))
+        case ast.Call(func=ast.Name(id="min" | "max")):
+            raise scope.source.error(
+                node, f"`{ast.unparse(node)}` here makes the loop's values no simple interval",
+                "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
+            )
+    return (affine(node, scope),)
