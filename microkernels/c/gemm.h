@@ -1,0 +1,59 @@
+/* The outer-product microkernel: a tile of C stays in registers while K2 x K1 x K columns of A meet rows of B.
+
+   C[i, j] = alpha * sum over k2, k1, k of a[i][k2*a2 + k1*a1 + k*a0] * b[k2*b2 + k1*b1 + k*b0 + j]   (+ C[i, j])
+
+   The tile has `rows` rows and `vectors` vectors; both must be constants where this is inlined, so that `sum` lives in
+   registers. `last` > 0 says that the last vector has only that many columns; 0, that it is whole. */
+INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *const *a, const T *b, T *const *c,
+                        int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1,
+                        int64_t K2, int64_t a2, int64_t b2, T alpha, int accumulate)
+{
+    const int64_t whole = vectors - (last != 0);
+    const tail_T tail = tail_of_T(last);
+    vec_T sum[32][16];
+
+    UNROLL
+    for (int64_t i = 0; i < rows; i++) {
+        UNROLL
+        for (int64_t v = 0; v < vectors; v++) {
+            sum[i][v] = zero_T();
+            __builtin_prefetch(c[i] + v * LANES_T, 1, 3);
+        }
+    }
+
+    for (int64_t k2 = 0; k2 < K2; k2++) {
+        for (int64_t k1 = 0; k1 < K1; k1++) {
+            int64_t ak = k2 * a2 + k1 * a1;
+            const T *bk = b + k2 * b2 + k1 * b1;
+            for (int64_t k = 0; k < K; k++, ak += a0, bk += b0) {
+                vec_T row[16];
+                UNROLL
+                for (int64_t v = 0; v < whole; v++)
+                    row[v] = load_T(bk + v * LANES_T);
+                if (last)
+                    row[whole] = load_tail_T(bk + whole * LANES_T, tail);
+                UNROLL
+                for (int64_t i = 0; i < rows; i++) {
+                    const vec_T x = broadcast_T(a[i][ak]);
+                    UNROLL
+                    for (int64_t v = 0; v < vectors; v++)
+                        sum[i][v] = fma_T(x, row[v], sum[i][v]);
+                }
+            }
+        }
+    }
+
+    const vec_T scale = broadcast_T(alpha);
+    UNROLL
+    for (int64_t i = 0; i < rows; i++) {
+        UNROLL
+        for (int64_t v = 0; v < whole; v++) {
+            T *to = c[i] + v * LANES_T;
+            store_T(to, accumulate ? fma_T(scale, sum[i][v], load_T(to)) : scale * sum[i][v]);
+        }
+        if (last) {
+            T *to = c[i] + whole * LANES_T;
+            store_tail_T(to, accumulate ? fma_T(scale, sum[i][whole], load_tail_T(to, tail)) : scale * sum[i][whole], tail);
+        }
+    }
+}

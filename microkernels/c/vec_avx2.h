@@ -1,0 +1,35 @@
+/* The vector layer for AVX2 with FMA: 8 floats or 4 doubles. */
+#include <immintrin.h>
+#include <stdint.h>
+
+enum { LANES_T = 32 / sizeof(T) };
+typedef T vec_T __attribute__((vector_size(32)));
+typedef int_of_T ints_T __attribute__((vector_size(32)));
+typedef __m256i tail_T; /* the sign bit of each lane that is there */
+
+INLINE tail_T tail_of_T(int64_t lanes)
+{
+    ints_T number;
+    for (int l = 0; l < LANES_T; l++)
+        number[l] = l;
+    return (tail_T)(number < (int_of_T)lanes);
+}
+
+INLINE vec_T zero_T(void) { return _mm256_setzero_px(); }
+INLINE vec_T broadcast_T(T x) { return _mm256_set1_px(x); }
+INLINE vec_T load_T(const T *p) { return _mm256_loadu_px(p); }
+INLINE vec_T load_tail_T(const T *p, tail_T tail) { return _mm256_maskload_px(p, tail); }
+INLINE void store_T(T *p, vec_T x) { _mm256_storeu_px(p, x); }
+INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm256_maskstore_px(p, tail, x); }
+INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm256_fmadd_px(a, b, c); }
+
+/* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
+INLINE vec_T zip_low_T(vec_T a, vec_T b)
+{
+    return _mm256_permute2f128_px(_mm256_unpacklo_px(a, b), _mm256_unpackhi_px(a, b), 0x20);
+}
+
+INLINE vec_T zip_high_T(vec_T a, vec_T b)
+{
+    return _mm256_permute2f128_px(_mm256_unpacklo_px(a, b), _mm256_unpackhi_px(a, b), 0x31);
+}
