@@ -64,6 +64,8 @@ class Pack:
 
     array: str
     body: Node
+    role: str | None = None
+    """`left` or `right` where one microkernel reads the array in both roles."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,10 @@ class Micro:
     rows: Band | None
     columns: Band | None
     reduce: tuple[Band, ...]
+    exchanged: bool = False
+    """The operands have changed sides: `left` is the one that `poly.contraction.recognise` calls right."""
+    initial: str | None = None
+    """A statement that assigns the output's start value 0, done by the kernel's first visit of each element."""
 
 
 Node = Leaf | Sequence | Band | Pack | Micro

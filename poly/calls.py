@@ -1,0 +1,116 @@
+"""Calls of hand-tuned routines as statements: what the texts of microkernels and copies have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.expr import Load
+from poly.contraction import Contraction, exchange, recognise
+from poly.coordinates import Coordinates
+from poly.ctext import text
+from poly.instances import Instances
+from poly.layout import offset
+from poly.nest import Nest, Statement
+from poly.polynomial import Polynomial
+from poly.tree import Band, Micro
+
+
+@dataclass(frozen=True)
+class Call:
+    """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `lines`.
+
+    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any).
+    """
+
+    name: str
+    iterators: tuple[str, ...]
+    domain: isl.Set
+    lines: tuple[str, ...]
+    routine: str
+    rows: frozenset[int] | None = None
+    columns: frozenset[int] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """An operand's copy: panels of `width` lanes, one after another for each step of the reduction.
+
+    `start` is the C expression of the first element of the panel that a microkernel call reads.
+    """
+
+    buffer: str
+    start: str
+    width: int
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How one call addresses an array: an offset in terms of loops, sizes and atoms, and the atoms' quotients."""
+
+    array: str
+    offset: Polynomial
+    coordinates: Coordinates
+
+    def is_linear(self, loop: str) -> bool:
+        """Whether neighbours along the loop are the same distance apart everywhere."""
+        return not any(name in self.offset.names for name, (of, _) in self.coordinates.atoms.items() if of == loop)
+
+    def stride(self, loop: str) -> Polynomial:
+        return self.offset.coefficient(loop)
+
+
+def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
+    """The addressing of an access."""
+    array = nest.array(access.array)
+    return Operand(array.name, offset(array, access, coordinates.iterators), coordinates)
+
+
+def absorbed(nest: Nest, micro: Micro) -> Contraction | None:
+    """The contraction that the microkernel computes, with the operands on the sides that the kernel gives them."""
+    contraction = recognise(nest, nest.statement(micro.statement))
+    return exchange(contraction) if contraction and micro.exchanged else contraction
+
+
+def inner_bands(micro: Micro) -> tuple[Band, ...]:
+    """The bands that a microkernel absorbs: rows, columns, then the reduction from outside in."""
+    return tuple(b for b in (micro.rows, micro.columns, *micro.reduce) if b is not None)
+
+
+def iterators_of(statement: Statement, access: Load) -> frozenset[str]:
+    """The iterators that occur in an access."""
+    return frozenset(name for index in access.indices for name in index.names) & frozenset(statement.iterators)
+
+
+def involves(statement: Statement, function: isl.PwAff, iterators: frozenset[str]) -> bool:
+    """Whether a loop's value depends on one of the iterators."""
+    return any(
+        function.involves_dims(isl.dim_type.in_, position, 1)
+        for position, name in enumerate(statement.iterators)
+        if name in iterators
+    )
+
+
+def low_lines(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[str]:
+    """C definitions of the bands' first values in a tile, under the bands' names."""
+    return [
+        f"const int64_t {band.name} = {text(instances.low(band.function(statement)), instances.names)};"
+        for band in bands
+    ]
+
+
+def atom_lines(coordinates: Coordinates, used: frozenset[str], loops: frozenset[str]) -> list[str]:
+    """C definitions of the quotients that `used` names, of the given loops."""
+    return [
+        f"const int64_t {atom} = {loop} / {divisor};"
+        for atom, (loop, divisor) in coordinates.atoms.items()
+        if atom in used and loop in loops
+    ]
+
+
+def fixed(value: Affine | Polynomial | int) -> str:
+    """C text, in parentheses where it is a sum."""
+    shown = str(value)
+    return f"({shown})" if " " in shown else shown

@@ -1,0 +1,103 @@
+"""Recognise contractions: which loops are free in one operand, free in the other, reduced, or batch.
+
+A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition, batches,
+matrix-vector products, einsums of two operands, convolutions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from codegen.expr import Binary, Const, Expr, Load, Unary, walk
+from poly.layout import step
+from poly.nest import Nest, Statement
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The operands of a contraction, and its loops by role, each in the statement's order.
+
+    `columns` are the loops of `output` and `right` alone, and hold the loop along which `output` is contiguous (where there is
+    one that is no batch loop); `rows` those of `output` and `left` alone; `reduce` those absent from `output`; `batch` the rest.
+    """
+
+    statement: str
+    output: Load
+    left: Load
+    right: Load
+    factor: Expr
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    reduce: tuple[str, ...]
+    batch: tuple[str, ...]
+
+
+def recognise(nest: Nest, statement: Statement) -> Contraction | None:
+    """The statement as a contraction, or None where it is none."""
+    if statement.op != "+":
+        return None
+    factors = _factors(statement.expr)
+    operands = [f for f in factors if isinstance(f, Load) and f.indices]
+    others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
+    if len(operands) != 2 or any(load.array == statement.target.array for load in operands):
+        return None
+    if any(not _is_scalar(nest, f) for f in others):
+        return None
+    dtypes = {nest.array(load.array).dtype for load in (statement.target, *operands)}
+    if len(dtypes) != 1 or not next(iter(dtypes)).is_float:
+        return None
+    return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    match expr:
+        case Binary("*", left, right):
+            return _factors(left) + _factors(right)
+        case Unary("-", operand):
+            return [Const(-1), *_factors(operand)]
+    return [expr]
+
+
+def _product(factors: list[Expr]) -> Expr:
+    result: Expr = Const(1)
+    for factor in factors:
+        result = factor if result == Const(1) else Binary("*", result, factor)
+    return result
+
+
+def _is_scalar(nest: Nest, expr: Expr) -> bool:
+    """A constant or an argument passed by value, or a product of such."""
+    leaves = [n for n in walk(expr) if not isinstance(n, Unary | Binary)]
+    return all(isinstance(n, Const) or (isinstance(n, Load) and nest.array(n.array).kind == "scalar") for n in leaves)
+
+
+def _with_roles(statement: Statement, left: Load, right: Load, factor: Expr) -> Contraction:
+    def uses(access: Load, iterator: str) -> bool:
+        return any(index.coefficient(iterator) for index in access.indices)
+
+    roles: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "batch": []}
+    for iterator in statement.iterators:
+        in_left, in_right = uses(left, iterator), uses(right, iterator)
+        if not uses(statement.target, iterator):
+            roles["reduce"].append(iterator)
+        elif in_left and in_right:
+            roles["batch"].append(iterator)
+        else:
+            roles["columns" if in_right else "rows"].append(iterator)
+    lists = {role: tuple(names) for role, names in roles.items()}
+    return Contraction(statement.name, statement.target, left, right, factor, **lists)
+
+
+def _oriented(nest: Nest, c: Contraction) -> Contraction:
+    """The same with the contiguous loop of the output among the columns."""
+    output = nest.array(c.output.array)
+
+    def contiguous(iterator: str) -> bool:
+        return step(output, c.output, iterator).constant == 1
+
+    return exchange(c) if any(contiguous(i) for i in c.rows) or (not c.columns and c.rows) else c
+
+
+def exchange(c: Contraction) -> Contraction:
+    """The same with the operands, and so rows and columns, exchanged."""
+    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows)

@@ -1,0 +1,117 @@
+"""A statement's iterators in terms of the loops around it.
+
+    loops  i_tile = floor(i/6), i, pq = 28*p + q, k    gives    i = i, p = pq/28, q = pq - 28*(pq/28), k = k
+
+Quotients are *atoms*: names of their own in the affine expressions, with their C text kept beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from codegen.affine import Affine
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """`iterators` maps each iterator to an affine expression of loops, sizes and atoms; `atoms` an atom to (loop, divisor)."""
+
+    iterators: Mapping[str, Affine]
+    atoms: Mapping[str, tuple[str, int]]
+
+    def depends(self, value: Affine, loop: str) -> bool:
+        """Whether the expression varies with the loop in another way than linearly."""
+        return any(name in self.atoms and self.atoms[name][0] == loop for name in value.names)
+
+    def text(self, value: Affine) -> Affine:
+        """The expression with the atoms written out for C."""
+        return value.substitute({a: Affine.name(f"({loop} / {by})") for a, (loop, by) in self.atoms.items()})
+
+
+def solve(
+    iterators: Sequence[str], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]
+) -> Coordinates | None:
+    """The iterators as functions of the loops' values, or None where the loops don't determine them in a simple way."""
+    found: dict[str, Affine] = {}
+    atoms: dict[str, tuple[str, int]] = {}
+    linear = [(name, f) for name, function in loops if (f := _linear(iterators, function)) is not None]
+    progress = True
+    while progress and len(found) < len(iterators):
+        progress = False
+        for name, function in linear:
+            rest = function.substitute(found)
+            unknown = [i for i in iterators if i in rest.names and i not in found]
+            if not unknown:
+                continue
+            solved = _one(name, rest, unknown[0]) if len(unknown) == 1 else _digits(name, rest, unknown, iterators, domain, atoms)
+            if solved:
+                found.update(solved)
+                progress = True
+    return Coordinates(found, atoms) if len(found) == len(iterators) else None
+
+
+def _linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
+    """The function as an affine expression of iterators and sizes; None for a quotient or a piecewise one."""
+    pieces = function.get_pieces()
+    if len(pieces) != 1:
+        return None
+    aff = pieces[0][1]
+    if any(not aff.get_coefficient_val(isl.dim_type.div, d).is_zero() for d in range(aff.dim(isl.dim_type.div))):
+        return None
+    terms = [(name, _integer(aff.get_coefficient_val(isl.dim_type.in_, d))) for d, name in enumerate(iterators)]
+    parameters = aff.get_domain_space().get_var_names(isl.dim_type.param)
+    terms += [(name, _integer(aff.get_coefficient_val(isl.dim_type.param, d))) for d, name in enumerate(parameters)]
+    return Affine.make(terms, _integer(aff.get_constant_val()))
+
+
+def _integer(value: isl.Val) -> int:
+    return int(value.to_python())
+
+
+def _one(name: str, rest: Affine, unknown: str) -> dict[str, Affine]:
+    sign = rest.coefficient(unknown)
+    if sign not in (1, -1):
+        return {}
+    return {unknown: (Affine.name(name) - rest.substitute({unknown: 0})) * sign}
+
+
+def _digits(
+    name: str,
+    rest: Affine,
+    unknown: list[str],
+    iterators: Sequence[str],
+    domain: isl.Set,
+    atoms: dict[str, tuple[str, int]],
+) -> dict[str, Affine]:
+    """Mixed-radix digits: `Q*p + q` with 0 <= q < Q determines both."""
+    if rest.substitute(dict.fromkeys(unknown, 0)) != Affine():
+        return {}
+    unknown = sorted(unknown, key=lambda i: -rest.coefficient(i))
+    weights = [rest.coefficient(i) for i in unknown]
+    if weights[-1] != 1 or any(w <= 0 or v % w for v, w in zip(weights, weights[1:], strict=False)):
+        return {}
+    for outer, inner, iterator in zip(weights, weights[1:], unknown[1:], strict=False):
+        position = iterators.index(iterator)
+        low, high = domain.dim_min(position), domain.dim_max(position)
+        if not (low.is_cst() and high.is_cst()):
+            return {}
+        if _constant(low) < 0 or _constant(high) >= outer // inner:
+            return {}
+    quotients = []
+    for weight in weights:
+        atom = name if weight == 1 else f"{name}__{weight}"
+        if weight != 1:
+            atoms[atom] = (name, weight)
+        quotients.append(Affine.name(atom))
+    found = {unknown[0]: quotients[0]}
+    for position in range(1, len(unknown)):
+        ratio = weights[position - 1] // weights[position]
+        found[unknown[position]] = quotients[position] - quotients[position - 1] * ratio
+    return found
+
+
+def _constant(value: isl.PwAff) -> int:
+    return _integer(value.get_pieces()[0][1].get_constant_val())

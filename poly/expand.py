@@ -1,0 +1,150 @@
+"""Replace the copies and microkernels of a loop tree by statements of their own, whose instances are panels and tiles.
+
+    for j_tile:                    for j_tile:
+      pack B                         B_pack[j_tile]          one call of the packing routine
+      for i_tile:              ->    for i_tile:
+        microkernel over i, j, k       S_tile[j_tile, i_tile]  one call of the microkernel
+
+What remains is a tree of plain statements, sequences and bands, which isl can scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import islpy as isl
+
+from codegen.program import Assign, LoopMark, Statement, Text, Workspace
+from microkernels.isa import ISA
+from poly.calls import Call, Panel
+from poly.micro_call import kernel_call
+from poly.panel_copy import panel_copy
+from poly.nest import Nest
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, children, statements, walk
+
+
+@dataclass
+class Expansion:
+    """What expanding a tree yields: a plain tree, the domains and texts of its statements, scratch arrays, and C preamble."""
+
+    tree: Node
+    domains: dict[str, isl.Set] = field(default_factory=dict)
+    statements: dict[str, Statement] = field(default_factory=dict)
+    workspaces: list[Workspace] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    marks: dict[str, LoopMark] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The bands above a node, and the panels that copies above it have laid out."""
+
+    bands: tuple[Band, ...] = ()
+    panels: Mapping[tuple[str, str], Panel] = field(default_factory=dict)
+
+    @property
+    def is_parallel(self) -> bool:
+        return any(band.parallel for band in self.bands)
+
+    def loops(self, statement: str) -> tuple[tuple[str, isl.PwAff], ...]:
+        return tuple((band.name, band.function(statement)) for band in self.bands)
+
+
+def expand(nest: Nest, tree: Node, target: ISA) -> Expansion:
+    """The tree with every copy and microkernel turned into a statement; `nest` is not changed."""
+    expansion = Expansion(tree)
+    expansion.tree = _expand(nest, _unique_names(tree), target, _Path(), expansion)
+    return expansion
+
+
+def _unique_names(tree: Node) -> Node:
+    """Bands with names that differ along every path, since they become C variables."""
+
+    def visit(node: Node, taken: frozenset[str]) -> Node:
+        match node:
+            case Sequence(nodes):
+                return Sequence(tuple(visit(child, taken) for child in nodes))
+            case Pack():
+                return replace(node, body=visit(node.body, taken))
+            case Band():
+                name = node.name
+                while name in taken:
+                    name += "_"
+                return replace(node, name=name, body=visit(node.body, taken | {name}))
+        return node
+
+    return visit(tree, frozenset())
+
+
+def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) -> Node:
+    match node:
+        case Leaf(name):
+            statement = nest.statement(name)
+            out.domains[name] = statement.domain
+            out.statements[name] = Statement(
+                statement.iterators, Assign(statement.target, statement.op, statement.expr)
+            )
+            return node
+        case Sequence(nodes):
+            return Sequence(tuple(_expand(nest, child, target, path, out) for child in nodes))
+        case Band():
+            return _band(nest, node, target, path, out)
+        case Pack():
+            return _pack(nest, node, target, path, out)
+        case Micro():
+            return _micro(nest, node, target, path, out)
+    raise TypeError(type(node).__name__)
+
+
+def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> Node:
+    depth = len(path.bands)
+    body = _expand(nest, band.body, target, replace(path, bands=(*path.bands, band)), out)
+    known = dict(band.functions)
+    functions = tuple((name, known.get(name) or _dimension(out.domains[name], depth)) for name in statements(body))
+    out.marks[f"loop:{band.name}"] = LoopMark(band.name, band.parallel, band.vectorize, band.unroll)
+    return replace(band, functions=functions, body=body)
+
+
+def _dimension(domain: isl.Set, position: int) -> isl.PwAff:
+    return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
+
+
+def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) -> Node:
+    call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
+    name = f"{node.statement}_tile"
+    out.domains[name] = call.domain
+    out.statements[name] = Statement(call.iterators, Text(call.lines))
+    out.calls.append(call)
+    return Leaf(name)
+
+
+def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
+    micro = next(n for n in walk(node.body) if isinstance(n, Micro))
+    between = _bands_to(node.body, micro)
+    copy = panel_copy(nest, node, micro, target, path.loops(micro.statement), between, path.is_parallel)
+    out.domains[copy.call.name] = copy.call.domain
+    out.statements[copy.call.name] = Statement(copy.call.iterators, Text(copy.call.lines))
+    out.workspaces.append(copy.workspace)
+    out.calls.append(copy.call)
+    loops: Node = Leaf(copy.call.name)
+    shared_parallel = not path.is_parallel and any(band.parallel for band in between)
+    for number, name in reversed(list(enumerate(copy.loops))):
+        function = _dimension(copy.call.domain, len(path.bands) + number)
+        outermost = shared_parallel and number == 0
+        label = f"{name}_{node.array}"
+        loops = Band(label, ((copy.call.name, function),), loops, parallel=outermost)
+        out.marks[f"loop:{label}"] = LoopMark(label, outermost)
+    panels = {**path.panels, (micro.statement, copy.role): copy.panel}
+    body = _expand(nest, node.body, target, replace(path, panels=panels), out)
+    return Sequence((loops, body))
+
+
+def _bands_to(node: Node, goal: Node) -> tuple[Band, ...]:
+    """The bands from `node` down to `goal`."""
+    if node is goal:
+        return ()
+    below = next(child for child in children(node) if any(n is goal for n in walk(child)))
+    rest = _bands_to(below, goal)
+    return (node, *rest) if isinstance(node, Band) else rest
+

@@ -1,0 +1,74 @@
+"""The instances of a statement, seen from the loops around it: what the outer loops leave to the inner ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import islpy as isl
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Those of one statement, grouped by the values of `loops` (name and function of each, outermost first)."""
+
+    name: str
+    """The name of the groups' set: `name[loop, …]`."""
+    points: isl.Set
+    loops: tuple[tuple[str, isl.PwAff], ...]
+
+    @cached_property
+    def groups(self) -> isl.Map:
+        """`{ S[i, j, k] -> name[i_tile, j_tile] }`."""
+        result = isl.Map.from_domain(self.points)
+        for _, function in self.loops:
+            result = result.flat_range_product(isl.Map.from_pw_aff(function))
+        return result.set_tuple_name(isl.dim_type.out, self.name).intersect_domain(self.points)
+
+    @cached_property
+    def domain(self) -> isl.Set:
+        """`{ name[i_tile, j_tile] }`."""
+        return self.groups.range().coalesce()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.loops)
+
+    def values(self, functions: Sequence[isl.PwAff]) -> isl.Map:
+        """`{ name[…] -> [values of the functions on the group's points] }`."""
+        inner = isl.Map.from_domain(self.points)
+        for function in functions:
+            inner = inner.flat_range_product(isl.Map.from_pw_aff(function))
+        return self.groups.reverse().apply_range(inner).coalesce()
+
+    def low(self, function: isl.PwAff) -> isl.PwAff:
+        """The least value in each group."""
+        return self.values([function]).dim_min(0).gist(self.domain).coalesce()
+
+    def high(self, function: isl.PwAff) -> isl.PwAff:
+        """The greatest value in each group."""
+        return self.values([function]).dim_max(0).gist(self.domain).coalesce()
+
+    def count(self, function: isl.PwAff) -> isl.PwAff:
+        """How many values from the least to the greatest."""
+        high, low = self.values([function]).dim_max(0), self.values([function]).dim_min(0)
+        return high.sub(low).add_constant_val(isl.Val(1)).gist(self.domain).coalesce()
+
+    def most(self, function: isl.PwAff) -> isl.PwAff:
+        """The greatest count of any group: a function of the sizes alone."""
+        high, low = self.values([function]).dim_max(0), self.values([function]).dim_min(0)
+        counts = isl.Map.from_pw_aff(high.sub(low).add_constant_val(isl.Val(1)).intersect_domain(self.domain))
+        return counts.range().coalesce().dim_max(0)
+
+    def is_box(self, functions: Sequence[isl.PwAff]) -> bool:
+        """Whether the functions' values in each group are all the combinations of each one's range."""
+        joint = self.values(functions)
+        box = isl.Map.from_domain(self.domain)
+        for function in functions:
+            between = isl.Map.from_pw_aff(self.low(function)).intersect_domain(self.domain)
+            between = between.apply_range(isl.Map("{ [l] -> [x] : l <= x }"))
+            above = isl.Map.from_pw_aff(self.high(function)).intersect_domain(self.domain)
+            between = between.intersect(above.apply_range(isl.Map("{ [h] -> [x] : x <= h }")))
+            box = box.flat_range_product(between)
+        return bool(joint.is_equal(box))

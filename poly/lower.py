@@ -1,0 +1,75 @@
+"""From a nest and a loop tree to the program that code generation prints."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from codegen.program import Buffer, Program
+from microkernels.catalogue import find, gemv_source, pack_source
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from poly.calls import Call
+from poly.expand import Expansion, expand
+from poly.nest import Array, Nest
+from poly.scan import scan
+from poly.tree import Micro, Node, walk
+
+
+def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
+    """The program that runs `nest` in the order of `tree` on `isa`.
+
+    Raises ScheduleError where a microkernel does not fit the loops below which it stands.
+    """
+    expansion = expand(nest, tree, isa)
+    return Program(
+        name=nest.name,
+        sizes=nest.sizes,
+        buffers=tuple(_buffer(nest, array) for array in nest.arrays),
+        ast=scan(expansion.domains, expansion.tree, nest.context),
+        statements=expansion.statements,
+        marks=expansion.marks,
+        workspaces=tuple(expansion.workspaces),
+        preamble=_preamble(nest, tree, expansion, isa),
+        fixed=nest.fixed,
+        comment=f"{nest.name} for {isa.name}.",
+    )
+
+
+def _buffer(nest: Nest, array: Array) -> Buffer:
+    strides = None if array.strides is None else tuple(str(s) for s in array.strides)
+    return Buffer(array.name, array.dtype, array.shape, _direction(nest, array), strides)
+
+
+def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scalar", "local"]:
+    if array.kind != "array":
+        return array.kind
+    read = any(load.array == array.name for s in nest.statements for load in s.reads)
+    if array.name not in nest.written:
+        return "in"
+    return "inout" if read else "out"
+
+
+def _preamble(nest: Nest, tree: Node, expansion: Expansion, isa: ISA) -> str:
+    """The C text of every routine that is called, each with the extents that its calls have."""
+    texts = []
+    micros = [node for node in walk(tree) if isinstance(node, Micro)]
+    for dtype in sorted({_dtype(nest, micro) for micro in micros}, key=lambda d: d.name):
+        if any(call.routine == "pack" for call in expansion.calls):
+            texts.append(pack_source(isa, dtype))
+        if any(call.routine == "gemv" for call in expansion.calls):
+            texts.append(gemv_source(isa, dtype))
+    for name, dtype in sorted({(m.kernel, _dtype(nest, m)) for m in micros if m.kernel.startswith("gemm")}, key=str):
+        users = {f"{m.statement}_tile" for m in micros if (m.kernel, _dtype(nest, m)) == (name, dtype)}
+        calls = [call for call in expansion.calls if call.name in users]
+        texts.append(find(name, dtype).source(_extents(calls, "rows"), _extents(calls, "columns")))
+    return "\n".join(texts)
+
+
+def _extents(calls: list[Call], role: Literal["rows", "columns"]) -> frozenset[int] | None:
+    values = [call.rows if role == "rows" else call.columns for call in calls]
+    known = [v for v in values if v is not None]
+    return frozenset().union(*known) if len(known) == len(values) else None
+
+
+def _dtype(nest: Nest, micro: Micro) -> DType:
+    return nest.array(nest.statement(micro.statement).target.array).dtype

@@ -1,0 +1,176 @@
+"""A microkernel's tile as a call: pointers, strides, extents, and whether the result is added to what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import islpy as isl
+
+from codegen.expr import Binary, Const, Expr, Load, Unary
+from microkernels.catalogue import Microkernel, find
+from microkernels.isa import ISA
+from poly.calls import (
+    Call,
+    Operand,
+    Panel,
+    absorbed,
+    atom_lines,
+    fixed,
+    inner_bands,
+    involves,
+    low_lines,
+    operand,
+)
+from poly.contraction import Contraction
+from poly.coordinates import solve
+from poly.ctext import constants, text
+from poly.errors import ScheduleError
+from poly.instances import Instances
+from poly.nest import Nest, Statement
+from poly.tree import Micro
+
+LEVELS = 3
+"""The loops of a reduction that a microkernel runs through itself."""
+
+
+def kernel_call(
+    nest: Nest,
+    node: Micro,
+    isa: ISA,
+    loops: tuple[tuple[str, isl.PwAff], ...],
+    panels: Mapping[tuple[str, str], Panel],
+) -> Call:
+    """The statement that stands for all the iterations below the loops that surround the microkernel.
+
+    Raises ScheduleError if these iterations are not a full box of rows, columns and reduction steps.
+    """
+    statement = nest.statement(node.statement)
+    contraction = absorbed(nest, node)
+    if contraction is None:
+        raise ScheduleError(f"microkernel({node.kernel}): {statement.name} is not a contraction")
+    kernel = find(node.kernel, nest.array(statement.target.array).dtype)
+    instances = Instances(f"{statement.name}_tile", statement.domain, loops)
+    bands = inner_bands(node)
+    if not instances.is_box([band.function(statement.name) for band in bands]):
+        raise ScheduleError(f"microkernel({node.kernel}): the iterations of a tile of {statement.name} are not a box")
+    functions = [(band.name, band.function(statement.name)) for band in bands]
+    coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
+    if coordinates is None:
+        raise ScheduleError(f"microkernel({node.kernel}): the loops around {statement.name} don't determine its iterators")
+    left, right, output = (
+        operand(nest, access, coordinates) for access in (contraction.left, contraction.right, contraction.output)
+    )
+    counts = {band.name: instances.count(band.function(statement.name)) for band in bands}
+    rows = constants(counts[node.rows.name]) if node.rows else frozenset({1})
+    columns = constants(counts[node.columns.name]) if node.columns else frozenset({1})
+    names = instances.names
+    lines = [
+        *low_lines(instances, bands, statement.name),
+        f"const int64_t tile_rows = {text(counts[node.rows.name], names) if node.rows else 1};",
+        f"const int64_t tile_columns = {text(counts[node.columns.name], names) if node.columns else 1};",
+        *_pointers(node, kernel, left, output, panels.get((statement.name, "left"))),
+        *_call(nest, node, kernel, contraction, instances, left, right, panels, counts),
+    ]
+    return Call(f"{statement.name}_tile", names, instances.domain, tuple(lines), "gemm", rows, columns)
+
+
+def _pointers(node: Micro, kernel: Microkernel, left: Operand, output: Operand, panel: Panel | None) -> list[str]:
+    """C arrays with a pointer for each row of the left operand and of the output."""
+    row = node.rows.name if node.rows else ""
+    c_type = kernel.dtype.c_name
+    linear = output.is_linear(row) and (panel is not None or left.is_linear(row))
+    used = output.offset.names | (frozenset() if panel else left.offset.names)
+    every = frozenset(loop for loop, _ in left.coordinates.atoms.values())
+    if linear:
+        sources = [
+            f"{panel.start} + {r}" if panel else f"{left.array} + {_shifted(left, row, r)}" for r in range(kernel.rows)
+        ]
+        results = [f"{output.array} + {_shifted(output, row, r)}" for r in range(kernel.rows)]
+        return [
+            *atom_lines(left.coordinates, used, every),
+            f"const {c_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
+            f"{c_type} *const row_c[{kernel.rows}] = {{{', '.join(results)}}};",
+        ]
+    source = f"{panel.start} + row" if panel else f"{left.array} + {left.offset}"
+    return [
+        *atom_lines(left.coordinates, used, every - {row}),
+        f"const {c_type} *row_a[{kernel.rows}];",
+        f"{c_type} *row_c[{kernel.rows}];",
+        f"const int64_t first_{row} = {row};",
+        "for (int64_t row = 0; row < tile_rows; row++) {",
+        f"    const int64_t {row} = first_{row} + row;",
+        *(f"    {line}" for line in atom_lines(left.coordinates, used, frozenset({row}))),
+        f"    row_a[row] = {source};",
+        f"    row_c[row] = {output.array} + {output.offset};",
+        "}",
+    ]
+
+
+def _shifted(op: Operand, row: str, by: int) -> str:
+    return str(op.offset + op.stride(row) * by)
+
+
+def _call(
+    nest: Nest,
+    node: Micro,
+    kernel: Microkernel,
+    contraction: Contraction,
+    instances: Instances,
+    left: Operand,
+    right: Operand,
+    panels: Mapping[tuple[str, str], Panel],
+    counts: Mapping[str, isl.PwAff],
+) -> list[str]:
+    statement = nest.statement(node.statement)
+    left_panel, right_panel = panels.get((statement.name, "left")), panels.get((statement.name, "right"))
+    lines = [
+        f"const int64_t steps{level} = {text(counts[band.name], instances.names)};"
+        for level, band in enumerate(reversed(node.reduce))
+    ]
+    levels = []
+    for level in range(LEVELS):
+        if level >= len(node.reduce):
+            levels.append("1, 0, 0")
+            continue
+        loop = node.reduce[-1 - level].name
+        before = "*".join(f"steps{inner}" for inner in range(level))
+        strides = [
+            "*".join(filter(None, (str(panel.width), before))) if panel else fixed(op.stride(loop))
+            for panel, op in ((left_panel, left), (right_panel, right))
+        ]
+        levels.append(f"steps{level}, {strides[0]}, {strides[1]}")
+    start = right_panel.start if right_panel else f"{right.array} + {right.offset}"
+    alpha = c_scalar(contraction.factor, kernel.dtype.c_name)
+    lines.append(
+        f"{kernel.c_name}(tile_rows, tile_columns, row_a, {start}, row_c, {', '.join(levels)}, "
+        f"{alpha}, {_accumulate(node, contraction, statement, instances)});"
+    )
+    return lines
+
+
+def _accumulate(node: Micro, contraction: Contraction, statement: Statement, instances: Instances) -> str:
+    """1, or where the start value 0 is the kernel's job: whether an earlier tile has already written this one."""
+    if node.initial is None:
+        return "1"
+    reduced = frozenset(contraction.reduce)
+    tests = []
+    for name, function in instances.loops:
+        if involves(statement, function, reduced):
+            others = tuple(loop for loop in instances.loops if not involves(statement, loop[1], reduced))
+            low = Instances("outer", instances.points, others).low(function)
+            tests.append(f"{name} != {text(low, [n for n, _ in others])}")
+    return " || ".join(tests) or "0"
+
+
+def c_scalar(expr: Expr, c_type: str) -> str:
+    """A product of constants and scalar arguments as C."""
+    match expr:
+        case Const(value):
+            return f"({c_type}){value}"
+        case Load(name, ()):
+            return name
+        case Unary("-", operand_):
+            return f"-{c_scalar(operand_, c_type)}"
+        case Binary(op, left, right):
+            return f"({c_scalar(left, c_type)} {op} {c_scalar(right, c_type)})"
+    raise TypeError(f"{expr} is not a scalar")

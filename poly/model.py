@@ -1,0 +1,179 @@
+"""The default schedule of a contraction, from its extents and strides and the machine's caches alone.
+
+After Low, Igual, Smith, Quintana-Orti, "Analytical modeling is enough for high-performance BLIS" (ACM TOMS 43(2), 2016), extended to
+several loops in each role and to operands that are read in place. Their order is kept: the reduction is cut so that one panel
+of the right operand stays in the second-level cache while rows go by, the rows so that a block of the left operand stays there too, the
+columns so that the packed right operand stays within the last level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from microkernels.catalogue import Microkernel, fits, gemm
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from poly.roles import Axis, Roles
+
+LATENCY, PER_CYCLE = 4, 2
+"""Of a fused multiply-add: cycles until the result is there, and how many start each cycle. Also the loads each cycle."""
+
+WORTHWHILE = 4_000_000
+"""Multiply-adds below which threads don't pay."""
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Bytes of one core's first and second level, and of its share of the last."""
+
+    l1: int
+    l2: int
+    l3: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model's decision for one contraction.
+
+    `rows`, `columns` and `reduce` are the cache tiles (None: not cut); `inner` is how many of the innermost reduce axes stay whole
+    inside the microkernel, the next one being cut into tiles of `reduce`.
+    """
+
+    kernel: Microkernel
+    reduce_cut: int | None
+    inner: int
+    columns_cut: int | None
+    rows_cut: int | None
+    pack_left: bool
+    pack_right: bool
+    rows_inside: bool
+    """Whether the microkernel's tiles go down the rows first (a panel of the right operand stays), or along the columns."""
+    parallel: str | None
+    """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
+
+
+def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, threads: int, may_cut_columns: bool = True) -> Choice:
+    """Structure and tile sizes for `m` rows (flattened) and `n` columns (flattened)."""
+    steps = prod(axis.guess for axis in r.reduce)
+    batches = prod(axis.guess for axis in r.batch)
+    kernel = tile_shape(m, n, isa, dtype)
+    size = dtype.size
+    inner, cut, depth = _reduction(r.reduce, kernel.columns, size, caches)
+    pack_right = _pack_right(r, m, n, depth, kernel, size, caches)
+    pack_left = _pack_left(r, m, n, depth, kernel, size, caches)
+    parallel = _parallel(m, n, steps, batches, r, kernel, threads)
+    columns = None
+    if pack_right and depth * n * size > caches.l3 // 2:
+        columns = max(kernel.columns, caches.l3 // 2 // (depth * size) // kernel.columns * kernel.columns)
+    if parallel == "columns":
+        share = ceil(ceil(n / kernel.columns) / threads) * kernel.columns
+        columns = share if columns is None else _balanced(share, columns, kernel.columns)
+    rows = None
+    right_fits = depth * min(n, columns or n) * size <= caches.l2 // 2
+    block = max(1, caches.l2 // 2 // (depth * size) // kernel.rows) * kernel.rows
+    if not right_fits and m > block:
+        rows = _balanced(m, block, kernel.rows)
+    if parallel == "rows":
+        share = ceil(ceil(m / kernel.rows) / threads) * kernel.rows
+        rows = share if rows is None else min(rows, share)
+    return Choice(kernel, cut, inner, columns, rows, pack_left, pack_right, not right_fits, parallel)
+
+
+def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:
+    """The register tile that takes the fewest cycles for m x n results, edges counted; ties go to the fewest loads."""
+    lanes = isa.lanes(dtype)
+    best: tuple[float, float, Microkernel] | None = None
+    for vectors in range(1, min(4, ceil(n / lanes)) + 1):
+        for rows in range(1, min(isa.registers - 1, m) + 1):
+            if not fits(isa, rows, vectors):
+                break
+            cost = _tile_cycles(m, n, rows, vectors, lanes)
+            key = (round(cost, 3), (rows + vectors) / (rows * vectors))
+            if best is None or key < best[:2]:
+                best = (*key, gemm(isa, dtype, rows, vectors))
+    assert best is not None, "one row of one vector always fits"
+    return best[2]
+
+
+def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
+    """Cycles a reduction step for all tiles, relative to full multiply-add throughput."""
+    whole = ceil(n / lanes)
+
+    def cycles(r: int, v: int) -> float:
+        return max(r * v / PER_CYCLE, LATENCY, (r + v) / PER_CYCLE) + 0.25 if r and v else 0.0
+
+    full_rows, last_rows = divmod(m, rows)
+    full_columns, last_columns = divmod(whole, vectors)
+    return sum(
+        a * b * cycles(r, v)
+        for a, r in ((full_rows, rows), (1, last_rows))
+        for b, v in ((full_columns, vectors), (1, last_columns))
+    ) / (m * whole / PER_CYCLE)
+
+
+def _reduction(axes: tuple[Axis, ...], width: int, size: int, caches: Caches) -> tuple[int, int | None, int]:
+    """How many inner axes stay whole, the tile of the next one, and the steps of one call.
+
+    A panel of the right operand (width x steps) may fill a quarter of the second level: another quarter is for the left.
+    """
+    most = max(64, caches.l2 // 4 // (width * size))
+    depth = 1
+    for inner, axis in enumerate(reversed(axes)):
+        if inner == 3:
+            return inner, None, depth
+        if depth * axis.guess > most * 5 // 4 or (inner == 2 and len(axes) > 3 and depth * axis.guess > most):
+            cut = _balanced(axis.guess, max(1, most // depth), 1 if depth > 1 else 8)
+            return (inner, cut, depth * cut) if cut > 1 or inner == 0 else (inner, None, depth)
+        depth *= axis.guess
+    return min(len(axes), 3), None, depth
+
+
+def _balanced(extent: int, most: int, multiple: int) -> int:
+    """The tile that cuts `extent` into equal parts of at most `most`, rounded up to a multiple."""
+    parts = ceil(extent / max(1, most))
+    return ceil(ceil(extent / parts) / multiple) * multiple
+
+
+def _pack_right(r: Roles, m: int, n: int, depth: int, kernel: Microkernel, size: int, caches: Caches) -> bool:
+    if not any(axis.right.constant == 1 for axis in r.columns):
+        return True
+    if len(r.columns) > 1 and _is_scattered(r.columns):
+        return True
+    far = max((axis.right.constant or ASSUMED_STRIDE for axis in r.reduce), default=0) * size
+    reuse = ceil(m / kernel.rows)
+    return reuse >= 8 and far >= 1024 and depth * n * size > caches.l1 * 2
+
+
+ASSUMED_STRIDE = 1 << 20
+
+
+def _is_scattered(axes: tuple[Axis, ...]) -> bool:
+    """Whether neighbours in the flattened loop are not neighbours in the right operand."""
+    ordered = sorted(axes, key=lambda axis: axis.output.constant or 0)
+    expected = 1
+    for axis in ordered:
+        if axis.right.constant != expected:
+            return True
+        expected *= axis.guess
+    return False
+
+
+def _pack_left(r: Roles, m: int, n: int, depth: int, kernel: Microkernel, size: int, caches: Caches) -> bool:
+    reuse = ceil(n / kernel.columns)
+    if reuse < 2 or m < kernel.rows:
+        return False
+    nearest = min((axis.left.constant or ASSUMED_STRIDE for axis in r.reduce if axis.guess >= 8), default=1)
+    if nearest == 1:
+        return False
+    return nearest * size >= 256 and reuse >= 4
+
+
+def _parallel(m: int, n: int, steps: int, batches: int, r: Roles, kernel: Microkernel, threads: int) -> str | None:
+    if threads == 1 or m * n * steps * batches < WORTHWHILE:
+        return None
+    if batches >= threads and r.batch:
+        return "batch"
+    if n >= threads * kernel.columns and n * 4 >= m:
+        return "columns"
+    return "rows" if m >= threads * kernel.rows else None

@@ -1,0 +1,157 @@
+"""Packing: copy an operand into panels that a microkernel reads from first to last.
+
+A panel holds `width` lanes (the kernel's rows for the left operand, its columns for the right) for every step of the
+reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import islpy as isl
+
+from codegen.program import Workspace
+from microkernels.catalogue import find
+from microkernels.isa import ISA
+from poly.calls import Call, Operand, Panel, absorbed, atom_lines, fixed, involves, iterators_of, low_lines, operand
+from poly.coordinates import solve
+from poly.ctext import constants, text
+from poly.errors import ScheduleError
+from poly.instances import Instances
+from poly.micro_call import LEVELS
+from poly.nest import Nest
+from poly.tree import Band, Micro, Pack
+
+
+@dataclass(frozen=True)
+class PanelCopy:
+    """The copying statement, its loops inside those around it, the buffer, and where the microkernel finds its panel."""
+
+    role: str
+    call: Call
+    loops: tuple[str, ...]
+    workspace: Workspace
+    panel: Panel
+
+
+def panel_copy(
+    nest: Nest,
+    node: Pack,
+    micro: Micro,
+    isa: ISA,
+    outer: tuple[tuple[str, isl.PwAff], ...],
+    between: tuple[Band, ...],
+    private: bool,
+) -> PanelCopy:
+    """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
+
+    `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
+    """
+    statement = nest.statement(micro.statement)
+    contraction = absorbed(nest, micro)
+    if contraction is None:
+        raise ScheduleError(f"pack({node.array}): {statement.name} is not a contraction")
+    role = node.role or ("left" if contraction.left.array == node.array else "right")
+    access = contraction.left if role == "left" else contraction.right
+    kernel = find(micro.kernel, nest.array(node.array).dtype)
+    lane_band = micro.rows if role == "left" else micro.columns
+    width = kernel.rows if role == "left" else kernel.columns
+    used = iterators_of(statement, access)
+    numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
+    name = f"{statement.name}_pack_{role}"
+    loops = (*outer, *((b.name, b.function(statement.name)) for b in numbering))
+    instances = Instances(name, statement.domain, loops)
+    around = Instances("around", statement.domain, outer)
+    inner = tuple(b for b in (lane_band, *micro.reduce) if b is not None)
+    functions = [(b.name, b.function(statement.name)) for b in inner]
+    relevant = statement.domain
+    coordinates = solve(statement.iterators, relevant, (*_all(outer, between, statement.name), *functions, *_rest(micro, inner, statement.name)))
+    if coordinates is None:
+        raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
+    op = operand(nest, access, coordinates)
+    steps = [text(instances.most(b.function(statement.name)), ()) for b in micro.reduce]
+    buffer = f"{node.array}_{role}" if node.role else f"{node.array}_panels"
+    index, extents = _panel_number(around, numbering, statement.name)
+    size = _product([*steps, str(width)])
+    start = f"{buffer} + {index} * {size}" if index != "0" else buffer
+    lines = _lines(instances, op, lane_band, micro, statement.name, start, width, f"{nest.array(node.array).dtype.name}_{isa.name}")
+    call = Call(name, instances.names, instances.domain, tuple(lines), "pack")
+    workspace = Workspace(buffer, nest.array(node.array).dtype, _product([*extents, size]), private)
+    return PanelCopy(role, call, tuple(b.name for b in numbering), workspace, Panel(buffer, start, width))
+
+
+def _all(outer: tuple[tuple[str, isl.PwAff], ...], between: tuple[Band, ...], statement: str) -> tuple[tuple[str, isl.PwAff], ...]:
+    return (*outer, *((b.name, b.function(statement)) for b in between))
+
+
+def _rest(micro: Micro, inner: tuple[Band, ...], statement: str) -> list[tuple[str, isl.PwAff]]:
+    """The loops that the copy doesn't run through: the operand doesn't depend on them."""
+    bands = (micro.rows, micro.columns)
+    return [(b.name, b.function(statement)) for b in bands if b is not None and b not in inner]
+
+
+def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[str, list[str]]:
+    """C text of a panel's number (from the loops' values, counted from their least), and each loop's greatest count."""
+    number, extents = "0", []
+    for band in numbering:
+        function = band.function(statement)
+        extent, low = text(around.most(function), ()), text(around.low(function), around.names)
+        position = band.name if low == "0" else f"({band.name} - ({low}))"
+        number = position if number == "0" else f"({number} * {fixed_text(extent)} + {position})"
+        extents.append(extent)
+    return number, extents
+
+
+def fixed_text(value: str) -> str:
+    return value if value.isalnum() else f"({value})"
+
+
+def _product(factors: list[str]) -> str:
+    known = prod(int(f) for f in factors if f.isdigit())
+    symbolic = [fixed_text(f) for f in factors if not f.isdigit()]
+    return "*".join(symbolic + ([str(known)] if known != 1 or not symbolic else []))
+
+
+def _lines(
+    instances: Instances,
+    op: Operand,
+    lane_band: Band | None,
+    micro: Micro,
+    statement: str,
+    start: str,
+    width: int,
+    suffix: str,
+) -> list[str]:
+    lane = lane_band.name if lane_band else ""
+    bands = tuple(b for b in (lane_band, *micro.reduce) if b is not None)
+    names = instances.names
+    count = text(instances.count(lane_band.function(statement)), names) if lane_band else "1"
+    levels = []
+    for level in range(LEVELS):
+        if level >= len(micro.reduce):
+            levels.append("1, 0")
+            continue
+        band = micro.reduce[-1 - level]
+        levels.append(f"{text(instances.count(band.function(statement)), names)}, {fixed(op.stride(band.name))}")
+    every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
+    lines = [*low_lines(instances, bands, statement), f"const int64_t lanes = {count};"]
+    if op.is_linear(lane):
+        stride = fixed(op.stride(lane)) if lane else "0"
+        return [
+            *lines,
+            *atom_lines(op.coordinates, op.offset.names, every),
+            f"pack_{suffix}({start}, {width}, lanes, {op.array} + {op.offset}, {stride}, {', '.join(levels)});",
+        ]
+    return [
+        *lines,
+        *atom_lines(op.coordinates, op.offset.names, every - {lane}),
+        f"int64_t offsets[{width}];",
+        f"const int64_t first_{lane} = {lane};",
+        "for (int64_t lane = 0; lane < lanes; lane++) {",
+        f"    const int64_t {lane} = first_{lane} + lane;",
+        *(f"    {line}" for line in atom_lines(op.coordinates, op.offset.names, frozenset({lane}))),
+        f"    offsets[lane] = {op.offset};",
+        "}",
+        f"pack_gather_{suffix}({start}, {width}, lanes, {op.array}, offsets, {', '.join(levels)});",
+    ]
