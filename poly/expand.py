@@ -21,6 +21,7 @@ from poly.calls import Call, Panel
 from poly.micro_call import kernel_call
 from poly.panel_copy import panel_copy
 from poly.nest import Nest
+from poly.nest import Statement as PlainStatement
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, children, statements, walk
 
 
@@ -34,6 +35,8 @@ class Expansion:
     workspaces: list[Workspace] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     marks: dict[str, LoopMark] = field(default_factory=dict)
+    initials: dict[str, str] = field(default_factory=dict)
+    """For a statement whose start value a microkernel takes over: the kernel's statement."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class _Path:
 def expand(nest: Nest, tree: Node, target: ISA) -> Expansion:
     """The tree with every copy and microkernel turned into a statement; `nest` is not changed."""
     expansion = Expansion(tree)
+    micros = [n for n in walk(tree) if isinstance(n, Micro)]
+    expansion.initials = {m.initial: m.statement for m in micros if m.initial is not None}
     expansion.tree = _expand(nest, _unique_names(tree), target, _Path(), expansion)
     return expansion
 
@@ -81,7 +86,7 @@ def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) ->
     match node:
         case Leaf(name):
             statement = nest.statement(name)
-            out.domains[name] = statement.domain
+            out.domains[name] = _left_over(nest, statement, out.initials.get(name))
             out.statements[name] = Statement(
                 statement.iterators, Assign(statement.target, statement.op, statement.expr)
             )
@@ -95,6 +100,15 @@ def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) ->
         case Micro():
             return _micro(nest, node, target, path, out)
     raise TypeError(type(node).__name__)
+
+
+def _left_over(nest: Nest, zero: PlainStatement, taken_by: str | None) -> isl.Set:
+    """The instances of a statement that are still its own: those whose element no microkernel writes."""
+    if taken_by is None:
+        return zero.domain
+    other = nest.statement(taken_by)
+    done = zero.relation(zero.target).intersect_range(other.relation(other.target).range()).domain()
+    return zero.domain.subtract(done).coalesce()
 
 
 def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> Node:
