@@ -72,7 +72,7 @@ def used_helpers(code: str) -> str:
 def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
     layout = Layout.of(program)
-    parameters = ", ".join(map(str, (*size_parameters(program), "int64_t threads")))
+    parameters = ", ".join(map(str, (*size_parameters(program.sizes), "int64_t threads")))
     parts = [layout.shared_bytes] * bool(layout.shared) + [f"threads*({layout.private_bytes})"] * bool(layout.private)
     return f"int64_t {c_name(program.name)}_workspace({parameters})\n{{\n  return {' + '.join(parts) or 0};\n}}"
 

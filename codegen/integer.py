@@ -100,6 +100,11 @@ def primary(value: Affine) -> str:
     return str(value) if single or (not value.terms and value.constant >= 0) else f"({value})"
 
 
+def extent(size: Affine) -> str:
+    """An expression of sizes as C text that binds like a name."""
+    return primary(size.substitute({name: Affine.name(c_name(name)) for name in size.names}))
+
+
 def _atom(text: str) -> Affine:
     """What is not affine, as a name."""
     return Affine.name(text)

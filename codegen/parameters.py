@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.names import c_name
@@ -20,9 +21,9 @@ class Parameter:
         return self.prefix + self.name
 
 
-def size_parameters(program: Program) -> tuple[Parameter, ...]:
+def size_parameters(sizes: Sequence[str]) -> tuple[Parameter, ...]:
     """`int64_t M`, …"""
-    return tuple(Parameter("int64_t ", c_name(size)) for size in program.sizes)
+    return tuple(Parameter("int64_t ", c_name(size)) for size in sizes)
 
 
 def buffer_parameter(buffer: Buffer) -> Parameter:
@@ -36,7 +37,7 @@ def buffer_parameter(buffer: Buffer) -> Parameter:
 def data_parameters(program: Program) -> tuple[Parameter, ...]:
     """Sizes, then arrays and scalars in the order of the program's buffers."""
     arguments = (buffer for buffer in program.buffers if buffer.kind != "local")
-    return size_parameters(program) + tuple(buffer_parameter(buffer) for buffer in arguments)
+    return size_parameters(program.sizes) + tuple(buffer_parameter(buffer) for buffer in arguments)
 
 
 def call_parameters() -> tuple[Parameter, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from codegen.integer import primary
+from codegen.integer import extent, primary
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
 from microkernels.dtypes import DTYPES, DType, f32, f64
@@ -171,12 +171,12 @@ def strides(buffer: Buffer) -> tuple[str, ...]:
         return tuple(s if re.fullmatch(r"\w+", s) else f"({s})" for s in buffer.strides)
     result: list[str] = []
     number, factors = 1, list[str]()
-    for extent in reversed(buffer.shape):
+    for size in reversed(buffer.shape):
         result.append("*".join([str(number)] * (number != 1 or not factors) + factors))
-        if extent.terms:
-            factors.insert(0, primary(extent.substitute({n: Affine.name(c_name(n)) for n in extent.names})))
+        if size.terms:
+            factors.insert(0, extent(size))
         else:
-            number *= extent.constant
+            number *= size.constant
     return tuple(reversed(result))
 
 

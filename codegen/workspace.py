@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.affine import Affine
-from codegen.integer import primary
+from codegen.integer import extent
 from codegen.names import c_name
 from codegen.program import Program, Workspace
 
@@ -63,9 +63,9 @@ def pointers(workspaces: Sequence[Workspace], base: str) -> list[str]:
 def _product(shape: Sequence[Affine]) -> str:
     known = 1
     texts = []
-    for extent in shape:
-        if extent.terms:
-            texts.append(primary(extent.substitute({n: Affine.name(c_name(n)) for n in extent.names})))
+    for size in shape:
+        if size.terms:
+            texts.append(extent(size))
         else:
-            known *= extent.constant
+            known *= size.constant
     return "*".join([str(known)] * (known != 1 or not texts) + texts)

@@ -1,0 +1,237 @@
+"""What is wrong with the arguments of a call, and what to do about it.
+
+This is the slow way of a call: the fast one only finds that something is not as it should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from codegen.affine import Affine
+from codegen.errors import ArgumentError
+from codegen.program import Buffer
+from codegen.signature import Signature, describe
+
+Values = Mapping[str, Any]
+"""Arguments by name."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Arguments that fit the kernel: arrays (NumPy's, also where another library's came) and scalars by name, and the sizes."""
+
+    values: Values
+    sizes: Mapping[str, int]
+    contiguous: bool
+
+
+def fit(signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values) -> Fitted:
+    """Check the arguments of a call one by one.
+
+    `bound` are those that have their names, `extra` those too many, `keywords` the sizes that no array tells.
+    Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
+    """
+    _check_names(signature, bound, extra, keywords)
+    values = {b.name: _number(b, bound[b.name]) if b.kind == "scalar" else _array(b, bound[b.name]) for b in signature.buffers}
+    given = {size: _given_size(size, keywords) for size in signature.given}
+    sizes = _solve(signature, values, given)
+    for buffer in signature.arrays:
+        _check_shape(buffer, values[buffer.name], sizes, signature)
+    for buffer in signature.outputs:
+        _check_writable(buffer, values[buffer.name])
+    _check_overlap(signature, values)
+    for buffer in signature.arrays:
+        _check_strides(buffer, values[buffer.name], signature.strided)
+    return Fitted(values, sizes, all(values[b.name].flags.c_contiguous for b in signature.arrays))
+
+
+def check_threads(threads: Any) -> int:
+    """A number of threads. Raises ArgumentError."""
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 4096:
+        raise ArgumentError(f"threads must be an integer from 1 to 4096; got {threads!r}")
+    return int(threads)
+
+
+def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values) -> None:
+    names = [b.name for b in signature.buffers]
+    takes = f"{signature.name} takes {_count(len(names), 'argument')}: {', '.join(map(describe, signature.buffers))}"
+    missing = [name for name in names if name not in bound]
+    if extra:
+        raise ArgumentError(f"{takes}. Got {len(names) + len(extra)}.")
+    if missing:
+        raise ArgumentError(f"{takes}. Missing: {', '.join(missing)}.")
+    for name in keywords:
+        if name not in signature.given:
+            sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
+            raise ArgumentError(f"{takes}{sizes}. It has no {name}{_told(signature, name)}.")
+
+
+def _told(signature: Signature, name: str) -> str:
+    return ": this size is read from the arrays" if name in signature.sizes else ""
+
+
+def _given_size(size: str, keywords: Values) -> int:
+    if size not in keywords:
+        raise ArgumentError(f"no array's shape tells the size {size}: pass it by keyword, {size}=...")
+    value = keywords[size]
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ArgumentError(f"the size {size} must be an integer, 0 or larger; got {value!r}")
+    return int(value)
+
+
+def _number(buffer: Buffer, value: Any) -> Any:
+    kind = Real if buffer.dtype.is_float else int | np.integer
+    if isinstance(value, np.ndarray) and value.shape == ():
+        value = value[()]
+    if not isinstance(value, kind):
+        wanted = "a number" if buffer.dtype.is_float else "an integer"
+        raise ArgumentError(f"{buffer.name} must be {wanted} ({buffer.dtype.name}); got {_kind(value)}")
+    if not buffer.dtype.is_float:
+        limits = np.iinfo(buffer.dtype.numpy_name)
+        if not limits.min <= value <= limits.max:
+            raise ArgumentError(f"{buffer.name} = {value} does not fit in {buffer.dtype.name}")
+    return value
+
+
+def _array(buffer: Buffer, value: Any) -> np.ndarray:
+    array = _as_numpy(buffer, value)
+    wanted = np.dtype(buffer.dtype.numpy_name)
+    if array.dtype != wanted:
+        swapped = array.dtype.newbyteorder() == wanted
+        got = f"{array.dtype.name} with its bytes in the other order" if swapped else array.dtype.name
+        remedy = f"{buffer.name}.astype(np.{buffer.dtype.numpy_name})"
+        raise ArgumentError(f"{buffer.name} has dtype {got}; expected {describe(buffer)}. Remedy: {remedy}")
+    if array.ndim != len(buffer.shape):
+        dims, got = _count(len(buffer.shape), "dimension"), _count(array.ndim, "dimension")
+        raise ArgumentError(f"{buffer.name} has {got}, shape {array.shape}; expected {dims}: {describe(buffer)}")
+    if not array.flags.aligned:
+        raise ArgumentError(
+            f"{buffer.name} is not aligned: its elements don't start at multiples of their size. Remedy: {buffer.name}.copy()"
+        )
+    return array
+
+
+def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
+    """The array itself, or a NumPy array on the same memory. Raises ArgumentError where that takes a copy."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"{buffer.name} is a masked array, and masks are not looked at. Remedy: {buffer.name}.filled(0)")
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        return np.asarray(memoryview(value))
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise ArgumentError(
+            f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares its memory "
+            f"by DLPack or the buffer protocol ({error}). "
+            f"Remedy: np.asarray({buffer.name}, dtype=np.{buffer.dtype.numpy_name})"
+        ) from error
+
+
+def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> dict[str, int]:
+    """The value of each size, in their order."""
+    sizes = dict(given)
+    for step in signature.solved:
+        array = values[step.array]
+        if step.stride:
+            sizes[step.size] = array.strides[step.dimension] // array.itemsize
+            continue
+        size, left = divmod(array.shape[step.dimension] - step.rest.evaluate(sizes), step.coefficient)
+        if left or size < 0:
+            buffer = next(b for b in signature.arrays if b.name == step.array)
+            raise ArgumentError(
+                f"{buffer.name} has shape {array.shape}; expected {describe(buffer)}: "
+                f"no size {step.size} makes {buffer.shape[step.dimension]} = {array.shape[step.dimension]}{_known(sizes)}"
+            )
+        sizes[step.size] = size
+    return {size: sizes[size] for size in signature.sizes}
+
+
+def _check_shape(buffer: Buffer, array: np.ndarray, sizes: Mapping[str, int], signature: Signature) -> None:
+    for dimension, extent in enumerate(buffer.shape):
+        wanted = extent.evaluate(sizes)
+        if array.shape[dimension] != wanted:
+            expected = tuple(e.evaluate(sizes) for e in buffer.shape)
+            raise ArgumentError(
+                f"{buffer.name} has shape {array.shape}; expected {expected}{_because(buffer, extent, sizes, signature)}"
+            )
+
+
+def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature: Signature) -> str:
+    """Where the expected extent comes from: `, since f32[K, N] and K = 4 (dimension 1 of A)`."""
+    steps = {step.size: step for step in signature.solved}
+    reasons = [
+        f"{name} = {sizes[name]} " + (f"(dimension {steps[name].dimension} of {steps[name].array})" if name in steps else "(given)")
+        for name, _ in extent.terms
+    ]
+    return f": it is {describe(buffer)}, and {', '.join(reasons)}" if reasons else ""
+
+
+def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
+    if not array.flags.writeable:
+        raise ArgumentError(f"{buffer.name} is read-only, and the kernel writes it. Remedy: pass a copy, {buffer.name}.copy()")
+    extents = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    reach = array.itemsize
+    for stride, count in extents:
+        if stride < reach:
+            raise ArgumentError(
+                f"{buffer.name} is written, but several of its elements share memory (strides {array.strides}). "
+                f"Remedy: pass a copy, {buffer.name}.copy()"
+            )
+        reach += stride * (count - 1)
+
+
+def _check_overlap(signature: Signature, values: Values) -> None:
+    for output in signature.outputs:
+        for other in signature.arrays:
+            if other is not output and _share(values[output.name], values[other.name]):
+                raise ArgumentError(
+                    f"{output.name} is written and shares memory with {other.name}. "
+                    f"Remedy: pass a copy of {other.name}, {other.name}.copy()"
+                )
+
+
+def _share(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two arrays have a byte in common; yes where that is too hard to find out."""
+    try:
+        return np.shares_memory(first, second, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:
+    """A kernel for strided arrays takes rows of neighbours at distances that are whole elements, going up."""
+    if strided and buffer.strides is None and not array.flags.c_contiguous:
+        raise not_contiguous(buffer, array)
+    whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
+    rows = array.ndim == 0 or array.shape[-1] <= 1 or array.strides[-1] == array.itemsize
+    if not (whole and rows):
+        raise not_contiguous(buffer, array)
+
+
+def not_contiguous(buffer: Buffer, array: np.ndarray) -> ArgumentError:
+    """The error for an array whose elements don't lie one after the other, row by row."""
+    back = f", and copy it back after the call: {buffer.name}[...] = it" if buffer.kind != "in" else ""
+    return ArgumentError(
+        f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes. "
+        f"Remedy: np.ascontiguousarray({buffer.name}){back}"
+    )
+
+
+def _known(sizes: Mapping[str, int]) -> str:
+    return " where " + ", ".join(f"{name} = {value}" for name, value in sizes.items()) if sizes else ""
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,127 @@
+"""From NumPy arrays to the C function: a Python function made for one kernel's arguments.
+
+It takes the fast way where the arrays are as they should be: a few comparisons and one call. Whatever else comes goes
+to `codegen.arguments`, which says what is wrong or finds that it fits after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from codegen.arguments import Fitted, check_threads, fit, not_contiguous
+from codegen.build import Library
+from codegen.fastcall import caller_source
+from codegen.names import c_name
+from codegen.signature import Signature
+
+Caller = Callable[..., None]
+PAGE = 4096
+MISSING = object()
+"""Stands for an argument that was left out."""
+
+
+def make_caller(
+    signature: Signature, library: Library, threads: int = 1, strided: Callable[[], Caller] | None = None
+) -> Caller:
+    """A function of the arrays and scalars, in order or by name, that runs a library's kernel on them.
+
+    It takes `threads=` (as many as given here where it is left out) and the sizes that no array tells by keyword.
+    `strided` makes the caller of a kernel that takes strides; it is asked the first time that an array is not contiguous,
+    and without it such an array is refused. Calls may run side by side in several threads.
+
+    The caller raises ArgumentError, with nothing changed in the arrays.
+    """
+    slow = SlowCall(signature, library, threads, strided)
+    name = c_name(signature.name)
+    workspace_bytes = getattr(library.lib, f"{name}_workspace")
+    names: dict[str, Any] = {
+        "_guarded": getattr(library.lib, f"{name}_guarded"),
+        "_workspace_bytes": workspace_bytes,
+        "_bytes": 0 if signature.sizes else workspace_bytes(threads),
+        "_buffer": library.ffi.from_buffer,
+        "_CHARS": library.ffi.typeof("char[]"),
+        "_cast": library.ffi.cast,
+        "_POINTER": library.ffi.typeof("void *"),
+        "_take": slow.pool.take,
+        "_give": slow.pool.give,
+        "_slow": slow,
+        "_NULL": library.ffi.NULL,
+        "_MISSING": MISSING,
+        **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
+    }
+    exec(caller_source(signature, threads, names["_bytes"] > 0 or bool(signature.sizes) and signature.scratch), names)
+    return cast(Caller, names[name])
+
+
+class Pool:
+    """Workspaces for calls: each call takes one and gives it back, so calls may run side by side.
+
+    Appending to a list and popping from it are atomic in CPython, so no lock is needed.
+    """
+
+    def __init__(self, ffi: Any) -> None:
+        self._free: list[tuple[int, Any]] = []
+        self._from_buffer = ffi.from_buffer
+        self.give = self._free.append
+
+    def take(self, size: int) -> tuple[int, Any]:
+        """The size and the memory of a workspace of at least `size` bytes; it starts a page."""
+        try:
+            found = self._free.pop()
+        except IndexError:
+            return self._new(size)
+        return found if found[0] >= size else self._new(size)
+
+    def _new(self, size: int) -> tuple[int, Any]:
+        memory = np.empty(size + PAGE, np.uint8)
+        start = -memory.ctypes.data % PAGE
+        return size, self._from_buffer(memory[start : start + size])
+
+
+class SlowCall:
+    """The way of a call that the fast one turned down: it raises ArgumentError, or runs the kernel after all."""
+
+    def __init__(
+        self, signature: Signature, library: Library, threads: int, strided: Callable[[], Caller] | None
+    ) -> None:
+        self.signature = signature
+        self.library = library
+        self.threads = threads
+        self.pool = Pool(library.ffi)
+        self._make_strided = strided
+        self._strided: Caller | None = None
+
+    def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
+        names = (b.name for b in self.signature.buffers)
+        bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
+        given = {name: value for name, value in keywords.items() if value is not MISSING}
+        fitted = fit(self.signature, bound, extra, given)
+        threads = check_threads(threads)
+        if fitted.contiguous or self.signature.strided:
+            self._run(fitted, threads)
+        else:
+            self._strided_caller(fitted)(**fitted.values, **given, threads=threads)
+
+    def _strided_caller(self, fitted: Fitted) -> Caller:
+        if self._strided is None:
+            if self._make_strided is None:
+                arrays = ((b, fitted.values[b.name]) for b in self.signature.arrays)
+                raise next(not_contiguous(b, array) for b, array in arrays if not array.flags.c_contiguous)
+            self._strided = self._make_strided()
+        return self._strided
+
+    def _run(self, fitted: Fitted, threads: int) -> None:
+        if all(fitted.values[b.name].size == 0 for b in self.signature.outputs):
+            return
+        ffi, lib, name = self.library.ffi, self.library.lib, c_name(self.signature.name)
+        sizes = list(fitted.sizes.values())
+        memory = self.pool.take(getattr(lib, f"{name}_workspace")(*sizes, threads))
+        values = [
+            value if b.kind == "scalar" else ffi.cast("void *", value.ctypes.data)
+            for b, value in ((b, fitted.values[b.name]) for b in self.signature.buffers)
+        ]
+        getattr(lib, name)(*sizes, *values, threads, memory[1])
+        self.pool.give(memory)

@@ -1,0 +1,133 @@
+"""The Python text of a call's fast way, made for one kernel's arguments.
+
+    def matmul(A=_MISSING, B=_MISSING, C=_MISSING, *_extra, threads=1, **_keywords):
+        try:
+            if (A.dtype is _f32 and A.shape == (64, 64) and …):
+                if not _guarded(_buffer(A), _buffer(B), _buffer(_CHARS, C, True), threads, _NULL):
+                    return
+        except (AttributeError, …):
+            pass
+        _slow((A, B, C), _extra, threads, _keywords)
+
+`_buffer` raises for an array that is not contiguous, or read-only where it is written; `_guarded` returns 1 for arrays that overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.names import c_name
+from codegen.program import Buffer
+from codegen.signature import Signature, Solve
+
+
+def caller_source(signature: Signature, threads: int, scratch: bool) -> str:
+    """The text. `scratch` says whether the kernel needs a workspace."""
+    arguments = [b.name for b in signature.buffers]
+    head = [*(f"{a}=_MISSING" for a in arguments), "*_extra", f"threads={threads}"]
+    head += [*(f"{size}=_MISSING" for size in signature.given), "**_keywords"]
+    given = "".join(f", {size!r}: {size}" for size in signature.given)
+    keywords = f"{{**_keywords{given}}}" if given else "_keywords"
+    lines = [f"def {c_name(signature.name)}({', '.join(head)}):", "    try:"]
+    lines += [f"        {line}" for line in _sizes(signature)]
+    lines.append(f"        if {' and '.join(_conditions(signature))}:")
+    lines += [f"            {line}" for line in _invocation(signature, threads, scratch)]
+    lines += ["    except (AttributeError, TypeError, ValueError, BufferError, OverflowError):", "        pass"]
+    lines.append(f"    _slow(({''.join(a + ', ' for a in arguments)}), _extra, threads, {keywords})")
+    return "\n".join(lines) + "\n"
+
+
+def _sizes(signature: Signature) -> Iterator[str]:
+    """Shapes and strides into variables, and the sizes from these."""
+    for b in signature.arrays:
+        if signature.sizes and b.shape:
+            yield f"{''.join(_extent(b.name, d) + ', ' for d in range(len(b.shape)))} = {b.name}.shape"
+        if b.strides:
+            yield f"{''.join(_stride(b.name, d) + ', ' for d in range(len(b.shape)))} = {b.name}.strides"
+    itemsize = {b.name: b.dtype.size for b in signature.arrays}
+    for step in signature.solved:
+        yield f"{step.size} = {_solution(step, itemsize[step.array])}"
+
+
+def _solution(step: Solve, itemsize: int) -> str:
+    if step.stride:
+        return f"{_stride(step.array, step.dimension)} // {itemsize}"
+    extent = _extent(step.array, step.dimension)
+    value = f"({extent} - ({step.rest}))" if step.rest.terms or step.rest.constant else extent
+    return value if step.coefficient == 1 else f"{value} // {step.coefficient}"
+
+
+def _conditions(signature: Signature) -> Iterator[str]:
+    """What must hold for the fast way."""
+    for b in signature.arrays:
+        yield f"{b.name}.dtype is _{b.dtype.name}"
+        if not signature.sizes or not b.shape:
+            yield f"{b.name}.shape == ({''.join(f'{e}, ' for e in b.shape)})"
+        if b.strides:
+            yield from _stride_conditions(b)
+    yield from _extent_conditions(signature)
+    for size in signature.given:
+        yield f"{size}.__class__ is int and {size} >= 0"
+    yield "threads.__class__ is int and 0 < threads <= 4096 and not _extra and not _keywords"
+
+
+def _extent_conditions(signature: Signature) -> Iterator[str]:
+    """Each extent is what the sizes say; those that gave a size as it is need no check."""
+    if not signature.sizes:
+        return
+    plain = {(s.array, s.dimension) for s in signature.solved if not s.stride and _is_plain(s)}
+    for b in signature.arrays:
+        for dimension, extent in enumerate(b.shape):
+            if (b.name, dimension) not in plain:
+                yield f"{_extent(b.name, dimension)} == {extent}"
+    for step in signature.solved:
+        if not step.stride and not _is_plain(step):
+            yield f"{step.size} >= 0"
+
+
+def _is_plain(step: Solve) -> bool:
+    return step.coefficient == 1 and not step.rest.terms and not step.rest.constant
+
+
+def _stride_conditions(buffer: Buffer) -> Iterator[str]:
+    """Whole elements going up, the last one by one; the rows of an output don't overlap."""
+    last = len(buffer.shape) - 1
+    yield f"{_stride(buffer.name, last)} == {buffer.dtype.size}"
+    for dimension in range(last):
+        stride = _stride(buffer.name, dimension)
+        inner = f"{_stride(buffer.name, dimension + 1)}*{_extent(buffer.name, dimension + 1)}"
+        yield f"{stride} >= {0 if buffer.kind == 'in' else inner}"
+        yield f"{stride} % {buffer.dtype.size} == 0"
+    if buffer.kind != "in":
+        yield f"{buffer.name}.flags.writeable"
+
+
+def _invocation(signature: Signature, threads: int, scratch: bool) -> Iterator[str]:
+    """The call, with a workspace around it where the kernel needs one."""
+    data = [_pointer(b, signature.strided) for b in signature.buffers]
+    if scratch:
+        sizes = ", ".join([*signature.sizes, "threads"])
+        fixed = f"_bytes if threads == {threads} else " if not signature.sizes else ""
+        yield f"_memory = _take({fixed}_workspace_bytes({sizes}))"
+    workspace = "_memory[1]" if scratch else "_NULL"
+    yield f"_status = _guarded({', '.join([*signature.sizes, *data, 'threads', workspace])})"
+    if scratch:
+        yield "_give(_memory)"
+    yield "if not _status:"
+    yield "    return"
+
+
+def _pointer(buffer: Buffer, strided: bool) -> str:
+    if buffer.kind == "scalar":
+        return buffer.name
+    if strided:
+        return f"_cast(_POINTER, {buffer.name}.__array_interface__['data'][0])"
+    return f"_buffer({buffer.name})" if buffer.kind == "in" else f"_buffer(_CHARS, {buffer.name}, True)"
+
+
+def _extent(array: str, dimension: int) -> str:
+    return f"_{array}_{dimension}"
+
+
+def _stride(array: str, dimension: int) -> str:
+    return f"_{array}_stride_{dimension}"

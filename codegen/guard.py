@@ -1,0 +1,77 @@
+"""The C function through which Python calls a kernel: it sees what Python cannot check quickly."""
+
+from __future__ import annotations
+
+from codegen.integer import extent
+from codegen.names import c_name
+from codegen.parameters import Parameter, buffer_parameter, call_parameters, size_parameters
+from codegen.program import Buffer
+from codegen.scalar import strides
+from codegen.signature import Signature
+
+OVERLAP = """static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
+{
+  return a < b + b_bytes && b < a + a_bytes;
+}"""
+
+
+def guard(signature: Signature) -> str:
+    """C text of `NAME_guarded`, with the kernel's parameters.
+
+    It returns 1, with nothing done, where an output overlaps another array or an array is not aligned to its elements;
+    where every output is empty it returns 0 without a call.
+    """
+    name = c_name(signature.name)
+    parameters = (*size_parameters(signature.sizes), *map(_parameter, signature.buffers), *call_parameters())
+    lines = [f"const int64_t {_bytes(b)} = {array_bytes(b)};" for b in signature.arrays]
+    empty = " && ".join(f"!{_bytes(b)}" for b in signature.outputs)
+    if empty:
+        lines.append(f"if ({empty}) return 0;")
+    lines += [f"if ({_overlaps(a, b)}) return 1;" for a, b in _pairs(signature)]
+    lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in signature.arrays if b.dtype.size > 1]
+    lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{OVERLAP}\n\nint32_t {name}_guarded({', '.join(map(str, parameters))})\n{{\n{body}\n}}\n"
+
+
+def declarations(signature: Signature) -> str:
+    """What cffi is told: the kernel, the guarded kernel and the workspace's size. Arrays are `void *`, so any buffer goes."""
+    sizes = [str(p) for p in size_parameters(signature.sizes)]
+    data = [f"{b.dtype.c_name} {c_name(b.name)}" if b.kind == "scalar" else f"void *{c_name(b.name)}" for b in signature.buffers]
+    parameters = ", ".join([*sizes, *data, *map(str, call_parameters())])
+    name = c_name(signature.name)
+    workspace = ", ".join([*sizes, "int64_t threads"])
+    return (
+        f"int32_t {name}({parameters});\nint32_t {name}_guarded({parameters});\nint64_t {name}_workspace({workspace});\n"
+    )
+
+
+def array_bytes(buffer: Buffer) -> str:
+    """The bytes from an array's first element to behind its last: 0 where it is empty."""
+    shape = [extent(e) for e in buffer.shape]
+    if buffer.strides is None:
+        return "*".join([*shape, str(buffer.dtype.size)])
+    last = " + ".join(f"({e} - 1)*{s}" for e, s in zip(shape, strides(buffer), strict=True))
+    return f"{' && '.join(shape)} ? ({last} + 1)*{buffer.dtype.size} : 0"
+
+
+def _parameter(buffer: Buffer) -> Parameter:
+    """As the kernel's, but without the promise that it overlaps no other."""
+    parameter = buffer_parameter(buffer)
+    return Parameter(parameter.prefix.replace("restrict ", ""), parameter.name)
+
+
+def _pairs(signature: Signature) -> list[tuple[Buffer, Buffer]]:
+    """Each output with each other array, once."""
+    outputs = signature.outputs
+    inputs = [b for b in signature.arrays if b not in outputs]
+    return [(a, b) for n, a in enumerate(outputs) for b in (*outputs[n + 1 :], *inputs)]
+
+
+def _overlaps(a: Buffer, b: Buffer) -> str:
+    first, second = c_name(a.name), c_name(b.name)
+    return f"overlap((const char *){first}, {_bytes(a)}, (const char *){second}, {_bytes(b)})"
+
+
+def _bytes(buffer: Buffer) -> str:
+    return f"{c_name(buffer.name)}_bytes"
