@@ -1,0 +1,61 @@
+"""What is measured: a problem, stated so that everybody can solve it, and the loops that poly compiles for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.arrays import Array
+from microkernels.dtypes import DType
+
+
+class Problem(Protocol):
+    """A computation on arrays, said in the terms of its field; peers look at its type and take what they know."""
+
+    @property
+    def flop(self) -> int:
+        """Additions and multiplications of the plain algorithm."""
+        ...
+
+    @property
+    def reduction(self) -> int:
+        """How many rounded operations lie behind one element of the result: the measure of its error."""
+        ...
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Positions of the arrays that are written; the first of them holds the result."""
+        ...
+
+    def arrays(self, dtype: DType) -> tuple[Array, ...]:
+        """Fresh arrays, the same on every call, in the order of the nest's arguments."""
+        ...
+
+    def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
+        """The result for `arrays` as they were before the computation, in float64."""
+        ...
+
+    def traffic(self, dtype: DType) -> int:
+        """Bytes that must cross the memory interface at least, were nothing cached: each input and output once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Case:
+    """A line of the benchmark. `nest` makes the loops, `sizes` are their sizes; `quick` cases are in the short run."""
+
+    workload: str
+    size: str
+    dtype: DType
+    problem: Problem
+    nest: Callable[[], Any]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    quick: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.workload} {self.size} {self.dtype.name}"

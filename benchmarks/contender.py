@@ -1,0 +1,42 @@
+"""One who takes part: what it is called, how it was set up, the work to time, and the result to check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from benchmarks.arrays import Array
+from benchmarks.case import Problem
+from benchmarks.clock import Timed
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Ready to run: nothing is left to allocate, pack or compile.
+
+    `run` does the work on arrays of its own; `result` is the outcome of the first run. `in_c` says whether the loop
+    around the work is C.
+    """
+
+    name: str
+    version: str
+    config: str
+    run: Timed
+    result: Callable[[], Array]
+    in_c: bool = True
+
+
+class Peer(Protocol):
+    """A library to compare with. `prepare` raises NotInstalled where it is missing."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
+        """A contender for the problem on these arrays, which are its own to write; None where the peer has nothing for it."""
+        ...
+
+
+class NotInstalled(Exception):
+    """The peer isn't there; the message says what is missing."""

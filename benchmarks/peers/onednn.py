@@ -1,0 +1,48 @@
+"""oneDNN through PyTorch's own entry points to it, with the weights packed before: its fastest form, float32 alone."""
+
+from __future__ import annotations
+
+import functools
+
+from benchmarks.arrays import Array
+from benchmarks.case import Problem
+from benchmarks.clock import python_timed
+from benchmarks.contender import Contender, NotInstalled
+from benchmarks.peers.torch_peer import convolution_result, image_tensor, loaded
+from benchmarks.workloads.conv2d import Convolution
+from benchmarks.workloads.gemm import Matmul
+
+CONFIG = "weights packed before the clock starts"
+
+
+class OneDnn:
+    """Products as linear layers, convolutions; both assign their output, which is less work than adding to it."""
+
+    name = "onednn"
+
+    def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
+        torch = loaded()
+        if not torch.backends.mkldnn.is_available():
+            raise NotInstalled("oneDNN in this build of PyTorch")
+        if arrays[0].dtype.name != "float32":
+            return None
+        torch.set_num_threads(threads)
+        version = f"in torch {torch.__version__}"
+        match problem:
+            case Matmul(batch=1):
+                a, b, c = (torch.from_numpy(x) for x in problem.operands(arrays))
+                packed = torch.ops.mkldnn._reorder_linear_weight(b.T.contiguous(), problem.m)
+                linear = functools.partial(torch.ops.mkldnn._linear_pointwise, a, packed, None, "none", [], "")
+                run = python_timed(linear)
+                return Contender(self.name, version, CONFIG, run, lambda: (c + linear()).numpy(), False)
+            case Convolution():
+                image = image_tensor(torch, problem, arrays)
+                weights = torch.from_numpy(problem.channel_first(arrays)[1]).contiguous()
+                geometry = ([problem.pad] * 2, [problem.stride] * 2, [1, 1], 1)
+                packed = torch._C._nn.mkldnn_reorder_conv2d_weight(weights.to_mkldnn(), *geometry, list(image.shape))
+                convolve = functools.partial(
+                    torch.ops.mkldnn._convolution_pointwise, image, packed, None, *geometry, "none", [], ""
+                )
+                result = convolution_result(problem, arrays, convolve)
+                return Contender(self.name, version, CONFIG, python_timed(convolve), result, False)
+        return None

@@ -1,0 +1,124 @@
+"""Two-operand contractions as coupled-cluster codes have them: 3 to 7 indices in awkward orders, 4e8 to 7e8 flop each.
+
+The strings are of the kind that the tensor contraction benchmark TCCG collects (Springer and Bientinesi, "Design of a
+high-performance GEMM-like tensor-tensor multiplication", 2018): output, first and second operand. The extents are ours,
+and no multiple of a vector but by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import poly
+from benchmarks.arrays import Array, aligned, random
+from benchmarks.case import Case
+from microkernels.dtypes import DType
+
+EXTENTS = {
+    3: (600, 610, 590),
+    4: (128, 120, 136, 124),
+    5: (48, 46, 52, 44, 50),
+    6: (28, 24, 30, 26, 24, 28),
+    7: (18, 16, 15, 17, 16, 14, 20),
+}
+"""The extents of the indices a, b, c, … by how many there are: 2e8 to 3e8 points."""
+
+CONTRACTIONS = (
+    "ab-ac-cb",
+    "ab-ca-bc",
+    "ab-acd-dbc",
+    "ab-cad-dcb",
+    "abc-acd-db",
+    "abc-bda-dc",
+    "abc-ad-bdc",
+    "abc-adc-bd",
+    "abc-dca-bd",
+    "abcd-dbea-ec",
+    "abcd-ea-ebcd",
+    "abcd-eb-aecd",
+    "abcd-ebad-ce",
+    "abc-acde-deb",
+    "abcd-aebf-dfce",
+    "abcd-aebf-fdec",
+    "abcd-aecf-bfde",
+    "abcd-aecf-fbed",
+    "abcd-aedf-bfce",
+    "abcd-aefb-fdce",
+    "abcd-eafb-fdec",
+    "abcd-eafc-bfde",
+    "abcdef-dfgb-geac",
+    "abcdef-gdab-efgc",
+    "abcdef-degc-gfab",
+)
+"""Output, first operand, second operand."""
+
+QUICK = {"abc-bda-dc", "abcd-dbea-ec", "abcd-aebf-dfce", "abcd-eafc-bfde", "abcdef-dfgb-geac"}
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """`output[…] = sum of first[…] * second[…]`: index strings, and the extent of each index."""
+
+    output: str
+    first: str
+    second: str
+    extents: tuple[tuple[str, int], ...]
+
+    @property
+    def subscripts(self) -> str:
+        """As `numpy.einsum` takes them."""
+        return f"{self.first},{self.second}->{self.output}"
+
+    @property
+    def flop(self) -> int:
+        return 2 * prod(extent for _, extent in self.extents)
+
+    @property
+    def reduction(self) -> int:
+        return prod(extent for index, extent in self.extents if index not in self.output)
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        return (2,)
+
+    def shape(self, indices: str) -> tuple[int, ...]:
+        extents = dict(self.extents)
+        return tuple(extents[index] for index in indices)
+
+    def arrays(self, dtype: DType) -> tuple[Array, ...]:
+        output = aligned(self.shape(self.output), dtype)
+        output.fill(0)
+        return random(self.shape(self.first), dtype, 0), random(self.shape(self.second), dtype, 1), output
+
+    def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
+        first, second = (x.astype(np.float64) for x in arrays[:2])
+        return np.asarray(np.einsum(self.subscripts, first, second, optimize=True))
+
+    def traffic(self, dtype: DType) -> int:
+        return dtype.size * sum(prod(self.shape(indices)) for indices in (self.first, self.second, self.output))
+
+
+def cases(dtype: DType) -> Iterator[Case]:
+    """Every contraction of the list."""
+    for text in CONTRACTIONS:
+        problem = contraction(text)
+        quick = dtype.name == "f32" and text in QUICK
+        yield Case("einsum", text, dtype, problem, partial(_nest, problem, dtype), quick=quick)
+
+
+def contraction(text: str) -> Contraction:
+    """`abcd-aebf-dfce` with the extents for its number of indices."""
+    output, first, second = text.split("-")
+    indices = sorted(set(first + second))
+    return Contraction(output, first, second, tuple(zip(indices, EXTENTS[len(indices)], strict=True)))
+
+
+def _nest(problem: Contraction, dtype: DType) -> Any:
+    return poly.einsum(problem.subscripts, dtype=dtype, **dict(problem.extents))
