@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Fitted:
-    """Arguments that fit the kernel: arrays (NumPy's, also where another library's came) and scalars by name, and the sizes."""
+    """Arguments that fit the kernel, and the sizes. Other libraries' arrays are NumPy's now, on the same memory."""
 
     values: Values
     sizes: Mapping[str, int]
@@ -37,7 +37,8 @@ def fit(signature: Signature, bound: Values, extra: Sequence[Any], keywords: Val
     Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
     """
     _check_names(signature, bound, extra, keywords)
-    values = {b.name: _number(b, bound[b.name]) if b.kind == "scalar" else _array(b, bound[b.name]) for b in signature.buffers}
+    checks = {b.name: _number if b.kind == "scalar" else _array for b in signature.buffers}
+    values = {b.name: checks[b.name](b, bound[b.name]) for b in signature.buffers}
     given = {size: _given_size(size, keywords) for size in signature.given}
     sizes = _solve(signature, values, given)
     for buffer in signature.arrays:
@@ -85,16 +86,17 @@ def _given_size(size: str, keywords: Values) -> int:
 
 
 def _number(buffer: Buffer, value: Any) -> Any:
-    kind = Real if buffer.dtype.is_float else int | np.integer
     if isinstance(value, np.ndarray) and value.shape == ():
         value = value[()]
-    if not isinstance(value, kind):
-        wanted = "a number" if buffer.dtype.is_float else "an integer"
-        raise ArgumentError(f"{buffer.name} must be {wanted} ({buffer.dtype.name}); got {_kind(value)}")
-    if not buffer.dtype.is_float:
-        limits = np.iinfo(buffer.dtype.numpy_name)
-        if not limits.min <= value <= limits.max:
-            raise ArgumentError(f"{buffer.name} = {value} does not fit in {buffer.dtype.name}")
+    if buffer.dtype.is_float:
+        if not isinstance(value, Real):
+            raise ArgumentError(f"{buffer.name} must be a number ({buffer.dtype.name}); got {_kind(value)}")
+        return value
+    if not isinstance(value, int | np.integer):
+        raise ArgumentError(f"{buffer.name} must be an integer ({buffer.dtype.name}); got {_kind(value)}")
+    limits = np.iinfo(buffer.dtype.numpy_name)
+    if not limits.min <= value <= limits.max:
+        raise ArgumentError(f"{buffer.name} = {value} does not fit in {buffer.dtype.name}")
     return value
 
 
@@ -111,7 +113,8 @@ def _array(buffer: Buffer, value: Any) -> np.ndarray:
         raise ArgumentError(f"{buffer.name} has {got}, shape {array.shape}; expected {dims}: {describe(buffer)}")
     if not array.flags.aligned:
         raise ArgumentError(
-            f"{buffer.name} is not aligned: its elements don't start at multiples of their size. Remedy: {buffer.name}.copy()"
+            f"{buffer.name} is not aligned: its elements don't start at multiples of their size. "
+            f"Remedy: {buffer.name}.copy()"
         )
     return array
 
@@ -119,7 +122,7 @@ def _array(buffer: Buffer, value: Any) -> np.ndarray:
 def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
     """The array itself, or a NumPy array on the same memory. Raises ArgumentError where that takes a copy."""
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentError(f"{buffer.name} is a masked array, and masks are not looked at. Remedy: {buffer.name}.filled(0)")
+        raise ArgumentError(f"{buffer.name} is a masked array, and masks are ignored. Remedy: {buffer.name}.filled(0)")
     if isinstance(value, np.ndarray):
         return value
     try:
@@ -128,8 +131,8 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
         return np.asarray(memoryview(value))
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise ArgumentError(
-            f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares its memory "
-            f"by DLPack or the buffer protocol ({error}). "
+            f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
+            f"its memory by DLPack or the buffer protocol ({error}). "
             f"Remedy: np.asarray({buffer.name}, dtype=np.{buffer.dtype.numpy_name})"
         ) from error
 
@@ -145,9 +148,10 @@ def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> di
         size, left = divmod(array.shape[step.dimension] - step.rest.evaluate(sizes), step.coefficient)
         if left or size < 0:
             buffer = next(b for b in signature.arrays if b.name == step.array)
+            equation = f"{buffer.shape[step.dimension]} = {array.shape[step.dimension]}{_known(sizes)}"
             raise ArgumentError(
                 f"{buffer.name} has shape {array.shape}; expected {describe(buffer)}: "
-                f"no size {step.size} makes {buffer.shape[step.dimension]} = {array.shape[step.dimension]}{_known(sizes)}"
+                f"no size {step.size} makes {equation}"
             )
         sizes[step.size] = size
     return {size: sizes[size] for size in signature.sizes}
@@ -158,24 +162,23 @@ def _check_shape(buffer: Buffer, array: np.ndarray, sizes: Mapping[str, int], si
         wanted = extent.evaluate(sizes)
         if array.shape[dimension] != wanted:
             expected = tuple(e.evaluate(sizes) for e in buffer.shape)
-            raise ArgumentError(
-                f"{buffer.name} has shape {array.shape}; expected {expected}{_because(buffer, extent, sizes, signature)}"
-            )
+            because = _because(buffer, extent, sizes, signature)
+            raise ArgumentError(f"{buffer.name} has shape {array.shape}; expected {expected}{because}")
 
 
 def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature: Signature) -> str:
     """Where the expected extent comes from: `, since f32[K, N] and K = 4 (dimension 1 of A)`."""
     steps = {step.size: step for step in signature.solved}
-    reasons = [
-        f"{name} = {sizes[name]} " + (f"(dimension {steps[name].dimension} of {steps[name].array})" if name in steps else "(given)")
-        for name, _ in extent.terms
-    ]
+    places = {name: f"dimension {step.dimension} of {step.array}" for name, step in steps.items()}
+    reasons = [f"{name} = {sizes[name]} ({places.get(name, 'given')})" for name, _ in extent.terms]
     return f": it is {describe(buffer)}, and {', '.join(reasons)}" if reasons else ""
 
 
 def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
     if not array.flags.writeable:
-        raise ArgumentError(f"{buffer.name} is read-only, and the kernel writes it. Remedy: pass a copy, {buffer.name}.copy()")
+        raise ArgumentError(
+            f"{buffer.name} is read-only, and the kernel writes it. Remedy: pass a copy, {buffer.name}.copy()"
+        )
     extents = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
     reach = array.itemsize
     for stride, count in extents:
@@ -190,19 +193,11 @@ def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
 def _check_overlap(signature: Signature, values: Values) -> None:
     for output in signature.outputs:
         for other in signature.arrays:
-            if other is not output and _share(values[output.name], values[other.name]):
+            if other is not output and np.shares_memory(values[output.name], values[other.name]):
                 raise ArgumentError(
                     f"{output.name} is written and shares memory with {other.name}. "
                     f"Remedy: pass a copy of {other.name}, {other.name}.copy()"
                 )
-
-
-def _share(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two arrays have a byte in common; yes where that is too hard to find out."""
-    try:
-        return np.shares_memory(first, second, max_work=10_000)
-    except np.exceptions.TooHardError:
-        return True
 
 
 def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:

@@ -1,6 +1,6 @@
 """C text to a loaded library: the compiler, and a cache of what it built by content.
 
-A library's file name is a hash of everything that it depends on, so a file that is there is right, and is never written again.
+A library's file name is a hash of everything that it depends on, so a file that is there is right and stays as it is.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ FLAGS = (
     "-fno-semantic-interposition",
     "-ffp-contract=fast",
 )
-"""Flags of every build. None of them changes what an operation rounds to, but a product and a sum may be fused in one rounding
-(-ffp-contract=fast); errno and floating-point traps are not kept, so `sqrtf` is one instruction and a select needs no branch."""
+"""Flags of every build. Each operation rounds as IEEE 754 says, but a product and a sum may be fused into one rounding
+(-ffp-contract=fast). errno and floating-point traps are given up, so `sqrtf` is one instruction and a choice needs no
+branch."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ def find_compiler() -> tuple[str, ...]:
         if program is not None:
             return (program,)
     raise ToolchainError(
-        "no C compiler was found: neither cc, gcc nor clang is on the PATH. Install gcc or clang, or set POLY_CC to a compiler."
+        "no C compiler was found: neither cc, gcc nor clang is on the PATH. "
+        "Install gcc or clang, or set POLY_CC to a compiler."
     )
 
 

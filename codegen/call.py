@@ -29,8 +29,8 @@ def make_caller(
     """A function of the arrays and scalars, in order or by name, that runs a library's kernel on them.
 
     It takes `threads=` (as many as given here where it is left out) and the sizes that no array tells by keyword.
-    `strided` makes the caller of a kernel that takes strides; it is asked the first time that an array is not contiguous,
-    and without it such an array is refused. Calls may run side by side in several threads.
+    `strided` makes the caller of a kernel that takes strides: it is called the first time that an array is not
+    contiguous, and without it such an array is refused. Calls may run side by side in several threads.
 
     The caller raises ArgumentError, with nothing changed in the arrays.
     """
@@ -52,7 +52,8 @@ def make_caller(
         "_MISSING": MISSING,
         **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
     }
-    exec(caller_source(signature, threads, names["_bytes"] > 0 or bool(signature.sizes) and signature.scratch), names)
+    scratch = signature.scratch if signature.sizes else names["_bytes"] > 0
+    exec(caller_source(signature, threads, scratch), names)
     return cast(Caller, names[name])
 
 

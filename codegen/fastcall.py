@@ -9,12 +9,13 @@
             pass
         _slow((A, B, C), _extra, threads, _keywords)
 
-`_buffer` raises for an array that is not contiguous, or read-only where it is written; `_guarded` returns 1 for arrays that overlap.
+`_buffer` raises for an array that is not contiguous, or is read-only where it is written; `_guarded` returns 1 for
+arrays that overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codegen.names import c_name
 from codegen.program import Buffer
@@ -33,7 +34,7 @@ def caller_source(signature: Signature, threads: int, scratch: bool) -> str:
     lines.append(f"        if {' and '.join(_conditions(signature))}:")
     lines += [f"            {line}" for line in _invocation(signature, threads, scratch)]
     lines += ["    except (AttributeError, TypeError, ValueError, BufferError, OverflowError):", "        pass"]
-    lines.append(f"    _slow(({''.join(a + ', ' for a in arguments)}), _extra, threads, {keywords})")
+    lines.append(f"    _slow({_tuple(arguments)}, _extra, threads, {keywords})")
     return "\n".join(lines) + "\n"
 
 
@@ -41,9 +42,9 @@ def _sizes(signature: Signature) -> Iterator[str]:
     """Shapes and strides into variables, and the sizes from these."""
     for b in signature.arrays:
         if signature.sizes and b.shape:
-            yield f"{''.join(_extent(b.name, d) + ', ' for d in range(len(b.shape)))} = {b.name}.shape"
+            yield f"{_tuple(_extent(b.name, d) for d in range(len(b.shape)))} = {b.name}.shape"
         if b.strides:
-            yield f"{''.join(_stride(b.name, d) + ', ' for d in range(len(b.shape)))} = {b.name}.strides"
+            yield f"{_tuple(_stride(b.name, d) for d in range(len(b.shape)))} = {b.name}.strides"
     itemsize = {b.name: b.dtype.size for b in signature.arrays}
     for step in signature.solved:
         yield f"{step.size} = {_solution(step, itemsize[step.array])}"
@@ -62,7 +63,7 @@ def _conditions(signature: Signature) -> Iterator[str]:
     for b in signature.arrays:
         yield f"{b.name}.dtype is _{b.dtype.name}"
         if not signature.sizes or not b.shape:
-            yield f"{b.name}.shape == ({''.join(f'{e}, ' for e in b.shape)})"
+            yield f"{b.name}.shape == {_tuple(map(str, b.shape))}"
         if b.strides:
             yield from _stride_conditions(b)
     yield from _extent_conditions(signature)
@@ -131,3 +132,9 @@ def _extent(array: str, dimension: int) -> str:
 
 def _stride(array: str, dimension: int) -> str:
     return f"_{array}_stride_{dimension}"
+
+
+def _tuple(items: Iterable[str]) -> str:
+    """`(a, b)`, also of one item."""
+    texts = list(items)
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"

@@ -28,22 +28,25 @@ def guard(signature: Signature) -> str:
     if empty:
         lines.append(f"if ({empty}) return 0;")
     lines += [f"if ({_overlaps(a, b)}) return 1;" for a, b in _pairs(signature)]
-    lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in signature.arrays if b.dtype.size > 1]
+    aligned = [b for b in signature.arrays if b.dtype.size > 1]
+    lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in aligned]
     lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
     body = "\n".join(f"  {line}" for line in lines)
     return f"{OVERLAP}\n\nint32_t {name}_guarded({', '.join(map(str, parameters))})\n{{\n{body}\n}}\n"
 
 
 def declarations(signature: Signature) -> str:
-    """What cffi is told: the kernel, the guarded kernel and the workspace's size. Arrays are `void *`, so any buffer goes."""
-    sizes = [str(p) for p in size_parameters(signature.sizes)]
-    data = [f"{b.dtype.c_name} {c_name(b.name)}" if b.kind == "scalar" else f"void *{c_name(b.name)}" for b in signature.buffers]
-    parameters = ", ".join([*sizes, *data, *map(str, call_parameters())])
+    """What cffi is told: the kernel, the guarded kernel and the workspace's size.
+
+    Arrays are `void *`, which takes any buffer.
+    """
     name = c_name(signature.name)
+    sizes = [str(p) for p in size_parameters(signature.sizes)]
+    data = [f"{b.dtype.c_name if b.kind == 'scalar' else 'void *'} {c_name(b.name)}" for b in signature.buffers]
+    parameters = ", ".join([*sizes, *data, *map(str, call_parameters())])
     workspace = ", ".join([*sizes, "int64_t threads"])
-    return (
-        f"int32_t {name}({parameters});\nint32_t {name}_guarded({parameters});\nint64_t {name}_workspace({workspace});\n"
-    )
+    functions = [f"int32_t {name}({parameters})", f"int32_t {name}_guarded({parameters})"]
+    return ";\n".join([*functions, f"int64_t {name}_workspace({workspace})"]) + ";\n"
 
 
 def array_bytes(buffer: Buffer) -> str:

@@ -6,6 +6,7 @@ becomes an atom, a name in the affine expression around it: `min(M, 6*i + 6) - 1
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import reduce
 
@@ -14,12 +15,11 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.names import c_name
 
-Op = isl.ast_expr_op_type
 Values = Mapping[str, Affine]
 """What isl's names stand for in C: loop variables and, where a loop runs once, its value."""
 
-COMPARISONS = {Op.eq: "==", Op.le: "<=", Op.lt: "<", Op.ge: ">=", Op.gt: ">"}
-CONNECTIVES = {Op.and_: "&&", Op.and_then: "&&", Op.or_: "||", Op.or_else: "||"}
+COMPARISONS = {"eq": "==", "le": "<=", "lt": "<", "ge": ">=", "gt": ">"}
+CONNECTIVES = {"and_": "&&", "and_then": "&&", "or_": "||", "or_else": "||"}
 
 HELPERS = {
     "imin": "static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }",
@@ -29,6 +29,13 @@ HELPERS = {
 """C functions that the expressions may call."""
 
 
+def operation(expr: isl.AstExpr) -> str:
+    """isl's name for an operation, such as `fdiv_q`; empty for a number or a name."""
+    if isl.ast_expr_type(expr.get_type()) != isl.ast_expr_type.op:
+        return ""
+    return str(isl.ast_expr_op_type(expr.get_op_type()).name)
+
+
 def arguments(expr: isl.AstExpr) -> list[isl.AstExpr]:
     """The operands of an operation."""
     return [expr.get_op_arg(n) for n in range(expr.get_op_n_arg())]
@@ -36,7 +43,7 @@ def arguments(expr: isl.AstExpr) -> list[isl.AstExpr]:
 
 def integer(expr: isl.AstExpr, values: Values) -> Affine:
     """The value of an integer expression; `values` replaces isl's names, others are sizes."""
-    kind = expr.get_type()
+    kind = isl.ast_expr_type(expr.get_type())
     if kind == isl.ast_expr_type.int:
         return Affine.of(expr.get_val().to_python())
     if kind == isl.ast_expr_type.id:
@@ -46,52 +53,52 @@ def integer(expr: isl.AstExpr, values: Values) -> Affine:
 
 
 def _operation(expr: isl.AstExpr, values: Values) -> Affine:
-    op = expr.get_op_type()
+    op = operation(expr)
     if op in COMPARISONS or op in CONNECTIVES:
         return _atom(f"({condition(expr, values)})")
-    if op in (Op.cond, Op.select):
+    if op in ("cond", "select"):
         test, then, other = arguments(expr)
         return _atom(f"({condition(test, values)} ? {integer(then, values)} : {integer(other, values)})")
     args = [integer(arg, values) for arg in arguments(expr)]
-    match op:
-        case Op.add:
-            return args[0] + args[1]
-        case Op.sub:
-            return args[0] - args[1]
-        case Op.minus:
-            return -args[0]
-        case Op.mul if not (args[0].terms and args[1].terms):
-            return args[0] * args[1]
-        case Op.mul:
-            return _atom(f"({primary(args[0])}*{primary(args[1])})")
-        case Op.min | Op.max:
-            name = "imin" if op == Op.min else "imax"
-            return reduce(lambda a, b: _atom(f"{name}({a}, {b})"), args)
-        case Op.fdiv_q:
-            return _atom(f"floord({args[0]}, {args[1]})")
-        case Op.pdiv_q | Op.div:
-            return _atom(f"({primary(args[0])}/{primary(args[1])})")
-        case Op.pdiv_r | Op.zdiv_r:
-            return _atom(f"({primary(args[0])} % {primary(args[1])})")
+    match op, args:
+        case "add", [left, right]:
+            return left + right
+        case "sub", [left, right]:
+            return left - right
+        case "minus", [operand]:
+            return -operand
+        case "mul", [left, right] if not (left.terms and right.terms):
+            return left * right
+        case "min" | "max", _:
+            return reduce(lambda a, b: _atom(f"i{op}({a}, {b})"), args)
+        case "fdiv_q", [left, right]:
+            return _atom(f"floord({left}, {right})")
+        case ("mul" | "pdiv_q" | "div" | "pdiv_r" | "zdiv_r"), [left, right]:
+            symbol = {"mul": "*", "pdiv_q": "/", "div": "/"}.get(op, " % ")
+            return _atom(f"({primary(left)}{symbol}{primary(right)})")
     raise AssertionError(f"isl made an operation that the C printer doesn't know: {expr.to_C_str()}")
 
 
 def condition(expr: isl.AstExpr, values: Values) -> str:
-    """The text of a truth value; a disjunction or conjunction inside another operation is in parentheses."""
-    if expr.get_type() == isl.ast_expr_type.op:
-        op = expr.get_op_type()
-        if op in COMPARISONS:
-            left, right = arguments(expr)
-            return f"{integer(left, values)} {COMPARISONS[op]} {integer(right, values)}"
-        if op in CONNECTIVES:
-            return f" {CONNECTIVES[op]} ".join(_operand(arg, op, values) for arg in arguments(expr))
+    """The text of a truth value; a disjunction in a conjunction, or the other way round, is in parentheses."""
+    op = operation(expr)
+    if op in COMPARISONS:
+        left, right = (integer(arg, values) for arg in arguments(expr))
+        return comparison(left, COMPARISONS[op], right)
+    if op in CONNECTIVES:
+        symbol = CONNECTIVES[op]
+        mixed = [CONNECTIVES.get(operation(arg), symbol) != symbol for arg in arguments(expr)]
+        texts = [condition(arg, values) for arg in arguments(expr)]
+        return f" {symbol} ".join(f"({text})" if other else text for text, other in zip(texts, mixed, strict=True))
     return f"{primary(integer(expr, values))} != 0"
 
 
-def _operand(expr: isl.AstExpr, outer: isl.ast_expr_op_type, values: Values) -> str:
-    text = condition(expr, values)
-    nested = expr.get_type() == isl.ast_expr_type.op and CONNECTIVES.get(expr.get_op_type(), CONNECTIVES[outer])
-    return f"({text})" if nested and nested != CONNECTIVES[outer] else text
+def comparison(left: Affine, symbol: str, right: Affine) -> str:
+    """`i <= 63` is written `i < 64`, and `i <= M - 1` is `i < M`."""
+    plain = all(re.fullmatch(r"\w+", name) for name in right.names)
+    if symbol == "<=" and plain and (right.constant < 0 or not right.terms):
+        return f"{left} < {right + 1}"
+    return f"{left} {symbol} {right}"
 
 
 def primary(value: Affine) -> str:
@@ -108,6 +115,17 @@ def extent(size: Affine) -> str:
 def _atom(text: str) -> Affine:
     """What is not affine, as a name."""
     return Affine.name(text)
+
+
+def kind(node: isl.AstNode) -> str:
+    """isl's name for a node: `for_`, `if_`, `block`, `mark` or `user`."""
+    return str(isl.ast_node_type(node.get_type()).name)
+
+
+def children(block: isl.AstNode) -> list[isl.AstNode]:
+    """The nodes of a block, in order."""
+    nodes = block.block_get_children()
+    return [nodes.get_at(position) for position in range(nodes.n_ast_node())]
 
 
 def called(node: isl.AstNode, values: Values) -> tuple[str, tuple[Affine, ...]]:

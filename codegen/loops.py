@@ -18,7 +18,7 @@ import cgen
 import islpy as isl
 
 from codegen.affine import Affine
-from codegen.integer import called, condition, integer
+from codegen.integer import called, children, condition, integer, kind, operation
 from codegen.names import c_name, fresh
 from codegen.parameters import Parameter, private_setup, scratch_parameters
 from codegen.program import LoopMark, Program, Text
@@ -26,7 +26,7 @@ from codegen.scalar import Body
 from codegen.simd import Reduction, reductions
 
 MARK = "loop:"
-Kind = isl.ast_node_type
+NO_MARK = LoopMark("")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Scope:
     """C names in use."""
     variables: tuple[str, ...] = ()
     """Loop variables around, outermost first."""
-    mark: LoopMark = LoopMark("")
+    mark: LoopMark = NO_MARK
     """How to print the next loop."""
     parallel: bool = False
     """Inside a parallel loop."""
@@ -63,8 +63,7 @@ class Loop:
     @property
     def canonical(self) -> bool:
         """OpenMP can count its iterations: the condition compares the variable with something."""
-        op = self.node.for_get_cond().get_op_type()
-        return op in (isl.ast_expr_op_type.le, isl.ast_expr_op_type.lt)
+        return operation(self.node.for_get_cond()) in ("le", "lt")
 
     @property
     def entered(self) -> str:
@@ -76,7 +75,7 @@ class Loop:
         """The C loop with a body."""
         step = integer(self.node.for_get_inc(), self.scope.values)
         start, update = f"int64_t {self.variable} = {self.start}", f"{self.variable} += {step}"
-        return cgen.For(start, self.condition, update, block(body))
+        return cgen.For(cgen.Line(start), cgen.Line(self.condition), cgen.Line(update), block(body))
 
 
 @dataclass
@@ -92,17 +91,17 @@ class Writer:
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The C of a node."""
-        kind = node.get_type()
-        if kind == Kind.mark:
-            return self._mark(node, scope)
-        if kind == Kind.for_:
-            return self._for(node, scope)
-        if kind == Kind.if_:
-            return [self._if(node, scope)]
-        if kind == Kind.block:
-            children = node.block_get_children()
-            return [c for n in range(children.n_ast_node()) for c in self.write(children.get_at(n), scope)]
-        return [self._user(node, scope)]
+        match kind(node):
+            case "mark":
+                return self._mark(node, scope)
+            case "for_":
+                return self._for(node, scope)
+            case "if_":
+                return [self._if(node, scope)]
+            case "block":
+                return [line for child in children(node) for line in self.write(child, scope)]
+            case _:
+                return [self._user(node, scope)]
 
     def _mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name = node.mark_get_id().get_name()
@@ -114,12 +113,12 @@ class Writer:
     def _if(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
         other = block(self.write(node.if_get_else_node(), scope)) if node.if_has_else_node() else None
         then = block(self.write(node.if_get_then_node(), scope))
-        return cgen.If(condition(node.if_get_cond(), scope.values), then, other)
+        return cgen.If(cgen.Line(condition(node.if_get_cond(), scope.values)), then, other)
 
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         isl_name = node.for_get_iterator().get_id().get_name()
         start = integer(node.for_get_init(), scope.values)
-        mark, scope = scope.mark, replace(scope, mark=LoopMark(""))
+        mark, scope = scope.mark, replace(scope, mark=NO_MARK)
         if node.for_is_degenerate():
             return self.write(node.for_get_body(), replace(scope, values={**scope.values, isl_name: start}))
         variable = fresh(mark.name or isl_name, scope.taken)
@@ -145,7 +144,8 @@ class Writer:
         counters = tuple(Parameter("int64_t ", variable) for variable in loop.scope.variables)
         scratch = scratch_parameters(self.program)
         parameters = (*self.parameters, *scratch, *counters)
-        name = f"{c_name(self.program.name)}_{loop.variable}" + (f"_{len(self.functions) + 1}" if self.functions else "")
+        number = f"_{len(self.functions) + 1}" if self.functions else ""
+        name = f"{c_name(self.program.name)}_{loop.variable}{number}"
         self.functions.append(f"static void {name}({', '.join(map(str, parameters))})\n{block(body)}")
         iteration = cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")
         setup = [cgen.Line(line) for line in private_setup(self.program)]
@@ -165,7 +165,7 @@ class Writer:
             return lines
         before = [cgen.Line(r.declaration(names[r.statement])) for r in found]
         after = [cgen.Line(r.store(names[r.statement])) for r in found]
-        return [cgen.If(loop.entered, block([*before, *lines, *after]))]
+        return [cgen.If(cgen.Line(loop.entered), block([*before, *lines, *after]))]
 
     def _user(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
         name, arguments = called(node, scope.values)
@@ -185,10 +185,10 @@ def text_block(iterators: tuple[str, ...], values: tuple[Affine, ...], text: Tex
     names = re.compile(r"\b(" + "|".join(i for i, _ in pairs) + r")\b")
     clash = any(names.search(str(value)) for _, value in pairs)
     lines = [f"const int64_t {i}{'_value' * clash} = {v};" for i, v in pairs]
-    inner = [cgen.Line(line) for line in text.lines]
+    inner: list[cgen.Generable] = [cgen.Line(line) for line in text.lines]
     if clash:
-        inner = [block([cgen.Line(f"const int64_t {i} = {i}_value;") for i, _ in pairs] + inner)]
-    return block([cgen.Line(line) for line in lines] + inner)
+        inner = [block([*(cgen.Line(f"const int64_t {i} = {i}_value;") for i, _ in pairs), *inner])]
+    return block([*(cgen.Line(line) for line in lines), *inner])
 
 
 def block(nodes: Sequence[cgen.Generable]) -> cgen.Block:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 
-KEYWORDS = frozenset(
-    """auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof""".split()
-)
-FUNCTIONS = frozenset("exp expf sqrt sqrtf tanh tanhf fabs fabsf omp_get_thread_num imin imax floord align64 main".split())
-VARIABLES = frozenset("threads workspace shared mine INFINITY NULL unix linux".split())
+KEYWORDS = frozenset({
+    "asm", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short",
+    "signed", "sizeof", "static", "struct", "switch", "typedef", "typeof", "union", "unsigned", "void",
+    "volatile", "while",
+})
+FUNCTIONS = frozenset({
+    "align64", "exp", "expf", "fabs", "fabsf", "floord", "imax", "imin", "main", "omp_get_thread_num", "overlap",
+    "sqrt", "sqrtf", "tanh", "tanhf",
+})
+VARIABLES = frozenset({
+    "INFINITY", "NAN", "NULL", "linux", "mine", "threads", "unix", "workspace",
+})
 RESERVED = KEYWORDS | FUNCTIONS | VARIABLES
 
 
 def c_name(name: str) -> str:
-    """The C identifier for a size, array, scalar or loop: the name, with `_` appended where C or the generated code needs it.
+    """The C identifier for a size, array, scalar or loop: the name, with `_` where C or the generated code has its own.
 
     Different names stay different: `double` becomes `double_`, `double_` becomes `double__`.
     """

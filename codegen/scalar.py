@@ -16,7 +16,7 @@ from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import extent, primary
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
-from microkernels.dtypes import DTYPES, DType, f32, f64
+from microkernels.dtypes import DTYPES, DType, f32, f64, i64
 
 SUM, PRODUCT, SIGN, PRIMARY = 1, 2, 3, 4
 """How tightly a text binds."""
@@ -49,7 +49,7 @@ Type = DType | Weak
 
 @dataclass(frozen=True)
 class Body:
-    """The surroundings of a statement: the program's buffers, and what sizes and the statement's iterators stand for."""
+    """The surroundings of a statement: the program's buffers, and what sizes and its iterators stand for."""
 
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Affine]
@@ -99,13 +99,21 @@ class Body:
     def print(self, expr: Expr, context: DType) -> Typed:
         """The text of `expr` where a value of type `context` is wanted."""
         own = self.type_of(expr)
-        dtype = own if isinstance(own, DType) else context
+        if isinstance(own, Weak) and not isinstance(expr, Const | Index):
+            return self._number(expr, f64 if own.is_float else i64, context)
+        return self._typed(expr, own if isinstance(own, DType) else context)
+
+    def _number(self, expr: Expr, python: DType, context: DType) -> Typed:
+        """An expression of numbers alone: reckoned as Python does, and then rounded to `context`."""
+        text, level = self._typed(expr, python)
+        return (text, level) if context is f64 or not context.is_float else (f"({context.c_name})({text})", SIGN)
+
+    def _typed(self, expr: Expr, dtype: DType) -> Typed:
         match expr:
             case Const(value):
                 return literal(value, dtype)
             case Index(affine):
-                value = affine.substitute(self.values)
-                return (primary(value) if dtype.is_float else str(value)), (PRIMARY if dtype.is_float else SUM)
+                return primary(affine.substitute(self.values)), PRIMARY
             case Load():
                 return self.element(expr), PRIMARY
             case Unary(_, operand):
@@ -119,14 +127,13 @@ class Body:
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM
         first, second = self.print(left, dtype), self.print(right, dtype)
-        operands = join(self.type_of(left), self.type_of(right))
-        if op == "/" and not operands.is_float:
+        if op == "/" and not join(self.type_of(left), self.type_of(right)).is_float:
             first = f"({dtype.c_name}){_tight(first, PRIMARY)}", SIGN
         return f"{_tight(first, level)} {op} {_tight(second, level + 1)}", level
 
 
 def join(*types: Type) -> Type:
-    """NumPy's promotion: a number takes the array's type; integers of an array become f64 where they meet a fraction."""
+    """NumPy's promotion: a number takes the array's type; an array's integers become f64 where they meet a fraction."""
     strong = [t for t in types if isinstance(t, DType)]
     is_float = any(t.is_float for t in types)
     if not strong:

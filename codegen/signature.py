@@ -8,6 +8,8 @@ from functools import cached_property
 from codegen.affine import Affine
 from codegen.program import Buffer, Program
 
+ZERO = Affine()
+
 
 @dataclass(frozen=True)
 class Solve:
@@ -20,7 +22,7 @@ class Solve:
     array: str
     dimension: int
     coefficient: int = 1
-    rest: Affine = Affine()
+    rest: Affine = ZERO
     stride: bool = False
 
 

@@ -17,12 +17,10 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.expr import Load, loads
-from codegen.integer import Values, called, integer
+from codegen.integer import Values, called, children, integer, kind
 from codegen.program import Assign, Program
 from codegen.scalar import Body, literal
 from microkernels.dtypes import DType
-
-Kind = isl.ast_node_type
 
 
 @dataclass(frozen=True)
@@ -102,21 +100,21 @@ def _accesses(assign: Assign) -> tuple[Load, ...]:
 
 
 def _uses(node: isl.AstNode, values: Values, nested: bool) -> Iterator[_Use]:
-    kind = node.get_type()
-    if kind == Kind.user:
-        yield _Use(*called(node, values), nested)
-    elif kind == Kind.mark:
-        yield from _uses(node.mark_get_node(), values, nested)
-    elif kind == Kind.block:
-        children = node.block_get_children()
-        for position in range(children.n_ast_node()):
-            yield from _uses(children.get_at(position), values, nested)
-    elif kind == Kind.if_:
-        yield from _uses(node.if_get_then_node(), values, nested)
-        if node.if_has_else_node():
-            yield from _uses(node.if_get_else_node(), values, nested)
-    else:
-        name = node.for_get_iterator().get_id().get_name()
-        once = node.for_is_degenerate()
-        value = integer(node.for_get_init(), values) if once else Affine.name(name)
-        yield from _uses(node.for_get_body(), {**values, name: value}, nested or not once)
+    """The statements below a node, in textual order."""
+    match kind(node):
+        case "user":
+            yield _Use(*called(node, values), nested)
+        case "mark":
+            yield from _uses(node.mark_get_node(), values, nested)
+        case "block":
+            for child in children(node):
+                yield from _uses(child, values, nested)
+        case "if_":
+            yield from _uses(node.if_get_then_node(), values, nested)
+            if node.if_has_else_node():
+                yield from _uses(node.if_get_else_node(), values, nested)
+        case _:
+            name = node.for_get_iterator().get_id().get_name()
+            once = node.for_is_degenerate()
+            value = integer(node.for_get_init(), values) if once else Affine.name(name)
+            yield from _uses(node.for_get_body(), {**values, name: value}, nested or not once)

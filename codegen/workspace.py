@@ -1,4 +1,4 @@
-"""Where scratch arrays lie in the workspace that the caller hands over: shared ones first, then a part for each thread."""
+"""Where scratch arrays lie in the workspace that the caller hands over: shared ones, then a part for each thread."""
 
 from __future__ import annotations
 
