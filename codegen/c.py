@@ -8,6 +8,7 @@ import cgen
 
 from codegen import integer, scalar, workspace
 from codegen.affine import Affine
+from codegen.guard import guard
 from codegen.loops import Scope, Writer
 from codegen.names import RESERVED, c_name
 from codegen.parameters import (
@@ -18,6 +19,7 @@ from codegen.parameters import (
     size_parameters,
 )
 from codegen.program import Program
+from codegen.signature import Signature
 from codegen.workspace import Layout
 
 LIBMVEC = """#if defined(__x86_64__) && defined(__GLIBC__)  /* glibc's vector versions, for loops in vector lanes */
@@ -31,7 +33,10 @@ __attribute__((simd("notinbranch"))) double tanh(double);
 
 
 def source(program: Program) -> str:
-    """The C text of a program: its helpers, the bodies of its parallel loops, the kernel and the workspace's size."""
+    """The C text of a program.
+
+    Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard for calls from Python.
+    """
     parameters = data_parameters(program)
     values = {size: Affine.name(c_name(size)) for size in program.sizes}
     taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
@@ -44,8 +49,9 @@ def source(program: Program) -> str:
     declared = ", ".join(map(str, parameters + call_parameters()))
     kernel = f"int32_t {c_name(program.name)}({declared})\n{function}"
     code = "\n\n".join([*writer.functions, kernel, workspace_function(program)])
-    parts = [heading(program), includes(code, parallel), used_helpers(code), program.preamble.strip("\n"), code]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    top = [heading(program), includes(code, parallel), used_helpers(code), program.preamble.strip("\n")]
+    parts = [*top, code, guard(Signature.of(program))]
+    return "\n\n".join(part for part in parts if part)
 
 
 def heading(program: Program) -> str:

@@ -57,6 +57,29 @@ def make_caller(
     return cast(Caller, names[name])
 
 
+def c_arguments(
+    signature: Signature, library: Library, arrays: Sequence[Any], threads: int = 1, **sizes: int
+) -> tuple[Any, ...]:
+    """The C function's arguments for these arrays and scalars, to call it again and again without any check.
+
+    They hold a workspace of their own, and keep the arrays alive. `sizes` are those that no array tells.
+    Raises ArgumentError, also where an array is not contiguous.
+    """
+    bound = {b.name: value for b, value in zip(signature.buffers, arrays, strict=False)}
+    fitted = fit(signature, bound, arrays[len(signature.buffers) :], sizes)
+    for b in signature.arrays:
+        if not fitted.values[b.name].flags.c_contiguous:
+            raise not_contiguous(b, fitted.values[b.name])
+    extents = fitted.sizes.values()
+    workspace_bytes = getattr(library.lib, f"{c_name(signature.name)}_workspace")
+    _, memory = Pool(library.ffi).take(workspace_bytes(*extents, check_threads(threads)))
+    values = [
+        value if b.kind == "scalar" else library.ffi.from_buffer(value)
+        for b, value in ((b, fitted.values[b.name]) for b in signature.buffers)
+    ]
+    return (*extents, *values, threads, memory)
+
+
 class Pool:
     """Workspaces for calls: each call takes one and gives it back, so calls may run side by side.
 

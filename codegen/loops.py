@@ -106,8 +106,7 @@ class Writer:
     def _mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name = node.mark_get_id().get_name()
         if name.startswith(MARK):
-            name = name.removeprefix(MARK)
-            scope = replace(scope, mark=self.program.marks.get(name, LoopMark(name)))
+            scope = replace(scope, mark=self.program.marks.get(name, LoopMark(name.removeprefix(MARK))))
         return self.write(node.mark_get_node(), scope)
 
     def _if(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:

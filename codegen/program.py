@@ -54,7 +54,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class LoopMark:
-    """How the loop below an AST mark `loop:NAME` is to be printed."""
+    """How the loop below an AST mark `loop:NAME` is to be printed; `Program.marks` has it under the mark's name."""
 
     name: str
     parallel: bool = False
