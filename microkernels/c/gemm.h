@@ -4,21 +4,33 @@
 
    The tile has `rows` rows and `vectors` vectors; both must be constants where this is inlined, so that `sum` lives in
    registers. `last` > 0 says that the last vector has only that many columns; 0, that it is whole. */
+enum { SHORT_DEPTH_T = 96 };
+
 INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *const *a, const T *b, T *const *c,
                         int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1,
                         int64_t K2, int64_t a2, int64_t b2, T alpha, int accumulate)
 {
     const int64_t whole = vectors - (last != 0);
     const tail_T tail = tail_of_T(last);
+    const int64_t depth = K2 * K1 * K;
+    const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
     vec_T sum[32][16];
 
+    if (depth > SHORT_DEPTH_T) { /* else it costs more than it gains, in a cache */
+        UNROLL
+        for (int64_t i = 0; i < rows; i++) {
+            UNROLL
+            for (int64_t v = 0; v < vectors; v++)
+                __builtin_prefetch(c[i] + v * LANES_T, 1, 3);
+        }
+    }
     UNROLL
     for (int64_t i = 0; i < rows; i++) {
         UNROLL
-        for (int64_t v = 0; v < vectors; v++) {
-            sum[i][v] = zero_T();
-            __builtin_prefetch(c[i] + v * LANES_T, 1, 3);
-        }
+        for (int64_t v = 0; v < whole; v++)
+            sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : zero_T();
+        if (last)
+            sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : zero_T();
     }
 
     for (int64_t k2 = 0; k2 < K2; k2++) {
@@ -49,11 +61,17 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *co
         UNROLL
         for (int64_t v = 0; v < whole; v++) {
             T *to = c[i] + v * LANES_T;
-            store_T(to, accumulate ? fma_T(scale, sum[i][v], load_T(to)) : scale * sum[i][v]);
+            if (accumulate && !start_from_c)
+                store_T(to, fma_T(scale, sum[i][v], load_T(to)));
+            else
+                store_T(to, scale * sum[i][v]);
         }
         if (last) {
             T *to = c[i] + whole * LANES_T;
-            store_tail_T(to, accumulate ? fma_T(scale, sum[i][whole], load_tail_T(to, tail)) : scale * sum[i][whole], tail);
+            if (accumulate && !start_from_c)
+                store_tail_T(to, fma_T(scale, sum[i][whole], load_tail_T(to, tail)), tail);
+            else
+                store_tail_T(to, scale * sum[i][whole], tail);
         }
     }
 }
