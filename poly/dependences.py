@@ -1,0 +1,177 @@
+"""The exact dependences of a nest: which statement instances must stay in order, and why.
+
+A dependence is a relation between instances that touch the same element, at least one of which writes it:
+
+    flow     a write, then a read of the written value
+    anti     a read, then the write that replaces the value
+    output   a write, then the next write of the element
+
+They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
+Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are listed as
+flow dependences with `reduction` set; then every other access is ordered against all the updates of a run, not only the last.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Literal
+
+import islpy as isl
+
+from codegen.expr import Load, loads
+from poly.nest import Nest, Statement
+from poly.paths import times
+
+Kind = Literal["flow", "anti", "output"]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """`relation`: `{ source[...] -> sink[...] }`, from each instance to those that must run after it."""
+
+    kind: Kind
+    array: str
+    source: str
+    sink: str
+    relation: isl.Map
+    reduction: bool = False
+
+    @property
+    def distance(self) -> tuple[int, ...] | None:
+        """Sink minus source in each iterator, where both are one statement and that is constant."""
+        return constant_distance(self.relation) if self.source == self.sink else None
+
+    def __str__(self) -> str:
+        label = f"{self.kind} on {self.array}" + (" (reduction)" if self.reduction else "")
+        relation = str(self.relation.coalesce())
+        distance = "" if self.distance is None else f"  distance {vector(self.distance)}"
+        return f"{label}: {relation}{distance}"
+
+
+@dataclass(frozen=True)
+class Dependences:
+    """All dependences of a nest.
+
+    `races` relates, for each array and reduction, every two different updates of one element, in both directions: what a
+    parallel loop must not carry even where the updates may be reordered.
+    """
+
+    items: tuple[Dependence, ...]
+    races: tuple[Dependence, ...]
+    reassociate: bool
+
+    @property
+    def binding(self) -> tuple[Dependence, ...]:
+        """Those that a schedule must keep."""
+        return tuple(d for d in self.items if not (d.reduction and self.reassociate))
+
+    def __iter__(self) -> Iterator[Dependence]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.items)) or "no dependences"
+
+
+_known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
+
+
+def dependences(nest: Nest) -> Dependences:
+    """The dependences of a nest; computed once for each nest, and forgotten with it."""
+    key = id(nest)
+    if key not in _known or _known[key][0]() is not nest:
+        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), _analyse(nest)
+    return _known[key][1]
+
+
+def vector(values: tuple[int, ...]) -> str:
+    """`(1, -1)`."""
+    return f"({', '.join(map(str, values))})"
+
+
+def constant_distance(relation: isl.Map) -> tuple[int, ...] | None:
+    """Range minus domain, where it is the same for all pairs."""
+    deltas = relation.deltas()
+    values = [deltas.dim_max_val(d) for d in range(deltas.dim(isl.dim_type.set))]
+    lowest = [deltas.dim_min_val(d) for d in range(deltas.dim(isl.dim_type.set))]
+    if not all(value.is_int() and value.eq(low) for value, low in zip(values, lowest, strict=True)):
+        return None
+    return tuple(value.to_python() for value in values)
+
+
+def _analyse(nest: Nest) -> Dependences:
+    schedule = isl.UnionMap.empty(nest.context.get_space())
+    for time in times(nest, nest.tree).values():
+        schedule = schedule.union(time)
+    found = [_ArrayFlow(nest, array.name, schedule) for array in nest.arrays if array.name in nest.written]
+    items = tuple(dependence for flow in found for dependence in flow.dependences())
+    races = tuple(dependence for flow in found for dependence in flow.races())
+    return Dependences(items, races, nest.reassociate)
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    maps = union.get_map_list()
+    return [maps.get_at(index) for index in range(maps.n_map())]
+
+
+class _ArrayFlow:
+    """The dataflow through one array.
+
+    A plain write ends what came before it: later accesses depend on it instead. With reassociation the updates of a reduction
+    end nothing, so that whatever depends on one of a run depends on all of them.
+    """
+
+    def __init__(self, nest: Nest, array: str, schedule: isl.UnionMap) -> None:
+        self.nest, self.array, self.schedule = nest, array, schedule
+        self.none = isl.UnionMap.empty(nest.context.get_space())
+        writers = [s for s in nest.statements if s.target.array == array]
+        self.ops = {s.name: s.op for s in writers}
+        self.reads = self._accesses((s, load) for s in nest.statements for load in dict.fromkeys(loads(s.expr)))
+        self.writes = self._accesses((s, s.target) for s in writers)
+        self.plain = self._accesses((s, s.target) for s in writers if s.op == "=")
+        self.updates = {op: self._accesses((s, s.target) for s in writers if s.op == op) for op in self.ops.values() if op != "="}
+
+    def _accesses(self, accesses: Iterable[tuple[Statement, Load]]) -> isl.UnionMap:
+        relations = (s.relation(load).intersect_params(self.nest.context) for s, load in accesses if load.array == self.array)
+        return reduce(isl.UnionMap.union, map(isl.UnionMap.from_map, relations), self.none)
+
+    def dependences(self) -> Iterator[Dependence]:
+        """All of them. An update reads what it writes, so flow dependences alone order it after earlier writes."""
+        yield from self._flow(self.reads)
+        for op, update in self.updates.items():
+            yield from (d for d in self._flow(update) if self.ops[d.source] != op)
+            exact = self._access(update).set_must_source(self.writes)
+            yield from (replace(d, reduction=True) for d in self._pairs("flow", exact) if self.ops[d.source] == op)
+        yield from self._pairs("anti", self._access(self.writes).set_may_source(self.reads).set_kill(self._ending()))
+        yield from (replace(d, kind="output") for d in self._flow(self.plain))
+
+    def races(self) -> Iterator[Dependence]:
+        """Each two different updates of one element."""
+        for update in self.updates.values():
+            for pairs in _maps(update.apply_range(update.reverse())):
+                same = pairs.get_tuple_name(isl.dim_type.in_) == pairs.get_tuple_name(isl.dim_type.out)
+                yield self._dependence("flow", pairs.subtract(isl.Map.identity(pairs.get_space())) if same else pairs, True)
+
+    def _flow(self, sink: isl.UnionMap) -> Iterator[Dependence]:
+        """From the last plain write before each sink, and from the updates since."""
+        ending = self._ending()
+        yield from self._pairs("flow", self._access(sink).set_must_source(ending).set_may_source(self.writes.subtract(ending)))
+
+    def _ending(self) -> isl.UnionMap:
+        return self.plain if self.nest.reassociate else self.writes
+
+    def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.schedule)
+
+    def _pairs(self, kind: Kind, access: isl.UnionAccessInfo) -> Iterator[Dependence]:
+        for relation in _maps(access.compute_flow().get_may_dependence()):
+            yield self._dependence(kind, relation.coalesce(), False)
+
+    def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
+        source, sink = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)
+        return Dependence(kind, self.array, source, sink, relation, reduction)
