@@ -1,4 +1,4 @@
-"""One who takes part: what it is called, how it was set up, the work to time, and the result to check."""
+"""Who takes part: how each is called and set up, the work to time, and the result to check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from benchmarks.arrays import Array
-from benchmarks.case import Problem
+from benchmarks.case import Case, Problem
 from benchmarks.clock import Timed
 
 
@@ -38,5 +38,20 @@ class Peer(Protocol):
         ...
 
 
+class Entrant(Protocol):
+    """What the runner sees: poly, or a peer behind a process boundary."""
+
+    @property
+    def name(self) -> str: ...
+
+    def enter(self, case: Case, threads: int) -> Contender | None:
+        """A contender for the case; None where the entrant has nothing for it. Raises NotInstalled or Failed."""
+        ...
+
+
 class NotInstalled(Exception):
     """The peer isn't there; the message says what is missing."""
+
+
+class Failed(Exception):
+    """The entrant has no result for this case, though it should; the message says what went wrong."""

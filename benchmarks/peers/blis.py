@@ -13,7 +13,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.cblas import CBlas, entry_points
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.matmul import Matmul
 
 CHOICES = ("", "0", "3", "8")
 """Values of BLIS_ARCH_TYPE to try: BLIS's own choice, Skylake-X, Haswell, Zen (the numbers are those of BLIS 0.9)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks.peers.cblas import entry_points
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.matmul import Matmul
 from microkernels.dtypes import f32
 
 

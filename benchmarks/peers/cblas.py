@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.arrays import Array
 from benchmarks.clock import CFunction, pointers
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.matmul import Matmul
 from codegen.build import load
 
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112

@@ -9,7 +9,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import CFunction, pointers
 from benchmarks.contender import Contender
-from benchmarks.workloads.stencil import Loops
+from benchmarks.problems.loops import Loops
 from codegen.build import find_compiler, load
 
 FLAGS = ("-O3", "-march=native")

@@ -9,7 +9,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import CFunction, pointers
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.matmul import Matmul
 from codegen.build import load
 from codegen.errors import ToolchainError
 

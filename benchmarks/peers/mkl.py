@@ -10,7 +10,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.cblas import CBlas, entry_points
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.matmul import Matmul
 
 
 class Mkl:

@@ -13,8 +13,8 @@ from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender
 from benchmarks.peers.cblas import CBlas, entry_points
-from benchmarks.workloads.einsum import Contraction
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.matmul import Matmul
 
 NAMES = (("int64_t", "scipy_", "64_"), ("int64_t", "", "64_"), ("int", "scipy_", ""), ("int", "", ""))
 """Integer type, prefix and suffix of `cblas_sgemm` in the builds of OpenBLAS that NumPy comes with."""

@@ -9,8 +9,8 @@ from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.torch_peer import convolution_result, image_tensor, loaded
-from benchmarks.workloads.conv2d import Convolution
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.matmul import Matmul
 
 CONFIG = "weights packed before the clock starts"
 

@@ -9,9 +9,9 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.workloads.conv2d import Convolution
-from benchmarks.workloads.einsum import Contraction
-from benchmarks.workloads.gemm import Matmul
+from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.matmul import Matmul
 
 
 class Torch:

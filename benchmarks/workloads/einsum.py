@@ -8,17 +8,12 @@ and no multiple of a vector but by chance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import poly
-from benchmarks.arrays import Array, aligned, random
 from benchmarks.case import Case
+from benchmarks.problems.contraction import Contraction
 from microkernels.dtypes import DType
 
 EXTENTS = {
@@ -60,49 +55,6 @@ CONTRACTIONS = (
 """Output, first operand, second operand."""
 
 QUICK = {"abc-bda-dc", "abcd-dbea-ec", "abcd-aebf-dfce", "abcd-eafc-bfde", "abcdef-dfgb-geac"}
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """`output[…] = sum of first[…] * second[…]`: index strings, and the extent of each index."""
-
-    output: str
-    first: str
-    second: str
-    extents: tuple[tuple[str, int], ...]
-
-    @property
-    def subscripts(self) -> str:
-        """As `numpy.einsum` takes them."""
-        return f"{self.first},{self.second}->{self.output}"
-
-    @property
-    def flop(self) -> int:
-        return 2 * prod(extent for _, extent in self.extents)
-
-    @property
-    def reduction(self) -> int:
-        return prod(extent for index, extent in self.extents if index not in self.output)
-
-    @property
-    def written(self) -> tuple[int, ...]:
-        return (2,)
-
-    def shape(self, indices: str) -> tuple[int, ...]:
-        extents = dict(self.extents)
-        return tuple(extents[index] for index in indices)
-
-    def arrays(self, dtype: DType) -> tuple[Array, ...]:
-        output = aligned(self.shape(self.output), dtype)
-        output.fill(0)
-        return random(self.shape(self.first), dtype, 0), random(self.shape(self.second), dtype, 1), output
-
-    def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
-        first, second = (x.astype(np.float64) for x in arrays[:2])
-        return np.asarray(np.einsum(self.subscripts, first, second, optimize=True))
-
-    def traffic(self, dtype: DType) -> int:
-        return dtype.size * sum(prod(self.shape(indices)) for indices in (self.first, self.second, self.output))
 
 
 def cases(dtype: DType) -> Iterator[Case]:

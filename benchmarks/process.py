@@ -1,0 +1,72 @@
+"""The process that measures: an environment that holds nobody back, and threads that stay where they are put."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+CLEARED = (
+    "ATEN_CPU_CAPABILITY",
+    "BLIS_ARCH_TYPE",
+    "BLIS_NUM_THREADS",
+    "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "LIBXSMM_TARGET",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_THREAD_LIMIT",
+    "ONEDNN_MAX_CPU_ISA",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "OPENBLAS_NUM_THREADS",
+)
+"""Variables that make a library slower than it is, or set thread counts behind our back."""
+
+
+def clear_environment() -> tuple[str, ...]:
+    """Take these variables out of the environment of all processes started from now on; returns those that were set."""
+    found = tuple(name for name in CLEARED if name in os.environ)
+    for name in found:
+        del os.environ[name]
+    return found
+
+
+def allowed() -> tuple[int, ...]:
+    """The CPUs that this process may use, ascending."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def choose(cpus: Sequence[int], threads: int) -> tuple[int, ...]:
+    """The CPUs for a run: the last ones, since the first serves most interrupts."""
+    return tuple(cpus[-threads:])
+
+
+def release(cpus: Sequence[int]) -> None:
+    """Let every thread of this process run on all of `cpus`; threads that are started later inherit it."""
+    for thread in _threads():
+        _set(thread, cpus)
+
+
+def pin(cpus: Sequence[int]) -> None:
+    """Keep the main thread on the first CPU and all others off it, or two that spin may land on one CPU."""
+    main = os.getpid()
+    for thread in _threads():
+        _set(thread, cpus[:1] if thread == main or len(cpus) == 1 else cpus[1:])
+
+
+def _threads() -> list[int]:
+    return [int(path.name) for path in Path("/proc/self/task").iterdir()]
+
+
+def _set(thread: int, cpus: Sequence[int]) -> None:
+    try:
+        os.sched_setaffinity(thread, cpus)
+    except ProcessLookupError:
+        return  # it ended meanwhile

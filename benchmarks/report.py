@@ -1,0 +1,190 @@
+"""What was measured, as rows for JSON and as one table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.runner import Result
+from benchmarks.stats import geometric_mean
+
+COLUMNS = ("workload", "size", "dtype", "threads", "GFLOP/s", "% peak", "% bound", "best peer", "its GFLOP/s", "ratio", "±")
+LEFT = {"workload", "size", "dtype", "best peer"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A result with the roofline's bound in GFLOP/s, seen from one contender."""
+
+    result: Result
+    bound: float
+    ours: str
+    target: str
+
+    @property
+    def gflops(self) -> float | None:
+        timing = self.result.timing(self.ours)
+        return self.result.gflops(timing) if timing else None
+
+    @property
+    def peak_fraction(self) -> float | None:
+        return self.gflops / self.result.peak.median if self.gflops else None
+
+    @property
+    def bound_fraction(self) -> float | None:
+        return self.gflops / self.bound if self.gflops else None
+
+    @property
+    def ratio(self) -> float | None:
+        ratio = self.result.ratio(self.ours)
+        return ratio.median if ratio else None
+
+    def row(self) -> dict[str, Any]:
+        """The fields that `--json` promises; None where there is no figure."""
+        timing = self.result.timing(self.ours)
+        return {
+            "workload": self.result.case.workload,
+            "size": self.result.case.size,
+            "dtype": self.result.case.dtype.name,
+            "target": self.target,
+            "threads": self.result.threads,
+            "gflops": self.gflops,
+            "peak_fraction": self.peak_fraction,
+            "seconds": timing.seconds.median if timing else None,
+            "peers": {
+                peer.name: {"gflops": self.result.gflops(peer), "version": peer.version, "config": peer.config}
+                for peer in self.result.peers(self.ours)
+            },
+            "ratio_to_best_peer": self.ratio,
+            "trials": 0,
+            "tune_seconds": 0.0,
+            "max_error": timing.error if timing else None,
+        }
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table, in the order of COLUMNS."""
+        best, ratio = self.result.best_peer(self.ours), self.result.ratio(self.ours)
+        case = self.result.case
+        return (
+            case.workload,
+            case.size,
+            case.dtype.name,
+            str(self.result.threads),
+            _number(self.gflops, 1),
+            _percent(self.peak_fraction),
+            _percent(self.bound_fraction),
+            best.name if best else "–",
+            _number(self.result.gflops(best) if best else None, 1),
+            _number(ratio.median if ratio else None, 2),
+            _percent(ratio.spread if ratio else None),
+        )
+
+
+def document(lines: Sequence[Line], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    return {"machine": dict(machine), "rows": [line.row() for line in lines]}
+
+
+def plain(lines: Sequence[Line]) -> Iterator[str]:
+    """The table as text, its columns aligned."""
+    rows = [COLUMNS, *(line.cells() for line in lines)]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(COLUMNS))]
+    for row in rows:
+        cells = (c.ljust(w) if h in LEFT else c.rjust(w) for c, w, h in zip(row, widths, COLUMNS, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def rich_table(lines: Sequence[Line]) -> Any:
+    """The same for a terminal: a rule between workloads, ratios in colour."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column in LEFT else "right", no_wrap=column != "size")
+    for number, line in enumerate(lines):
+        cells = list(line.cells())
+        if line.ratio is not None:
+            colour = "green" if line.ratio >= 1 else "yellow" if line.ratio >= 0.9 else "red"
+            cells[9] = f"[{colour}]{cells[9]}[/{colour}]"
+        last = number + 1 == len(lines) or lines[number + 1].result.case.workload != line.result.case.workload
+        table.add_row(*cells, end_section=last)
+    return table
+
+
+def means(lines: Sequence[Line]) -> Iterator[str]:
+    """Geometric means over the cases of each workload, dtype and thread count: of the peak, the bound, and the ratios."""
+    groups: dict[tuple[str, str, int], list[Line]] = {}
+    for line in lines:
+        case = line.result.case
+        groups.setdefault((case.workload, case.dtype.name, line.result.threads), []).append(line)
+    yield "geometric means"
+    for (workload, dtype, threads), members in groups.items():
+        peak = geometric_mean(_known(line.peak_fraction for line in members))
+        roof = geometric_mean(_known(line.bound_fraction for line in members))
+        ratio = geometric_mean(_known(line.ratio for line in members))
+        name = f"{workload} {dtype}, {threads} thread{'s' if threads > 1 else ''}"
+        against = "".join(
+            f", {_number(mean, 2)} of {peer}" for peer in peers(members) if (mean := mean_ratio(members, peer)) is not None
+        )
+        yield (
+            f"  {name}: {_percent(peak)} of peak, {_percent(roof)} of the bound, "
+            f"{_number(ratio, 2)} of the best peer{against}"
+        )
+
+
+def peers(lines: Iterable[Line]) -> tuple[str, ...]:
+    """The names of all peers that took part, in order of appearance."""
+    return tuple(dict.fromkeys(timing.name for line in lines for timing in line.result.peers(line.ours)))
+
+
+def mean_ratio(lines: Iterable[Line], peer: str) -> float | None:
+    """How many times as fast as one peer, in the geometric mean of the cases that both did."""
+    ratios = []
+    for line in lines:
+        timing = line.result.timing(peer)
+        if timing and line.gflops:
+            ratios.append(line.gflops / line.result.gflops(timing))
+    return geometric_mean(ratios)
+
+
+def notes(lines: Sequence[Line]) -> Iterator[str]:
+    """How each peer was set up, who is missing, and what went wrong."""
+    configs = {(t.name, t.version, t.config): None for line in lines for t in line.result.peers(line.ours)}
+    yield from (f"{name} {version}: {config}" for name, version, config in sorted(configs))
+    missing = {pair: None for line in lines for pair in line.result.missing}
+    yield from (f"{name}: not installed ({reason}): skipped" for name, reason in missing)
+    for line in lines:
+        yield from (f"{line.result.case.title}: {name} failed: {reason}" for name, reason in line.result.failed)
+        yield from (
+            f"{line.result.case.title}: WRONG RESULT of {timing.name}, relative error {timing.error:.1e}"
+            for timing in line.result.wrong
+        )
+
+
+def exit_status(lines: Sequence[Line]) -> int:
+    """1 where a result of ours is wrong or missing, else 0. A peer's wrong result is told, and left out of the ratios."""
+    return int(any((timing := line.result.timing(line.ours)) is None or not timing.right for line in lines))
+
+
+def machine_facts(machine: Any, rates: Any) -> dict[str, Any]:
+    """The machine as JSON: what it says of itself, and what was measured before the run."""
+    return {
+        "cpu": machine.cpu,
+        "isa": machine.isa.name,
+        "cores": machine.cores,
+        "caches": [asdict(cache) for cache in machine.caches],
+        **asdict(rates),
+    }
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f}"

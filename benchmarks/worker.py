@@ -1,0 +1,89 @@
+"""A peer in a process of its own.
+
+Libraries for the same job don't go well together: their symbols have the same names, each brings an OpenMP runtime, and
+MKL loaded beside PyTorch crashed. Here each lives alone; the runner's process sends orders through a pipe. The clock
+runs in the worker, so the pipe costs nothing that is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from benchmarks import process
+from benchmarks.arrays import Array
+from benchmarks.case import Problem
+from benchmarks.contender import Contender, NotInstalled
+from benchmarks.peers import PEERS
+from microkernels.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Get ready for a problem, do it once, and tell the result."""
+
+    problem: Problem
+    dtype: DType
+    threads: int
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Do it `times` times; the answer is the seconds for all of them."""
+
+    times: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The answer to Prepare."""
+
+    version: str
+    config: str
+    in_c: bool
+    result: Array
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The answer to Prepare where nothing came of it. Without a reason: the peer has nothing for such a problem."""
+
+    reason: str = ""
+    installed: bool = True
+
+
+def serve(name: str, connection: Connection) -> None:
+    """Follow orders until the pipe is closed."""
+    contender: Contender | None = None
+    while True:
+        try:
+            order = connection.recv()
+        except EOFError:
+            return
+        match order:
+            case Prepare(problem, dtype, threads, cpus):
+                contender = None  # its memory is given back first
+                answer, contender = _prepare(name, problem, dtype, threads, cpus)
+                connection.send(answer)
+            case Repeat(times) if contender is not None:
+                connection.send(contender.run(times))
+
+
+def _prepare(
+    name: str, problem: Problem, dtype: DType, threads: int, cpus: Sequence[int]
+) -> tuple[Ready | Refusal, Contender | None]:
+    process.release(cpus)
+    try:
+        contender = PEERS[name].prepare(problem, problem.arrays(dtype), threads)
+        if contender is None:
+            return Refusal(), None
+        contender.run(1)
+        result = contender.result()
+    except NotInstalled as error:
+        return Refusal(str(error), installed=False), None
+    except (RuntimeError, AttributeError, OSError, MemoryError) as error:
+        return Refusal(f"{type(error).__name__}: {error}".splitlines()[0]), None
+    process.pin(cpus)
+    return Ready(contender.version, contender.config, contender.in_c, result), contender
