@@ -32,6 +32,10 @@ class Load:
     array: str
     indices: tuple[Affine, ...]
 
+    def __str__(self) -> str:
+        """`A[i, k]`; a scalar has empty brackets, as an element of a set in isl's notation."""
+        return f"{self.array}[{', '.join(map(str, self.indices))}]"
+
 
 @dataclass(frozen=True)
 class Unary:

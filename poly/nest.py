@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,6 +20,11 @@ Kind = Literal["array", "scalar", "local"]
 Op = Literal["=", "+", "*", "min", "max"]
 
 
+def parameters(domain: isl.Set) -> tuple[str, ...]:
+    """The names of a set's parameters, in order."""
+    return tuple(domain.get_dim_name(isl.dim_type.param, at) or "" for at in range(domain.dim(isl.dim_type.param)))
+
+
 @dataclass(frozen=True)
 class Array:
     """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
@@ -32,12 +38,18 @@ class Array:
     kind: Kind = "array"
     strides: tuple[str | int, ...] | None = None
 
+    def __str__(self) -> str:
+        extents = ", ".join(map(str, self.shape)) or "()"
+        shape = f"[{extents}]" if self.shape or self.kind == "array" else ""
+        return f"{'local ' if self.kind == 'local' else ''}{self.name}: {self.dtype.name}{shape}"
+
 
 @dataclass(frozen=True)
 class Statement:
     """`target op= expr` for each point of `domain`.
 
-    `op` is "=" or a reduction's ("-=" is "+" of the negative). `iterators` name the domain's dimensions, outermost first.
+    `op` is "=" or a reduction's ("-=" is "+" of the negative). `iterators` name the domain's dimensions, outermost
+    first; `text` is the source line that the statement stands on.
     A local scalar is an array over the loops around its definition, so it carries no false dependence.
     """
 
@@ -49,16 +61,24 @@ class Statement:
     expr: Expr
     line: int = 0
     text: str = ""
-    """The source line that it stands on."""
 
     @property
     def reads(self) -> tuple[Load, ...]:
         """What it reads: for a reduction the target too."""
         return (() if self.op == "=" else (self.target,)) + loads(self.expr)
 
+    def __str__(self) -> str:
+        """The statement's line, then its domain and access relations, one a line."""
+        kind = "" if self.op == "=" else f"   (reduction by {self.op})"
+        domain = str(self.domain).partition(" -> ")[2] if self.domain.dim(isl.dim_type.param) else str(self.domain)
+        instance = f"{self.name}[{', '.join(self.iterators)}]"
+        writes = f"    writes  {{ {instance} -> {self.target} }}"
+        reads = [f"    reads   {{ {instance} -> {load} }}" for load in dict.fromkeys(self.reads)]
+        return "\n".join((f"{self.name}: {self.text}{kind}", f"    domain  {domain}", writes, *reads))
+
     def relation(self, access: Load) -> isl.Map:
         """The access relation `{ S[i, k] -> A[i, k] : domain }`."""
-        sizes = ", ".join(self.domain.get_var_names(isl.dim_type.param))
+        sizes = ", ".join(parameters(self.domain))
         inputs = ", ".join(self.iterators)
         outputs = ", ".join(str(index) for index in access.indices)
         text = f"[{sizes}] -> {{ {self.name}[{inputs}] -> {access.array}[{outputs}] }}"
@@ -69,9 +89,10 @@ class Statement:
 class Nest:
     """A loop nest.
 
-    `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters are exactly
-    `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order as written.
-    `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in it stand for.
+    `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters
+    are exactly `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order
+    as written. `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in
+    it stand for.
     """
 
     name: str
@@ -101,6 +122,13 @@ class Nest:
     def written(self) -> frozenset[str]:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
+
+    def __str__(self) -> str:
+        """The loops as written, and each statement with its domain and access relations."""
+        fixed = "".join(f", {name} = {value}" for name, value in self.fixed)
+        head = f"{self.name}({', '.join(map(str, self.arguments))}), sizes {', '.join(self.sizes) or 'none'}{fixed}"
+        body = textwrap.indent(self.source[self.source.index("def ") :].rstrip(), "    ")
+        return "\n".join((head, body, *(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements)))
 
     def with_sizes(self, values: Mapping[str, int]) -> Nest:
         """The same nest with some sizes fixed: they leave the sets, shapes and expressions.

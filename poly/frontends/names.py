@@ -7,6 +7,7 @@ import builtins
 import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 from codegen.affine import Affine
@@ -36,7 +37,7 @@ def environment(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _defining_locals(function: Callable[..., Any]) -> Mapping[str, Any]:
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if function.__code__ in frame.f_code.co_consts:
             return frame.f_locals

@@ -45,7 +45,7 @@ class Source:
         """The error for one expression: place, reason, the line with a caret below the expression, remedy."""
         row, start = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         raw = self.line(row).encode()
-        end = node.end_col_offset if getattr(node, "end_lineno", None) == row else None
+        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", None) == row else None
         before, marked = raw[:start].decode(), raw[start:end].decode().rstrip()
         indent = len(before) - len(before.lstrip())
         text = raw.decode().strip()

@@ -1,0 +1,71 @@
+"""Proof that a nest stays inside its arrays, for all sizes at once, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import islpy as isl
+
+from codegen.expr import Load
+from poly.errors import SpecError
+from poly.nest import Array, Nest, Statement, parameters
+
+
+def check(nest: Nest) -> None:
+    """Prove that each access of each iteration is inside of its array.
+
+    Raises:
+        SpecError: one is not; it is named with the smallest sizes and the first iteration at which that happens.
+    """
+    inside = {array.name: _elements(array, nest) for array in nest.arrays if array.kind != "scalar"}
+    for statement in nest.statements:
+        for access in dict.fromkeys((statement.target, *statement.reads)):
+            if access.array not in inside:
+                continue
+            relation = statement.relation(access).intersect_params(nest.context)
+            outside = relation.subtract_range(inside[access.array]).domain()
+            if not outside.is_empty():
+                raise _error(nest, statement, access, _witness(outside, statement))
+
+
+def _elements(array: Array, nest: Nest) -> isl.Set:
+    """The set of an array's elements."""
+    axes = [f"d{axis}" for axis in range(len(array.shape))]
+    limits = [f"0 <= {axis} < {extent}" for axis, extent in zip(axes, array.shape, strict=True)]
+    text = f"[{', '.join(nest.sizes)}] -> {{ {array.name}[{', '.join(axes)}] : {' and '.join(limits) or '0 = 0'} }}"
+    return isl.Set(text)
+
+
+def _witness(outside: isl.Set, statement: Statement) -> dict[str, int]:
+    """Values of the sizes and iterators of one point: the smallest sizes, and then the first iteration."""
+    sizes = parameters(outside)
+    flat = outside.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(sizes))
+    point = flat.lexmin().sample_point()
+    names = (*sizes, *statement.iterators)
+    return {n: point.get_coordinate_val(isl.dim_type.set, at).to_python() for at, n in enumerate(names)}
+
+
+def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, int]) -> SpecError:
+    array = nest.array(access.array)
+    axis, index, extent = next(
+        (axis, i.evaluate(values), e.evaluate(values))
+        for axis, (i, e) in enumerate(zip(access.indices, array.shape, strict=True))
+        if not 0 <= i.evaluate(values) < e.evaluate(values)
+    )
+    verb = "writes" if access == statement.target else "reads"
+    element = f"{access.array}[{', '.join(map(str, access.indices))}]"
+    iteration = ", ".join(f"{name} = {values[name]}" for name in statement.iterators)
+    sizes = ", ".join(f"{size} = {values[size]}" for size in nest.sizes)
+    which = f"{array.shape[axis]} = {extent}" if array.shape[axis].terms else str(extent)
+    where = " and ".join(filter(None, (iteration and f"at {iteration}", sizes and f"with {sizes}")))
+    remedy = (
+        "A negative index does not count from the end: write the extent minus it."
+        if not access.indices[axis].terms and index < 0
+        else f"Shorten the loops, put an `if` around the statement, or make {access.array} larger."
+    )
+    return SpecError(
+        f"{nest.file}:{statement.line}: {statement.name} {verb} {element} outside of {access.array}\n"
+        f"    {statement.text}\n"
+        f"{where[:1].upper()}{where[1:]}, index {index} of dimension {axis} is outside of 0 <= index < {which}.\n"
+        f"{remedy}"
+    )

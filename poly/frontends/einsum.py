@@ -1,0 +1,138 @@
+"""`einsum("mk,kn->mn")` as a nest: the loops are written out as Python text, and read by the Python front end.
+
+    def einsum(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+        for m in range(M):
+            for n in range(N):
+                C[m, n] = 0.0
+                for k in range(K):
+                    C[m, n] += A[m, k] * B[k, n]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from string import ascii_letters, ascii_uppercase
+
+from codegen.affine import Affine
+from microkernels.dtypes import DType, f32
+from poly.errors import SpecError
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
+from poly.nest import Nest
+
+
+@dataclass(frozen=True)
+class Subscripts:
+    """The letters of each operand and of the output."""
+
+    text: str
+    operands: tuple[str, ...]
+    output: str
+
+    @property
+    def letters(self) -> str:
+        """Every letter once: those of the output, then those that are summed over, as they come."""
+        return "".join(dict.fromkeys(self.output + "".join(self.operands)))
+
+    @property
+    def summed(self) -> str:
+        return self.letters[len(self.output) :]
+
+
+def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Nest:
+    """The nest of an einsum in NumPy's notation; it assigns its output.
+
+    The operands are `A, B` and the output `C`; with one operand, `A` and `B`; with more, all go on in the alphabet, the output last.
+    An operand or output without letters is a scalar by value or an array of rank 0. The size of the index `m` is `M`; where an array
+    or another index has that name already, it is `Nm`. Sizes are given by the letter, `m=512`; the others stay symbolic.
+
+    Raises:
+        SpecError: the subscripts are malformed, or a size is given to no index.
+    """
+    parsed = parse_subscripts(subscripts)
+    arrays = ascii_uppercase[: len(parsed.operands) + 1]
+    names = {letter: _size(letter, arrays + parsed.letters) for letter in parsed.letters}
+    for letter in sizes:
+        if letter not in names:
+            known = ", ".join(names) or "none"
+            raise SpecError(f"einsum({subscripts!r}) has no index {letter} to give a size to. Its indices: {known}.")
+    text = _loops(parsed, arrays, names, dtype)
+    environment = {name: Affine.name(name) for name in names.values()} | {dtype.name: dtype, "range": range}
+    nest = parse_text(Source(text, f'einsum("{subscripts}")', 1), environment)
+    return nest.with_sizes({names[letter]: value for letter, value in sizes.items()})
+
+
+def parse_subscripts(subscripts: str) -> Subscripts:
+    """Read NumPy's notation; without `->` the output is the letters that stand once, sorted.
+
+    Raises:
+        SpecError: a character is no letter, or the output has a letter twice or one that no operand has.
+    """
+    inputs, arrow, output = subscripts.partition("->")
+    for position, character in enumerate(subscripts):
+        if character not in ascii_letters + ", " and not (arrow and len(inputs) <= position < len(inputs) + 2):
+            why = "is neither a letter, a comma nor the one arrow `->`"
+            remedy = "Give each dimension a letter of its own." if character == "." else "Write it like `mk,kn->mn`."
+            raise _error(subscripts, position, f"`{character}` {why}", remedy)
+    operands = tuple(inputs.replace(" ", "").split(","))
+    counts = Counter("".join(operands))
+    if not arrow:
+        return Subscripts(subscripts, operands, "".join(sorted(letter for letter in counts if counts[letter] == 1)))
+    for position, letter in enumerate(output, len(inputs) + 2):
+        if letter == " ":
+            continue
+        if letter not in counts:
+            raise _error(subscripts, position, f"the output's index `{letter}` is in no operand", "Take it out, or name it there.")
+        if letter in subscripts[len(inputs) + 2 : position]:
+            raise _error(subscripts, position, f"the output has the index `{letter}` twice", "Name it once.")
+    return Subscripts(subscripts, operands, output.replace(" ", ""))
+
+
+def _error(subscripts: str, position: int, why: str, remedy: str) -> SpecError:
+    return SpecError(f"einsum: {why}\n    {subscripts}\n    {' ' * position}^\n{remedy}")
+
+
+def _size(letter: str, taken: str) -> str:
+    return f"N{letter}" if letter.upper() in taken else letter.upper()
+
+
+def _loops(parsed: Subscripts, arrays: str, names: dict[str, str], dtype: DType) -> str:
+    """The text of the function."""
+    terms = [_element(a, letters) if letters else a for a, letters in zip(arrays, parsed.operands, strict=False)]
+    result = _element(arrays[-1], parsed.output)
+    product = " * ".join(terms)
+    lines = [f"def {_name(parsed)}({_arguments(parsed, arrays, names, dtype)}):"]
+    for letter in parsed.output:
+        lines.append(f"{_indent(lines)}for {letter} in range({names[letter]}):")
+    if not parsed.summed:
+        lines.append(f"{_indent(lines)}{result} = {product}")
+        return "\n".join(lines) + "\n"
+    indent = _indent(lines)
+    lines.append(f"{indent}{result} = {'0.0' if dtype.is_float else '0'}")
+    for letter in parsed.summed:
+        lines.append(f"{indent}for {letter} in range({names[letter]}):")
+        indent += "    "
+    lines.append(f"{indent}{result} += {product}")
+    return "\n".join(lines) + "\n"
+
+
+def _indent(lines: list[str]) -> str:
+    return "    " * len(lines)
+
+
+def _element(array: str, letters: str) -> str:
+    return f"{array}[{', '.join(letters) or '()'}]"
+
+
+def _name(parsed: Subscripts) -> str:
+    return "_".join(filter(None, ("einsum", *parsed.operands, "to", parsed.output)))
+
+
+def _arguments(parsed: Subscripts, arrays: str, names: dict[str, str], dtype: DType) -> str:
+    texts = []
+    for array, letters in zip(arrays, (*parsed.operands, parsed.output), strict=True):
+        shape = f"[{', '.join(names[letter] for letter in letters) or '()'}]"
+        is_value = not letters and array != arrays[-1]
+        texts.append(f"{array}: {dtype.name}{'' if is_value else shape}")
+    return ", ".join(texts)
