@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from poly.dependences import Dependence
 from poly.errors import ScheduleError
-from poly.legality import broken_flag, race, violations
+from poly.legality import broken_flag, violations
 from poly.nest import Nest
 from poly.steps import Distribute, Fuse, Interchange, Order, Parallel, Shift, Skew, Step, Tile, Vectorize
 from poly.tree import Node, bands, statements

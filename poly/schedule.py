@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from poly.errors import ScheduleError
 from poly.legality import broken_flag, violations, witness
+from poly.loopstring import Blocks, translate
 from poly.nest import Nest
 from poly.remedies import remedy
 from poly.steps import (
+    Default,
     Distribute,
     Flatten,
     Fuse,
@@ -27,6 +29,7 @@ from poly.steps import (
     Vectorize,
     call_text,
 )
+from poly.show import loops_text
 from poly.steps.base import rename_repeats
 from poly.tree import Node
 
@@ -81,6 +84,13 @@ class Schedule:
     def unroll(self, **factors: int) -> Schedule:
         return self.apply([Unroll(tuple(factors.items()))])
 
+    def default(self, isa: str, threads: int, caches: tuple[int, int, int]) -> Schedule:
+        """The model's loops for an instruction set, threads, and bytes of each cache level; earlier steps are forgotten."""
+        return self.apply([Default(isa, threads, tuple(caches))])
+
+    def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
+        return self.apply(translate(text, self.tree, blocks or {}))
+
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps, each of them checked.
 
@@ -107,6 +117,9 @@ class Schedule:
         for call in json.loads(text):
             made = getattr(made, call["step"])(*call["args"], **call["kwargs"])
         return made
+
+    def __str__(self) -> str:
+        return loops_text(self.nest, self.tree)
 
     def __repr__(self) -> str:
         return f"schedule({self.nest.name})" + "".join(f".{call_text(step)}" for step in self.steps)

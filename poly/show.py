@@ -1,0 +1,206 @@
+"""The loops of a tree as readable text, in the manner of Python.
+
+    for i_tile in range((M + 5) // 6):  # parallel
+      for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+        C[i] += A[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, comparison, kind, operation, primary
+from poly.nest import Nest
+from poly.scan import ast
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
+
+Values = Mapping[str, Affine]
+INDENT = "    "
+
+
+def loops_text(nest: Nest, tree: Node) -> str:
+    """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
+    plain, notes = _plain(tree)
+    for band in bands(plain):
+        notes.setdefault(band.name, []).extend(_flags(band))
+    values = {size: Affine.name(size) for size in nest.sizes}
+    return "\n".join(_Printer(nest, notes).node(ast(nest, plain), _Scope(values)))
+
+
+def _flags(band: Band) -> list[str]:
+    flags = ["parallel"] * band.parallel + ["vectorize"] * band.vectorize
+    return flags + ([f"unroll {band.unroll}"] if band.unroll > 1 else [])
+
+
+def _plain(tree: Node) -> tuple[Node, dict[str, list[str]]]:
+    """The tree without copies and microkernels, and what is to be noted at which loop for them."""
+    notes: dict[str, list[str]] = {}
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Pack(array, body):
+                inner = visit(body)
+                if isinstance(inner, Band):
+                    notes.setdefault(inner.name, []).append(f"pack {array} before")
+                return inner
+            case Micro(kernel, statement):
+                inner = Leaf(statement)
+                absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
+                for band in reversed(absorbed):
+                    inner = replace(band, body=inner)
+                if absorbed:
+                    notes.setdefault(absorbed[0].name, []).append(f"microkernel {kernel}")
+                return inner
+            case Band(body=body):
+                return replace(node, body=visit(body))
+            case Sequence(nodes):
+                return Sequence(tuple(visit(child) for child in nodes))
+        return node
+
+    return visit(tree), notes
+
+
+@dataclass(frozen=True)
+class _Scope:
+    values: Values
+    indent: str = ""
+    loop: str = ""
+
+
+@dataclass(frozen=True)
+class _Printer:
+    """Walks isl's AST of a nest; `notes` are comments for loops, by name."""
+
+    nest: Nest
+    notes: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def node(self, node: isl.AstNode, scope: _Scope) -> list[str]:
+        match kind(node):
+            case "mark":
+                name = node.mark_get_id().get_name().removeprefix("loop:")
+                return self.node(node.mark_get_node(), replace(scope, loop=name))
+            case "for_":
+                return self._for(node, scope)
+            case "if_":
+                return self._if(node, scope)
+            case "block":
+                return [line for child in children(node) for line in self.node(child, scope)]
+        return [scope.indent + self._statement(node, scope.values)]
+
+    def _for(self, node: isl.AstNode, scope: _Scope) -> list[str]:
+        iterator = node.for_get_iterator().get_id().get_name()
+        start = integer(node.for_get_init(), scope.values)
+        if node.for_is_degenerate():
+            return self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
+        values = {**scope.values, iterator: Affine.name(scope.loop)}
+        step = integer(node.for_get_inc(), values)
+        limits = ", ".join(str(v) for v in _range(start, _stop(node.for_get_cond(), values), step))
+        note = "  # " + ", ".join(self.notes[scope.loop]) if self.notes.get(scope.loop) else ""
+        head = f"{scope.indent}for {scope.loop} in range({limits}):{note}"
+        return [head, *self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))]
+
+    def _if(self, node: isl.AstNode, scope: _Scope) -> list[str]:
+        inner = replace(scope, indent=scope.indent + INDENT)
+        lines = [f"{scope.indent}if {condition(node.if_get_cond(), scope.values)}:"]
+        lines += self.node(node.if_get_then_node(), inner)
+        if node.if_has_else_node():
+            lines += [f"{scope.indent}else:", *self.node(node.if_get_else_node(), inner)]
+        return lines
+
+    def _statement(self, node: isl.AstNode, values: Values) -> str:
+        called, *indices = arguments(node.user_get_expr())
+        statement = self.nest.statement(called.get_id().get_name())
+        own = dict(zip(statement.iterators, (integer(index, values) for index in indices), strict=True))
+        target, value = expression(statement.target, own), expression(statement.expr, own)
+        match statement.op:
+            case "=":
+                return f"{target} = {value}"
+            case "+" | "*":
+                return f"{target} {statement.op}= {value}"
+        return f"{target} = {statement.op}({target}, {value})"
+
+
+def _range(start: Affine, stop: Affine, step: Affine) -> tuple[Affine, ...]:
+    """The arguments of `range`, without those that are as usual."""
+    if step != Affine.of(1):
+        return start, stop, step
+    return (stop,) if start == Affine.of(0) else (start, stop)
+
+
+def _stop(test: isl.AstExpr, values: Values) -> Affine:
+    """The first value that is past a loop whose condition is `iterator < e` or `iterator <= e`."""
+    _, limit = arguments(test)
+    return _past(limit, values) if operation(test) == "le" else integer(limit, values)
+
+
+def _past(limit: isl.AstExpr, values: Values) -> Affine:
+    """One more than an expression: `min(M - 1, 7)` gives `min(M, 8)`."""
+    if operation(limit) in ("min", "max"):
+        return Affine.name(f"{operation(limit)}({', '.join(str(_past(arg, values)) for arg in arguments(limit))})")
+    return integer(limit, values) + 1
+
+
+def integer(expr: isl.AstExpr, values: Values) -> Affine:
+    """An integer expression of isl's AST as Python; what is not affine is a name in it."""
+    match isl.ast_expr_type(expr.get_type()):
+        case isl.ast_expr_type.int:
+            return Affine.of(expr.get_val().to_python())
+        case isl.ast_expr_type.id:
+            return values[expr.get_id().get_name()]
+    op = operation(expr)
+    if op in COMPARISONS or op in CONNECTIVES:
+        return Affine.name(f"({condition(expr, values)})")
+    if op in ("cond", "select"):
+        test, then, other = arguments(expr)
+        return Affine.name(f"({integer(then, values)} if {condition(test, values)} else {integer(other, values)})")
+    args = [integer(arg, values) for arg in arguments(expr)]
+    match op:
+        case "add" | "minus":
+            return sum(args, Affine()) if op == "add" else -args[0]
+        case "sub":
+            return args[0] - args[1]
+        case "mul":
+            return args[0] * args[1]
+        case "min" | "max":
+            return Affine.name(f"{op}({', '.join(map(str, args))})")
+    symbol = "//" if op in ("fdiv_q", "pdiv_q", "div") else "%"
+    return Affine.name(f"({primary(args[0])} {symbol} {primary(args[1])})")
+
+
+def condition(expr: isl.AstExpr, values: Values) -> str:
+    """A truth value of isl's AST as Python."""
+    op = operation(expr)
+    if op in COMPARISONS:
+        left, right = (integer(arg, values) for arg in arguments(expr))
+        return comparison(left, COMPARISONS[op], right)
+    if op in CONNECTIVES:
+        word = " and " if CONNECTIVES[op] == "&&" else " or "
+        texts = [condition(arg, values) for arg in arguments(expr)]
+        return word.join(f"({text})" if CONNECTIVES.get(operation(arg), CONNECTIVES[op]) != CONNECTIVES[op] else text for text, arg in zip(texts, arguments(expr), strict=True))
+    return f"{integer(expr, values)} != 0"
+
+
+def expression(expr: Expr, values: Values, binds: int = 0) -> str:
+    """A statement's expression as Python, `values` in place of its iterators; in parentheses where it binds less than `binds`."""
+    match expr:
+        case Const(value):
+            return repr(value)
+        case Index(affine):
+            return f"({affine.substitute(values)})"
+        case Load(array, indices):
+            inner = ", ".join(str(index.substitute(values)) for index in indices)
+            return f"{array}[{inner}]" if indices else array
+        case Unary(op, operand):
+            return f"{op}{expression(operand, values, 3)}"
+        case Call(function, args):
+            return f"{function}({', '.join(expression(arg, values) for arg in args)})"
+        case Binary(op, left, right):
+            level = 1 if op in "+-" else 2
+            text = f"{expression(left, values, level)} {op} {expression(right, values, level + 1)}"
+            return f"({text})" if level < binds else text
+    raise TypeError(type(expr).__name__)
