@@ -1,0 +1,41 @@
+"""poly: loop nests to kernels at the machine's speed, legal by proof."""
+
+from codegen.errors import ArgumentError, ToolchainError
+from microkernels.dtypes import DType, f32, f64, i8, i32, i64
+from microkernels.errors import TargetError
+from poly.dependences import dependences
+from poly.errors import PolyError, ScheduleError, SpecError
+from poly.function import Function, einsum, nest, sizes
+from poly.kernel import Kernel
+from poly.kernel import compile_nest as compile
+from poly.machine import machine
+from poly.nest import Nest
+from poly.schedule import Schedule, schedule
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentError",
+    "DType",
+    "Function",
+    "Kernel",
+    "Nest",
+    "PolyError",
+    "Schedule",
+    "ScheduleError",
+    "SpecError",
+    "TargetError",
+    "ToolchainError",
+    "compile",
+    "dependences",
+    "einsum",
+    "f32",
+    "f64",
+    "i8",
+    "i32",
+    "i64",
+    "machine",
+    "nest",
+    "schedule",
+    "sizes",
+]

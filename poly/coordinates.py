@@ -7,7 +7,7 @@ Quotients are *atoms*: names of their own in the affine expressions, with their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -35,13 +35,13 @@ def solve(
     iterators: Sequence[str], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]
 ) -> Coordinates | None:
     """The iterators as functions of the loops' values, or None where the loops don't determine them in a simple way."""
-    found: dict[str, Affine] = {}
+    found = dict(_fixed(iterators, domain))
     atoms: dict[str, tuple[str, int]] = {}
-    linear = [(name, f) for name, function in loops if (f := _linear(iterators, function)) is not None]
+    counted = [(name, f) for name, function in loops if (f := linear(iterators, function)) is not None]
     progress = True
     while progress and len(found) < len(iterators):
         progress = False
-        for name, function in linear:
+        for name, function in counted:
             rest = function.substitute(found)
             unknown = [i for i in iterators if i in rest.names and i not in found]
             if not unknown:
@@ -53,7 +53,15 @@ def solve(
     return Coordinates(found, atoms) if len(found) == len(iterators) else None
 
 
-def _linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
+def _fixed(iterators: Sequence[str], domain: isl.Set) -> Iterator[tuple[str, Affine]]:
+    """Iterators with one value only: no loop needs to count them."""
+    for position, iterator in enumerate(iterators):
+        value = domain.plain_get_val_if_fixed(isl.dim_type.set, position)
+        if value.is_int():
+            yield iterator, Affine.of(_integer(value))
+
+
+def linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
     """The function as an affine expression of iterators and sizes; None for a quotient or a piecewise one."""
     pieces = function.get_pieces()
     if len(pieces) != 1:

@@ -23,7 +23,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     expansion = expand(nest, tree, isa)
     return Program(
         name=nest.name,
-        sizes=nest.sizes,
+        sizes=c_sizes(nest),
         buffers=tuple(_buffer(nest, array) for array in nest.arrays),
         ast=scan(expansion.domains, expansion.tree, nest.context),
         statements=expansion.statements,
@@ -33,6 +33,16 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",
     )
+
+
+def c_sizes(nest: Nest) -> tuple[str, ...]:
+    """The integers that the C function takes before the arrays: open sizes, then strides that are not known."""
+    return (*nest.sizes, *(s for array in nest.arrays for s in array.strides or () if isinstance(s, str)))
+
+
+def arguments(nest: Nest) -> tuple[Buffer, ...]:
+    """The arrays and scalars that the C function takes."""
+    return tuple(_buffer(nest, array) for array in nest.arguments)
 
 
 def _buffer(nest: Nest, array: Array) -> Buffer:

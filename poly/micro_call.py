@@ -22,7 +22,7 @@ from poly.calls import (
     operand,
 )
 from poly.contraction import Contraction
-from poly.coordinates import solve
+from poly.coordinates import Coordinates, solve
 from poly.ctext import constants, text
 from poly.errors import ScheduleError
 from poly.instances import Instances
@@ -48,7 +48,7 @@ def kernel_call(
     contraction = absorbed(nest, node)
     if contraction is None:
         raise ScheduleError(f"microkernel({node.kernel}): {statement.name} is not a contraction")
-    kernel = find(node.kernel, nest.array(statement.target.array).dtype)
+    dtype = nest.array(statement.target.array).dtype
     instances = Instances(f"{statement.name}_tile", statement.domain, loops)
     bands = inner_bands(node)
     if not instances.is_box([band.function(statement.name) for band in bands]):
@@ -61,6 +61,9 @@ def kernel_call(
         operand(nest, access, coordinates) for access in (contraction.left, contraction.right, contraction.output)
     )
     counts = {band.name: instances.count(band.function(statement.name)) for band in bands}
+    if node.kernel.startswith("gemv"):
+        return _vector_call(nest, node, isa, contraction, instances, coordinates, counts)
+    kernel = find(node.kernel, dtype)
     rows = constants(counts[node.rows.name]) if node.rows else frozenset({1})
     columns = constants(counts[node.columns.name]) if node.columns else frozenset({1})
     names = instances.names
@@ -72,6 +75,39 @@ def kernel_call(
         *_call(nest, node, kernel, contraction, instances, left, right, panels, counts),
     ]
     return Call(f"{statement.name}_tile", names, instances.domain, tuple(lines), "gemm", rows, columns)
+
+
+def _vector_call(
+    nest: Nest,
+    node: Micro,
+    isa: ISA,
+    contraction: Contraction,
+    instances: Instances,
+    coordinates: Coordinates,
+    counts: Mapping[str, isl.PwAff],
+) -> Call:
+    """The call of a matrix-vector kernel: `gemvn` where the matrix is contiguous along the columns, `gemvt` along the reduction."""
+    statement = nest.statement(node.statement)
+    left, right, output = (
+        operand(nest, access, coordinates) for access in (contraction.left, contraction.right, contraction.output)
+    )
+    column, reduced = node.columns, node.reduce[0]
+    assert column is not None, "a matrix-vector kernel has columns"
+    dtype = nest.array(statement.target.array).dtype
+    n, steps = (text(counts[band.name], instances.names) for band in (column, reduced))
+    x, matrix, y = (f"{op.array} + {op.offset}" for op in (left, right, output))
+    alpha = c_scalar(contraction.factor, dtype.c_name)
+    accumulate = _accumulate(node, contraction, statement, instances)
+    if node.kernel.startswith("gemvn"):
+        middle = f"{x}, {fixed(left.stride(reduced.name))}, {matrix}, {fixed(right.stride(reduced.name))}, {y}"
+    else:
+        middle = f"{matrix}, {fixed(right.stride(column.name))}, {x}, {y}, {fixed(output.stride(column.name))}"
+    family = node.kernel.partition("_")[0]
+    lines = [
+        *low_lines(instances, inner_bands(node), statement.name),
+        f"{family}_{dtype.name}_{isa.name}({n}, {steps}, {middle}, {alpha}, {accumulate});",
+    ]
+    return Call(f"{statement.name}_tile", instances.names, instances.domain, tuple(lines), "gemv")
 
 
 def _pointers(node: Micro, kernel: Microkernel, left: Operand, output: Operand, panel: Panel | None) -> list[str]:

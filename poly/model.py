@@ -19,6 +19,9 @@ from poly.roles import Axis, Roles
 LATENCY, PER_CYCLE = 4, 2
 """Of a fused multiply-add: cycles until the result is there, and how many start each cycle. Also the loads each cycle."""
 
+TRAFFIC, STREAM = 0.1, 0.004
+"""What a load beside each multiply-add costs, relative to it, and one more row read in place (a stream of its own)."""
+
 WORTHWHILE = 4_000_000
 """Multiply-adds below which threads don't pay."""
 
@@ -63,15 +66,16 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
     pack_right = _pack_right(r, m, n, depth, kernel, size, caches)
     pack_left = _pack_left(r, m, n, depth, kernel, size, caches)
     parallel = _parallel(m, n, steps, batches, r, kernel, threads)
+    symbolic = any(axis.extent is None for axis in r.columns)
     columns = None
-    if pack_right and depth * n * size > caches.l3 // 2:
+    if pack_right and (symbolic or depth * n * size > caches.l3 // 2):
         columns = max(kernel.columns, caches.l3 // 2 // (depth * size) // kernel.columns * kernel.columns)
     if parallel == "columns":
         share = ceil(ceil(n / kernel.columns) / threads) * kernel.columns
         columns = share if columns is None else _balanced(share, columns, kernel.columns)
     rows = None
-    right_fits = depth * min(n, columns or n) * size <= caches.l2 // 2
-    block = max(1, caches.l2 // 2 // (depth * size) // kernel.rows) * kernel.rows
+    right_fits = depth * min(n, columns or n) * size <= caches.l2 // 2 and not symbolic
+    block = max(8, caches.l3 // 8 // (depth * size) // kernel.rows) * kernel.rows
     if not right_fits and m > block:
         rows = _balanced(m, block, kernel.rows)
     if parallel == "rows":
@@ -83,17 +87,16 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
 def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:
     """The register tile that takes the fewest cycles for m x n results, edges counted; ties go to the fewest loads."""
     lanes = isa.lanes(dtype)
-    best: tuple[float, float, Microkernel] | None = None
+    best: tuple[float, Microkernel] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
         for rows in range(1, min(isa.registers - 1, m) + 1):
             if not fits(isa, rows, vectors):
                 break
-            cost = _tile_cycles(m, n, rows, vectors, lanes)
-            key = (round(cost, 3), (rows + vectors) / (rows * vectors))
-            if best is None or key < best[:2]:
-                best = (*key, gemm(isa, dtype, rows, vectors))
+            cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows)
+            if best is None or cost < best[0]:
+                best = cost, gemm(isa, dtype, rows, vectors)
     assert best is not None, "one row of one vector always fits"
-    return best[2]
+    return best[1]
 
 
 def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
@@ -115,17 +118,17 @@ def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
 def _reduction(axes: tuple[Axis, ...], width: int, size: int, caches: Caches) -> tuple[int, int | None, int]:
     """How many inner axes stay whole, the tile of the next one, and the steps of one call.
 
-    A panel of the right operand (width x steps) may fill a quarter of the second level: another quarter is for the left.
+    A panel of the right operand (width x steps) may fill half of the second level: the left operand streams by.
     """
-    most = max(64, caches.l2 // 4 // (width * size))
+    most = max(64, caches.l2 // 2 // (width * size))
     depth = 1
     for inner, axis in enumerate(reversed(axes)):
         if inner == 3:
             return inner, None, depth
-        if depth * axis.guess > most * 5 // 4 or (inner == 2 and len(axes) > 3 and depth * axis.guess > most):
-            cut = _balanced(axis.guess, max(1, most // depth), 1 if depth > 1 else 8)
+        if axis.extent is None or depth * axis.extent > most:
+            cut = _balanced(axis.guess, max(1, most // depth), 1 if depth > 1 else 8) if axis.extent else max(1, most // depth)
             return (inner, cut, depth * cut) if cut > 1 or inner == 0 else (inner, None, depth)
-        depth *= axis.guess
+        depth *= axis.extent
     return min(len(axes), 3), None, depth
 
 

@@ -13,22 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-import islpy as isl
-
 from microkernels.isa import ISA
 from poly.model import Caches, Choice, choose
+from poly.matrix_vector import matrix_vector_tree
 from poly.nest import Nest, Statement
+from poly.planned import Loop, band, joined
 from poly.roles import Axis, Roles, roles
-from poly.tree import Band, Leaf, Micro, Node, Pack
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """A flattened group of axes: its name, the function of the iterators that it counts, and its extent."""
-
-    name: str
-    function: str
-    extent: int
+from poly.tree import Band, Micro, Node, Pack
 
 
 def contraction_tree(nest: Nest, statement: Statement, isa: ISA, caches: Caches, threads: int, initial: str | None) -> Node | None:
@@ -42,11 +33,15 @@ def contraction_tree(nest: Nest, statement: Statement, isa: ISA, caches: Caches,
     columns, extra_columns = _contiguous(r.columns)
     rows, extra_rows = _flattened(r.rows)
     dtype = nest.array(statement.target.array).dtype
+    if rows is None:
+        streamed = matrix_vector_tree(nest, statement, r, isa, threads, initial)
+        if streamed is not None:
+            return streamed
     choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads)
     return _Builder(nest, statement, r, choice, rows, columns, extra_rows, extra_columns, initial).tree()
 
 
-def _contiguous(axes: tuple[Axis, ...]) -> tuple[_Loop, tuple[Axis, ...]]:
+def _contiguous(axes: tuple[Axis, ...]) -> tuple[Loop, tuple[Axis, ...]]:
     """The column axes along which the output is contiguous, as one loop, and the others."""
     taken = [next(axis for axis in axes if axis.output.constant == 1)]
     while taken[0].extent is not None:
@@ -55,24 +50,16 @@ def _contiguous(axes: tuple[Axis, ...]) -> tuple[_Loop, tuple[Axis, ...]]:
         if outer is None:
             break
         taken.insert(0, outer)
-    return _joined(taken), tuple(axis for axis in axes if axis not in taken)
+    return joined(taken), tuple(axis for axis in axes if axis not in taken)
 
 
-def _flattened(axes: tuple[Axis, ...]) -> tuple[_Loop | None, tuple[Axis, ...]]:
+def _flattened(axes: tuple[Axis, ...]) -> tuple[Loop | None, tuple[Axis, ...]]:
     """All row axes as one loop where sizes are known; otherwise the innermost, and the others."""
     if not axes:
         return None, ()
     if any(axis.extent is None for axis in axes):
-        return _joined([axes[-1]]), axes[:-1]
-    return _joined(sorted(axes, key=lambda axis: -(axis.output.constant or 0))), ()
-
-
-def _joined(axes: list[Axis]) -> _Loop:
-    weight, terms = 1, []
-    for axis in reversed(axes):
-        terms.append(axis.iterator if weight == 1 else f"{weight}{axis.iterator}")
-        weight *= axis.guess
-    return _Loop("".join(axis.iterator for axis in axes), " + ".join(reversed(terms)), weight)
+        return joined([axes[-1]]), axes[:-1]
+    return joined(sorted(axes, key=lambda axis: -(axis.output.constant or 0))), ()
 
 
 @dataclass(frozen=True)
@@ -83,8 +70,8 @@ class _Builder:
     statement: Statement
     roles: Roles
     choice: Choice
-    rows: _Loop | None
-    columns: _Loop
+    rows: Loop | None
+    columns: Loop
     extra_rows: tuple[Axis, ...]
     extra_columns: tuple[Axis, ...]
     initial: str | None
@@ -144,13 +131,13 @@ class _Builder:
         whole = outer
         if self.choice.reduce_cut is not None:
             axis, whole = outer[-1], outer[:-1]
-            loop = _Loop(axis.iterator, axis.iterator, axis.guess)
+            loop = Loop(axis.iterator, axis.iterator, axis.guess)
             node = self._tile(loop, self.choice.reduce_cut, 1, node)
         for axis in reversed(whole):
             node = self._loop(axis, node)
         return node
 
-    def _tile(self, loop: _Loop, size: int, level: int, body: Node, parallel: bool = False) -> Band:
+    def _tile(self, loop: Loop, size: int, level: int, body: Node, parallel: bool = False) -> Band:
         name = f"{loop.name}_tile" + (str(level) if level > 1 else "")
         return self._band(name, f"floor(({loop.function})/{size})", body, parallel)
 
@@ -161,7 +148,4 @@ class _Builder:
         return self._band(axis.iterator, axis.iterator)
 
     def _band(self, name: str, function: str, body: Node | None = None, parallel: bool = False) -> Band:
-        s = self.statement
-        text = f"[{', '.join(self.nest.sizes)}] -> {{ {s.name}[{', '.join(s.iterators)}] -> [({function})] }}"
-        return Band(name, ((s.name, isl.PwAff(text)),), body or Leaf(s.name), parallel)
-
+        return band(self.nest, self.statement, name, function, body, parallel)

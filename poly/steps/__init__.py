@@ -1,6 +1,7 @@
 """The steps of a schedule, one idea a file."""
 
 from poly.steps.base import Step, call_text
+from poly.steps.default import Default
 from poly.steps.flags import Parallel, Unroll, Vectorize
 from poly.steps.flatten import Flatten
 from poly.steps.functions import Reverse, Shift, Skew
@@ -9,6 +10,7 @@ from poly.steps.order import Interchange, Order
 from poly.steps.tile import Split, Tile
 
 __all__ = [
+    "Default",
     "Distribute",
     "Flatten",
     "Fuse",

@@ -1,0 +1,93 @@
+"""The two front doors: `@poly.nest` on plain loops, and `poly.einsum`. Both give a nest that can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from codegen.affine import Affine
+from codegen.errors import ArgumentError
+from microkernels.dtypes import DType, f32
+from poly.frontends.einsum import einsum as _einsum
+from poly.frontends.python import parse
+from poly.kernel import Kernel, compile_nest
+from poly.nest import Nest
+from poly.reference import reference
+from poly.sizes import deduce_sizes
+
+SPECIALISED = 8
+"""How many combinations of sizes a nest that is called directly is compiled for; after that one kernel serves all others."""
+
+
+@dataclass(frozen=True)
+class Function(Nest):
+    """A nest that is called like the function it was made from: `matmul(A, B, C)` updates C in place.
+
+    The first call with new sizes compiles a kernel for them. `reference` runs the loops as written, by Python.
+    """
+
+    _kernels: dict[tuple[Any, ...] | None, Kernel] = field(default_factory=dict, compare=False, repr=False)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        """Run the nest on NumPy arrays and scalars; sizes that no array tells are given by keyword.
+
+        Raises:
+            ArgumentError: an argument does not fit; nothing has been changed.
+            ToolchainError: the kernel could not be built.
+        """
+        self._kernel(arguments, keywords)(*arguments, **keywords)
+
+    def reference(self, *arguments: Any, **sizes: int) -> None:
+        """Run the loops as written, by Python: the oracle of every test."""
+        reference(self, arguments, **sizes)
+
+    def _kernel(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Kernel:
+        """The kernel for the shapes of these arguments, compiled if they are new."""
+        shapes = (*(getattr(a, "shape", None) for a in arguments), *keywords.items())
+        if shapes not in self._kernels:
+            self._kernels[shapes] = self._compile(arguments, keywords)
+        return self._kernels[shapes]
+
+    def _compile(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Kernel:
+        if len(self._kernels) < SPECIALISED and self.sizes:
+            try:
+                return compile_nest(self, sizes=deduce_sizes(self, arguments, keywords))
+            except ArgumentError:
+                pass  # the kernel's own check says more
+        return self._kernels.get(None) or self._kernels.setdefault(None, compile_nest(self))
+
+
+def nest(function: Callable[..., Any]) -> Function:
+    """Read a function of plain loops as a nest (a decorator).
+
+        @poly.nest
+        def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+            for i in range(M):
+                for j in range(N):
+                    for k in range(K):
+                        C[i, j] += A[i, k] * B[k, j]
+
+    Raises:
+        SpecError: something in it is outside of what poly reads; the message shows where, and how to write it instead.
+    """
+    return _callable(parse(function))
+
+
+def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Function:
+    """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. The output is assigned, as NumPy's is.
+
+    Raises:
+        SpecError: subscripts that NumPy would refuse, or a size that is no letter of them.
+    """
+    return _callable(_einsum(subscripts, dtype=dtype, **sizes))
+
+
+def sizes(names: str) -> Any:
+    """Symbolic sizes: `M, N = poly.sizes("M N")`; one name gives that one size."""
+    made = tuple(Affine.name(name) for name in names.split())
+    return made[0] if len(made) == 1 else made
+
+
+def _callable(plain: Nest) -> Function:
+    return Function(**{f.name: getattr(plain, f.name) for f in fields(Nest)})

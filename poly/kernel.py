@@ -1,0 +1,225 @@
+"""From a nest to a kernel: a compiled function of NumPy arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from codegen import cache
+from codegen.errors import ArgumentError
+from codegen.signature import Signature
+from microkernels.isa import ISA, parse_target
+from poly.bounds import check
+from poly.default import default_tree
+from poly.lower import arguments, c_sizes, lower
+from poly.machine import machine
+from poly.model import Caches
+from poly.nest import Nest
+from poly.schedule import Schedule, schedule
+from poly.tree import Node
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What is kept of a compilation: the C text, the compiler's flags, and whether calls need a workspace."""
+
+    source: str
+    flags: tuple[str, ...]
+    scratch: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled nest.
+
+    Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`, with `threads=` for this call and by
+    keyword the sizes that no array tells. The outputs are updated in place. It may be called from several threads at once.
+
+    Raises (when called):
+        ArgumentError: an argument does not fit; nothing has been changed.
+    """
+
+    nest: Nest
+    isa: ISA
+    threads: int
+    given: Schedule | None
+    compiled: Compiled
+    _strided: bool = False
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        self._caller(*arguments, **keywords)
+
+    @property
+    def source(self) -> str:
+        """The C text."""
+        return self.compiled.source
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule that the kernel follows: the given one, or the default."""
+        return self.given or default_schedule(self.nest, self.isa, self.threads)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes that one call takes beside the arrays (packed panels, local arrays).
+
+        Raises:
+            ArgumentError: the sizes are symbolic; ask `workspace(M=…, …)` instead.
+        """
+        if self.nest.sizes:
+            sizes = ", ".join(f"{size}=…" for size in self.nest.sizes)
+            raise ArgumentError(f"the workspace of {self.nest.name} depends on its sizes: ask kernel.workspace({sizes}).")
+        return self.workspace()
+
+    def workspace(self, threads: int | None = None, **sizes: int) -> int:
+        """Bytes that one call takes for these sizes."""
+        function = getattr(self._library.lib, f"{self.signature.name}_workspace")
+        return int(function(*(sizes[name] for name in self.nest.sizes), threads or self.threads))
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The C function's sizes and arguments."""
+        return signature(self.nest, self.compiled.scratch)
+
+    @cached_property
+    def function(self) -> Any:
+        """The C function, as cffi sees it. `arguments` makes what it takes."""
+        return getattr(self._library.lib, self.signature.name)
+
+    def arguments(self, *arrays: Any, threads: int | None = None) -> tuple[Any, ...]:
+        """Arguments for `function`, ready to be passed again and again; they keep the arrays alive.
+
+        Raises:
+            ArgumentError: as a call.
+        """
+        from codegen.call import c_arguments
+
+        return c_arguments(self.signature, self._library, arrays, threads or self.threads)
+
+    @cached_property
+    def _library(self) -> Any:
+        from codegen.build import load
+        from codegen.guard import declarations
+
+        return load(self.compiled.source, declarations(self.signature), self.compiled.flags)
+
+    @cached_property
+    def _caller(self) -> Any:
+        from codegen.call import make_caller
+
+        return make_caller(self.signature, self._library, self.threads, None if self._strided else self._make_strided)
+
+    def _make_strided(self) -> Any:
+        nest = with_strides(self.nest)
+        kernel = Kernel(nest, self.isa, self.threads, None, _compiled(nest, self.isa, self.threads, None), True)
+        return kernel._caller
+
+
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    **more: int,
+) -> Kernel:
+    """Compile a nest. Nothing is measured: without a schedule, the model picks one from the sets and the caches.
+
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves them all.
+    `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`, `"c:portable"`. `threads` is how many
+    a call uses unless it says otherwise (default: the cores that this process may use).
+
+    Raises:
+        SpecError: an unknown size, or an access outside of its array.
+        ScheduleError: the schedule is for another nest.
+        TargetError: an unknown target, or one that this CPU can't run.
+        ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
+    """
+    isa = parse_target(target)
+    threads = _threads(threads)
+    fixed = dict(sizes or {}, **more)
+    if schedule is not None:
+        nest = schedule.nest
+    if fixed:
+        nest = nest.with_sizes(fixed)
+        schedule = replace(schedule, nest=nest) if schedule else None
+    return Kernel(nest, isa, threads, schedule, _compiled(nest, isa, threads, schedule))
+
+
+def default_schedule(nest: Nest, isa: ISA, threads: int) -> Schedule:
+    """The model's schedule."""
+    here = caches()
+    return schedule(nest).default(isa.name, threads, (here.l1, here.l2, here.l3))
+
+
+def signature(nest: Nest, scratch: bool) -> Signature:
+    """What the nest's C function takes."""
+    return Signature(nest.name, c_sizes(nest), arguments(nest), scratch)
+
+
+def with_strides(nest: Nest) -> Nest:
+    """The same nest with the strides of its arrays as further sizes; neighbours along the last dimension stay neighbours."""
+    names = {
+        array.name: tuple(f"{array.name}_stride{d}" for d in range(len(array.shape) - 1)) for array in nest.arguments if array.shape
+    }
+    arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
+    return replace(nest, arrays=arrays)
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return machine().cores
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ArgumentError(f"threads must be an integer from 1 up; got {threads!r}")
+    return threads
+
+
+def _default(nest: Nest, isa: ISA, threads: int) -> Node:
+    return default_tree(nest, isa, caches(), threads)
+
+
+@lru_cache
+def caches() -> Caches:
+    """What the model takes the caches to be."""
+    here = machine()
+    return Caches(*(here.share(cache) if (cache := here.cache(level)) else 0 for level in (1, 2, 3)))
+
+
+def _compiled(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
+    """The C text, from the store where this nest was compiled before with this engine."""
+    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, [(a.name, str(a.shape), a.strides) for a in nest.arrays])
+    key = repr((*identity, isa.name, threads, repr(caches()), repr(schedule)))
+    kept = cache.get(key)
+    if kept is not None:
+        found = json.loads(kept)
+        return Compiled(found["source"], tuple(found["flags"]), found["scratch"])
+    made = _make(nest, isa, threads, schedule)
+    cache.put(key, json.dumps(asdict(made)))
+    return made
+
+
+def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
+    from codegen.c import link_flags, source
+
+    check(nest)
+    program = lower(nest, schedule.tree if schedule else _default(nest, isa, threads), isa)
+    text = source(program)
+    return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
+
+
+@lru_cache
+def engine() -> str:
+    """A digest of the engine's own text: what an older engine has kept is not used."""
+    root = Path(__file__).parent.parent
+    files = [path for folder in ("poly", "codegen", "microkernels") for path in sorted((root / folder).rglob("*.[pch]*"))]
+    digest = hashlib.sha256()
+    for path in files:
+        if path.suffix in (".py", ".h", ".c"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
