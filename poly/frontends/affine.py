@@ -111,9 +111,8 @@ def _quasi_affine(node: ast.expr, scope: Scope) -> str:
         case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=right):
             divisor = affine(right, scope)
             if divisor.terms or divisor.constant <= 0:
-                raise scope.source.error(
-                    right, f"`{ast.unparse(right)}` divides, and is no positive integer", "Divide by a literal or a global."
-                )
+                why = f"`{ast.unparse(right)}` divides, and is no positive integer"
+                raise scope.source.error(right, why, "Divide by a literal or a global integer.")
             inner = _quasi_affine(left, scope)
             return f"floor(({inner})/{divisor})" if isinstance(op, ast.FloorDiv) else f"(({inner}) mod {divisor})"
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):

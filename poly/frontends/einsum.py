@@ -1,11 +1,11 @@
 """`einsum("mk,kn->mn")` as a nest: the loops are written out as Python text, and read by the Python front end.
 
-    def einsum(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-        for m in range(M):
-            for n in range(N):
-                C[m, n] = 0.0
-                for k in range(K):
-                    C[m, n] += A[m, k] * B[k, n]
+def einsum(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+    for m in range(M):
+        for n in range(N):
+            C[m, n] = 0.0
+            for k in range(K):
+                C[m, n] += A[m, k] * B[k, n]
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Subscripts:
 def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Nest:
     """The nest of an einsum in NumPy's notation; it assigns its output.
 
-    The operands are `A, B` and the output `C`; with one operand, `A` and `B`; with more, all go on in the alphabet, the output last.
-    An operand or output without letters is a scalar by value or an array of rank 0. The size of the index `m` is `M`; where an array
-    or another index has that name already, it is `Nm`. Sizes are given by the letter, `m=512`; the others stay symbolic.
+    The operands are `A, B` and the output `C`; with one operand, `A` and `B`; with more, all go on in the alphabet, the
+    output last. An operand without letters is a scalar by value, an output without letters an array of rank 0. The size
+    of the index `m` is `M`; where an array or another index has that name already, it is `Nm`. Sizes are given by the
+    letter, `m=512`; the others stay symbolic.
 
     Raises:
         SpecError: the subscripts are malformed, or a size is given to no index.
@@ -83,7 +84,8 @@ def parse_subscripts(subscripts: str) -> Subscripts:
         if letter == " ":
             continue
         if letter not in counts:
-            raise _error(subscripts, position, f"the output's index `{letter}` is in no operand", "Take it out, or name it there.")
+            why = f"the output's index `{letter}` is in no operand"
+            raise _error(subscripts, position, why, "Take it out, or name it there.")
         if letter in subscripts[len(inputs) + 2 : position]:
             raise _error(subscripts, position, f"the output has the index `{letter}` twice", "Name it once.")
     return Subscripts(subscripts, operands, output.replace(" ", ""))

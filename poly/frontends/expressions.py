@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from functools import reduce
 
-from codegen.expr import FUNCTIONS, Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.affine import Affine
+from codegen.expr import FUNCTIONS, Binary, Call, Const, Expr, Index, Load, Unary
+from poly.errors import SpecError
 from poly.frontends.affine import affine
 from poly.frontends.scope import Scope
 
@@ -41,6 +42,12 @@ def expression(node: ast.expr, scope: Scope) -> Expr:
             )
         case ast.Call():
             return _call(node, scope)
+        case ast.IfExp():
+            raise scope.source.error(
+                node,
+                f"`{ast.unparse(node)}` chooses between values",
+                "Choose by an `if` statement with an affine condition, or by max and min.",
+            )
     raise scope.source.error(
         node,
         f"`{ast.unparse(node)}` is no value that poly knows",
@@ -72,29 +79,17 @@ def scalar(node: ast.Name, scope: Scope) -> Load:
     local = scope.locals[name]
     if local.rank:
         raise _whole_array(node, local.rank, scope)
+    if not scope.encloses(local):
+        raise scope.ended(node, local)
     if local.array.name not in scope.assigned:
-        raise scope.source.error(
-            node, f"`{name}` may be read before it has a value", f"Assign it first, outside of any `if`: `{name} = 0.0`."
-        )
-    if local.loops != scope.loops[: len(local.loops)]:
-        raise outlived(node, local.loops[-1].name, scope)
+        remedy = f"Assign it first, outside of any `if`: `{name} = 0.0`."
+        raise scope.source.error(node, f"`{name}` may be read before it has a value", remedy)
     return Load(local.array.name, local.prefix)
 
 
-def outlived(node: ast.Name, loop: str, scope: Scope) -> Exception:
-    """A local that is used after the loop that it belongs to."""
-    return scope.source.error(
-        node,
-        f"`{node.id}` belongs to the loop `{loop}`, which has ended here",
-        f"Define `{node.id}` before that loop.",
-    )
-
-
-def _whole_array(node: ast.Name, rank: int, scope: Scope) -> Exception:
-    element = f"{node.id}[{', '.join('ijklmnpq'[:rank])}]"
-    return scope.source.error(
-        node, f"`{node.id}` is a whole array", f"Name one element of it, such as `{element}`, inside loops."
-    )
+def _whole_array(node: ast.Name, rank: int, scope: Scope) -> SpecError:
+    remedy = f"Name one element of it, such as `{_example(node.id, rank)}`, inside loops."
+    return scope.source.error(node, f"`{node.id}` is a whole array", remedy)
 
 
 def element(node: ast.Subscript, scope: Scope) -> Load:
@@ -108,46 +103,46 @@ def element(node: ast.Subscript, scope: Scope) -> Load:
             node.value, f"`{ast.unparse(node.value)}` is not the name of an array", "Write A[i, j], not A[i][j]."
         )
     name = node.value.id
+    if name in scope.locals:
+        local = scope.locals[name]
+        if not scope.encloses(local):
+            raise scope.ended(node.value, local)
+        return Load(local.array.name, (*local.prefix, *_indices(node, local.rank, local.rank == 0, scope)))
+    if name in scope.arguments:
+        array = scope.arguments[name]
+        return Load(name, _indices(node, len(array.shape), array.kind == "scalar", scope))
+    raise scope.undeclared(node.value)
+
+
+def _indices(node: ast.Subscript, rank: int, is_scalar: bool, scope: Scope) -> tuple[Affine, ...]:
+    name = ast.unparse(node.value)
+    if is_scalar:
+        raise scope.source.error(node, f"`{name}` is a scalar and takes no index", f"Write `{name}`.")
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     for index in indices:
         if isinstance(index, ast.Slice):
             raise scope.source.error(
-                index, f"`{ast.unparse(index)}` is a slice", "Write a loop over its elements instead."
+                index, f"`{ast.unparse(index)}` is a slice", "Write a loop over these elements instead."
             )
-    if name in scope.locals:
-        local = scope.locals[name]
-        if local.loops != scope.loops[: len(local.loops)]:
-            raise outlived(node.value, local.loops[-1].name, scope)
-        array, rank, prefix = local.array.name, local.rank, local.prefix
-        is_scalar = not rank
-    elif name in scope.arguments:
-        argument = scope.arguments[name]
-        array, rank, prefix = name, len(argument.shape), ()
-        is_scalar = argument.kind == "scalar"
-    else:
-        raise scope.undeclared(node.value)
-    if is_scalar:
-        raise scope.source.error(node, f"`{name}` is a scalar and takes no index", f"Write `{name}`.")
     if len(indices) != rank:
         raise scope.source.error(
             node,
-            f"`{name}` has {rank} dimension{'s' * (rank != 1)}, and {len(indices)} "
-            f"ind{'ices' if len(indices) != 1 else 'ex'} are given",
-            f"Give one index for each dimension: {name}[{', '.join('ijklmnpq'[:rank])}].",
+            f"`{name}` has {_count(rank, 'dimension')}, and gets {_count(len(indices), 'index', 'indices')}",
+            f"Give one index for each dimension: `{_example(name, rank)}`.",
         )
-    return Load(array, (*prefix, *(affine(index, scope) for index in indices)))
+    return tuple(affine(index, scope) for index in indices)
 
 
-def function_name(node: ast.Call) -> str | None:
-    """The function that a call means, by the last part of its name."""
-    match node.func:
-        case ast.Name(id=name) | ast.Attribute(value=ast.Name(), attr=name):
-            return name if name in FUNCTIONS else None
-    return None
+def _example(name: str, rank: int) -> str:
+    return f"{name}[{', '.join('ijklmnpq'[:rank]) or '()'}]"
+
+
+def _count(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _call(node: ast.Call, scope: Scope) -> Expr:
-    name = function_name(node)
+    name = scope.functions.get(ast.unparse(node.func))
     if name is None or node.keywords:
         raise scope.source.error(
             node.func, f"`{ast.unparse(node.func)}` can't be called in a nest", f"The functions are {KNOWN}."
@@ -155,11 +150,8 @@ def _call(node: ast.Call, scope: Scope) -> Expr:
     args = tuple(expression(arg, scope) for arg in node.args)
     arity = FUNCTIONS[name]
     if len(args) < arity or (arity == 1 and len(args) > 1):
-        raise scope.source.error(
-            node,
-            f"`{name}` takes {arity} argument{'s' * (arity != 1)}{' or more' * (arity > 1)}, and {len(args)} are given",
-            f"The functions are {KNOWN}.",
-        )
+        takes = "one argument" if arity == 1 else "two arguments or more"
+        raise scope.source.error(node, f"`{name}` takes {takes}, and gets {len(args)}", f"The functions are {KNOWN}.")
     if arity == 1:
         return Call(name, args)
     return reduce(lambda left, right: Call(name, (left, right)), args)

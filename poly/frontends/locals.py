@@ -1,20 +1,46 @@
 """Locals as arrays over the loops around them, so that no iteration waits for another one's copy.
 
-    for i in range(M):                 for i in range(M):
-        acc = 0.0                          acc[i] = 0.0
-        for k in range(K):      is         for k in range(K):
-            acc += A[i, k]                     acc[i] += A[i, k]
-        x[i] = acc                         x[i] = acc[i]
+for i in range(M):                 for i in range(M):
+    acc = 0.0                          acc[i] = 0.0
+    for k in range(K):      is         for k in range(K):
+        acc += A[i, k]                     acc[i] += A[i, k]
+    x[i] = acc                         x[i] = acc[i]
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Iterable
 
 from codegen.affine import Affine
 from microkernels.dtypes import DType
 from poly.frontends.scope import Local, Loop
 from poly.nest import Array
+
+
+class Locals:
+    """The locals of one function, as a walk through it meets them."""
+
+    def __init__(self, sizes: Collection[str], arguments: Iterable[str]) -> None:
+        self.sizes = sizes
+        self.current: dict[str, Local] = {}
+        """What each name stands for now."""
+        self.declared: dict[str, DType] = {}
+        """The types of scalars that have been declared."""
+        self.arrays: list[Array] = []
+        self._taken = {*sizes, *arguments}
+
+    def define(self, name: str, dtype: DType, shape: tuple[Affine, ...], loops: tuple[Loop, ...]) -> Local:
+        """A new local that belongs to `loops`; an earlier one of that name is no longer meant."""
+        unique, count = name, 1
+        while unique in self._taken:
+            count += 1
+            unique = f"{name}_{count}"
+        local = expand(unique, dtype, shape, loops)
+        self._taken.add(unique)
+        self.arrays.append(local.array)
+        self.current[name] = local
+        return local
 
 
 def expand(name: str, dtype: DType, shape: tuple[Affine, ...], loops: tuple[Loop, ...]) -> Local:
@@ -39,17 +65,23 @@ def _extreme(bound: Affine, ranges: dict[str, tuple[Affine, Affine]], highest: b
 def restarts(name: str, statement: ast.stmt, loop: ast.For, function: ast.FunctionDef) -> bool:
     """Whether every pass of `loop` starts with a new value of the scalar `name`, assigned by `statement`.
 
-    So it is when `statement` stands directly in the loop, is the first there to name the scalar, and nothing outside of the loop
-    reads the scalar. Then the scalar belongs to the loop, whatever was assigned to it before.
+    So it is when `statement` stands directly in the loop, is the first there to name the scalar, and nothing outside of
+    the loop reads the scalar. Then the scalar belongs to the loop, whatever was assigned to it before.
     """
     if statement not in loop.body:
         return False
-    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
-    own = {id(n) for n in ast.walk(statement)}
-    before = [n for n in inside if id(n) not in own and n.lineno <= statement.lineno]
-    reads = [n for n in inside if id(n) in own and isinstance(n.ctx, ast.Load)]
-    within = {id(n) for n in inside}
-    outside = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and id(n) not in within]
-    augmented = {id(n.target) for n in ast.walk(function) if isinstance(n, ast.AugAssign)}
-    used = any(isinstance(n.ctx, ast.Load) or id(n) in augmented for n in outside)
-    return not before and not reads and not used
+    until = loop.body.index(statement)
+    before = any(_uses(name, earlier) for earlier in loop.body[:until])
+    inside = _reads(name, loop)
+    own = _reads(name, statement)
+    return not before and not own and len(_reads(name, function)) == len(inside)
+
+
+def _uses(name: str, node: ast.AST) -> list[ast.Name]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name]
+
+
+def _reads(name: str, node: ast.AST) -> list[ast.Name]:
+    """Where a scalar's value is used, also by `+=`."""
+    updated = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
+    return [use for use in _uses(name, node) if isinstance(use.ctx, ast.Load) or use in updated]

@@ -7,6 +7,7 @@ import builtins
 import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral, Real
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,28 @@ from codegen.names import KEYWORDS
 from microkernels.dtypes import ArrayType, DType
 from poly.frontends.source import Source
 
-SET_WORDS = frozenset("and or not exists all mod floor ceil floord ceild min max rat true false implies infty NaN".split())
+SET_WORDS = frozenset(
+    [
+        "and",
+        "or",
+        "not",
+        "exists",
+        "all",
+        "mod",
+        "floor",
+        "ceil",
+        "floord",
+        "ceild",
+        "min",
+        "max",
+        "rat",
+        "true",
+        "false",
+        "implies",
+        "infty",
+        "NaN",
+    ]
+)
 """Words of isl's notation for sets, in which sizes and indices appear."""
 
 
@@ -54,11 +76,33 @@ def constants(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, 
         value = names.get(node.id)
         if node.id in own or isinstance(value, bool):
             continue
-        if isinstance(value, Affine | int):
-            found[node.id] = Affine.of(value)
-        elif isinstance(value, float):
-            found[node.id] = value
+        if isinstance(value, Affine | Integral):
+            found[node.id] = value if isinstance(value, Affine) else Affine.of(int(value))
+        elif isinstance(value, Real):
+            found[node.id] = float(value)
     return found
+
+
+def functions(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, str]:
+    """The calls in a body that mean one of FUNCTIONS, as they are written: `{"np.exp": "exp", "max": "max"}`.
+
+    They may come from Python, math or NumPy; a bare name that stands for nothing is taken as the function too.
+    """
+    called = {ast.unparse(node.func): node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
+    return {text: name for text, node in called.items() if (name := _function(node, names)) is not None}
+
+
+def _function(node: ast.expr, names: Mapping[str, Any]) -> str | None:
+    match node:
+        case ast.Name(id=name):
+            value = names.get(name)
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            value = getattr(names.get(module), name, node)
+        case _:
+            return None
+    origin = getattr(value, "__module__", None) or type(value).__module__
+    known = value is None or origin.partition(".")[0] in ("builtins", "math", "numpy")
+    return name if name in FUNCTIONS and known else None
 
 
 def _names(function: ast.FunctionDef) -> Iterator[ast.Name]:
@@ -77,7 +121,9 @@ def check(name: str, node: ast.AST, source: Source) -> None:
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
     if name in FUNCTIONS or name in SET_WORDS:
-        raise source.error(node, f"`{name}` is the name of a function or operator", f"Use another name, such as `{name}_`.")
+        raise source.error(
+            node, f"`{name}` is the name of a function or operator", f"Use another name, such as `{name}_`."
+        )
 
 
 def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -> DType | ArrayType:
@@ -89,7 +135,9 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     remedy = "Write `f32[M, K]` with sizes made by poly.sizes or integers, or `f32` for a scalar."
     try:
-        value = eval(text, {"__builtins__": {}}, dict(environment))  # the user's own annotation, in the user's own scope
+        value = eval(
+            text, {"__builtins__": {}}, dict(environment)
+        )  # the user's own annotation, in the user's own scope
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise source.error(node, f"`{text}` is no type ({error})", remedy) from None
     if isinstance(value, DType):

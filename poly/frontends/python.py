@@ -10,19 +10,22 @@ from typing import Any
 import islpy as isl
 
 from codegen.affine import Affine
-from microkernels.dtypes import ArrayType, DType
+from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends import names
+from poly.frontends.locals import Locals
+from poly.frontends.scope import Scope
 from poly.frontends.source import Source
-from poly.frontends.statements import Walker
+from poly.frontends.targets import Targets
+from poly.frontends.walker import Walker
 from poly.nest import Array, Nest
 
 
 def parse(function: Callable[..., Any]) -> Nest:
     """The loops of a function as a nest.
 
-    Its arguments are annotated with `f32[M, K]` (arrays) or `f32` (scalars by value). The body is made of `for` over `range`, `if`,
-    and assignments, with bounds, conditions and indices affine in sizes and outer indices.
+    Its arguments are annotated with `f32[M, K]` (arrays) or `f32` (scalars by value). The body is made of `for` over
+    `range`, `if`, and assignments, with bounds, conditions and indices affine in sizes and outer indices.
 
     Raises:
         SpecError: something in it is outside of that; the message shows where, and how to write it instead.
@@ -43,16 +46,18 @@ def parse_text(source: Source, environment: Mapping[str, Any]) -> Nest:
     arguments = _arguments(function, source, environment)
     sizes = _sizes(arguments, constants)
     _check_sizes(sizes, arguments, function, source)
-    walker = Walker(source, function, sizes, arguments, constants, environment)
-    tree = walker.function()
-    context = isl.Set(f"[{', '.join(sizes)}] -> {{ : {' and '.join(f'{size} >= 0' for size in sizes) or '0 = 0'} }}")
+    locals_ = Locals(sizes, arguments)
+    scope = Scope(source, arguments, constants, names.functions(function, environment), locals_.current)
+    walker = Walker(scope, Targets(function, locals_, environment), sizes, _prefix(arguments))
+    tree = walker.walk(function)
+    known = " and ".join(f"{size} >= 0" for size in sizes) or "0 = 0"
     return Nest(
         name=function.name,
         sizes=sizes,
-        arrays=(*arguments.values(), *walker.local_arrays),
+        arrays=(*arguments.values(), *locals_.arrays),
         statements=tuple(walker.statements),
         tree=tree,
-        context=context,
+        context=isl.Set(f"[{', '.join(sizes)}] -> {{ : {known} }}"),
         source=source.text,
         file=source.file,
         names=tuple(constants.items()),
@@ -73,7 +78,9 @@ def _definition(source: Source) -> ast.FunctionDef:
     others = [*function.args.posonlyargs, *function.args.kwonlyargs, function.args.vararg, function.args.kwarg]
     for arg in others:
         if arg is not None:
-            raise source.error(arg, f"`{arg.arg}` is not a plain argument", "Name each array and scalar: `A: f32[M, K]`.")
+            raise source.error(
+                arg, f"`{arg.arg}` is not a plain argument", "Name each array and scalar: `A: f32[M, K]`."
+            )
     for default in function.args.defaults:
         raise source.error(default, "arguments have no defaults in a nest", "Pass the value with each call.")
     return function
@@ -84,15 +91,13 @@ def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[s
     for arg in function.args.args:
         names.check(arg.arg, arg, source)
         if arg.annotation is None:
-            raise source.error(
-                arg, f"`{arg.arg}` has no type", f"Annotate it: `{arg.arg}: f32[M, N]` for an array, `{arg.arg}: f32` for a scalar."
-            )
+            remedy = f"Annotate it: `{arg.arg}: f32[M, N]` for an array, `{arg.arg}: f32` for a scalar."
+            raise source.error(arg, f"`{arg.arg}` has no type", remedy)
         kind = names.annotation(arg.annotation, source, environment)
-        match kind:
-            case DType():
-                arguments[arg.arg] = Array(arg.arg, kind, (), "scalar")
-            case ArrayType(dtype, shape):
-                arguments[arg.arg] = Array(arg.arg, dtype, tuple(Affine.of(extent) for extent in shape))
+        if isinstance(kind, DType):
+            arguments[arg.arg] = Array(arg.arg, kind, (), "scalar")
+        else:
+            arguments[arg.arg] = Array(arg.arg, kind.dtype, tuple(Affine.of(extent) for extent in kind.shape))
     return arguments
 
 
@@ -103,9 +108,19 @@ def _sizes(arguments: Mapping[str, Array], constants: Mapping[str, Affine | floa
     return tuple(dict.fromkeys(name for extent in extents for name, _ in extent.terms))
 
 
-def _check_sizes(sizes: tuple[str, ...], arguments: Mapping[str, Array], function: ast.FunctionDef, source: Source) -> None:
+def _check_sizes(
+    sizes: tuple[str, ...], arguments: Mapping[str, Array], function: ast.FunctionDef, source: Source
+) -> None:
     for size in sizes:
         names.check(size, function, source)
         if size in arguments:
             arg = next(arg for arg in function.args.args if arg.arg == size)
             raise source.error(arg, f"`{size}` is both a size and an argument", "Rename one of them.")
+
+
+def _prefix(arguments: Mapping[str, Array]) -> str:
+    """What the names of statements begin with: `S`, unless an argument is called `S0` or the like."""
+    prefix = "S"
+    while any(name.startswith(prefix) and name[len(prefix) :].isdecimal() for name in arguments):
+        prefix += "_"
+    return prefix

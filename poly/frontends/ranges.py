@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from codegen.affine import Affine
 from poly.frontends import names
@@ -10,7 +11,7 @@ from poly.frontends.affine import affine
 from poly.frontends.scope import Loop, Scope
 
 
-def loop_of(node: ast.For, scope: Scope) -> tuple[Loop, tuple[str, ...]]:
+def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> tuple[Loop, tuple[str, ...]]:
     """The loop, and its constraints as isl text.
 
     A bound may be a `max` (where it is the lower one) or a `min` (the upper one) of affine expressions.
@@ -18,7 +19,7 @@ def loop_of(node: ast.For, scope: Scope) -> tuple[Loop, tuple[str, ...]]:
     Raises:
         SpecError: no range, a bound that is not affine, a step that is not constant, a name already used.
     """
-    name = _target(node, scope)
+    name = _target(node, scope, sizes)
     arguments = _range_arguments(node, scope)
     start, stop = (None, arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
     step = affine(arguments[2], scope) if len(arguments) == 3 else Affine.of(1)
@@ -39,7 +40,9 @@ def loop_of(node: ast.For, scope: Scope) -> tuple[Loop, tuple[str, ...]]:
         loop = Loop(name, lower, tuple(bound + 1 for bound in first), step.constant)
     if abs(loop.step) > 1 and len(first) > 1:
         raise scope.source.error(
-            node.iter, "a loop with a step starts at more than one bound", "Start at one affine bound, with an `if` inside."
+            node.iter,
+            "a loop with a step starts at more than one bound",
+            "Start at one affine bound, with an `if` inside.",
         )
     return loop, _constraints(loop, first[0])
 
@@ -51,17 +54,19 @@ def _constraints(loop: Loop, first: Affine) -> tuple[str, ...]:
     return (*low, *high, *steps)
 
 
-def _target(node: ast.For, scope: Scope) -> str:
+def _target(node: ast.For, scope: Scope, sizes: Collection[str]) -> str:
     if not isinstance(node.target, ast.Name):
         raise scope.source.error(node.target, "a loop counts one index", "Write `for i in range(N):`.")
     name = node.target.id
     names.check(name, node.target, scope.source)
     if scope.is_index(name):
         raise scope.source.error(node.target, f"`{name}` is already the index of a loop around", "Use another name.")
-    if name in scope.arguments or name in scope.locals:
-        raise scope.source.error(node.target, f"`{name}` is already an argument or local", "Use another name.")
+    if name in scope.arguments or name in scope.locals or name in sizes:
+        raise scope.source.error(node.target, f"`{name}` is already a size, argument or local", "Use another name.")
     if node.orelse:
-        raise scope.source.error(node.orelse[0], "a loop has no `else` in a nest", "Write the statement after the loop.")
+        raise scope.source.error(
+            node.orelse[0], "a loop has no `else` in a nest", "Write the statement after the loop."
+        )
     return name
 
 
@@ -70,7 +75,9 @@ def _range_arguments(node: ast.For, scope: Scope) -> list[ast.expr]:
         case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=[]) if 1 <= len(arguments) <= 3:
             return arguments
     raise scope.source.error(
-        node.iter, f"`{ast.unparse(node.iter)}` is no range", "Loop over `range(end)`, `range(first, end)` or with a step."
+        node.iter,
+        f"`{ast.unparse(node.iter)}` is no range",
+        "Loop over `range(end)`, `range(first, end)` or with a step.",
     )
 
 
@@ -80,7 +87,8 @@ def _bounds(node: ast.expr, function: str, scope: Scope) -> tuple[Affine, ...]:
             return tuple(bound for arg in args for bound in _bounds(arg, function, scope))
         case ast.Call(func=ast.Name(id="min" | "max")):
             raise scope.source.error(
-                node, f"`{ast.unparse(node)}` here makes the loop's values no simple interval",
+                node,
+                f"`{ast.unparse(node)}` here makes the loop's values no simple interval",
                 "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
             )
     return (affine(node, scope),)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen.affine import Affine
+from poly.errors import SpecError
 from poly.frontends.source import Source
 from poly.nest import Array
 
@@ -28,7 +29,7 @@ class Loop:
 class Local:
     """A local of the user's, as an array over the `loops` around its definition.
 
-    `prefix` are the array's leading indices, one for each loop; `rank` the number of indices that the user writes.
+    `prefix` are the array's leading indices, one for each loop; `rank` is the number of indices that the user writes.
     """
 
     array: Array
@@ -39,22 +40,38 @@ class Local:
 
 @dataclass(frozen=True)
 class Scope:
-    """The names that may be used: indices of `loops`, `arguments`, `constants` from around the function, `locals`."""
+    """The names that may be used: indices of `loops`, `arguments`, `constants` from around the function, `locals`.
+
+    `functions` are the calls that may be made, as written (`np.exp`), with the functions that they mean.
+    """
 
     source: Source
-    loops: tuple[Loop, ...]
     arguments: Mapping[str, Array]
     constants: Mapping[str, Affine | float]
+    functions: Mapping[str, str]
     locals: Mapping[str, Local]
-    assigned: frozenset[str]
-    """The local scalars that surely have a value here."""
+    loops: tuple[Loop, ...] = ()
+    assigned: frozenset[str] = frozenset()
+    """The arrays of the local scalars that surely have a value here."""
 
     def is_index(self, name: str) -> bool:
         return any(loop.name == name for loop in self.loops)
 
-    def undeclared(self, node: ast.Name) -> Exception:
+    def encloses(self, local: Local) -> bool:
+        """Whether the loops around the local's definition are still running here."""
+        return local.loops == self.loops[: len(local.loops)]
+
+    def undeclared(self, node: ast.Name) -> SpecError:
         return self.source.error(
             node,
             f"`{node.id}` is not declared here",
             "Use a loop's index, an argument, a local with a value, a size made by poly.sizes, or a global number.",
+        )
+
+    def ended(self, node: ast.Name, local: Local) -> SpecError:
+        """The error for a local that is used after the loop that it belongs to."""
+        return self.source.error(
+            node,
+            f"`{node.id}` belongs to the loop over `{local.loops[-1].name}`, which does not run here",
+            f"Define `{node.id}` before that loop, or once more here.",
         )

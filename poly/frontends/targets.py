@@ -1,0 +1,134 @@
+"""What a statement assigns: an array's element, or a local, which is declared on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from codegen.affine import Affine
+from codegen.expr import Expr, Load, loads
+from microkernels.dtypes import DType
+from poly.errors import SpecError
+from poly.frontends import names
+from poly.frontends.expressions import element, scalar
+from poly.frontends.locals import Locals, restarts
+from poly.frontends.scope import Local, Scope
+
+
+class Targets:
+    """The assignments of one function; `locals` fills up with what they define."""
+
+    def __init__(self, definition: ast.FunctionDef, locals_: Locals, environment: Mapping[str, Any]) -> None:
+        self.locals = locals_
+        self._definition = definition
+        self._environment = environment
+
+    def declare(self, node: ast.AnnAssign, target: ast.Name, scope: Scope) -> None:
+        """`tmp: f32[N]` makes a local array; `acc: f32` says the type of a scalar.
+
+        Raises:
+            SpecError: the name or type can't be that of a local, or an array gets a value.
+        """
+        kind = names.annotation(node.annotation, scope.source, self._environment)
+        self._check_name(target, scope)
+        if isinstance(kind, DType):
+            self._check_same(target, kind, 0, scope)
+            self.locals.declared[target.id] = kind
+            return
+        if node.value is not None:
+            raise scope.source.error(
+                node.value, "a local array is declared without a value", "Fill it with loops after the declaration."
+            )
+        shape = tuple(Affine.of(extent) for extent in kind.shape)
+        if not shape:
+            raise scope.source.error(
+                node.annotation,
+                "a local array has at least one dimension",
+                f"Declare a scalar: `{target.id}: {kind.dtype.name}`.",
+            )
+        self._check_same(target, kind.dtype, len(shape), scope)
+        self.locals.define(target.id, kind.dtype, shape, scope.loops)
+
+    def assigned(self, node: ast.stmt, target: ast.expr, expr: Expr, scope: Scope, around: ast.For | None) -> Load:
+        """What `target = expr` assigns; a scalar that is new, or restarts in the loop `around`, is defined.
+
+        Raises:
+            SpecError: it can't be assigned.
+        """
+        match target:
+            case ast.Subscript():
+                return element(target, scope)
+            case ast.Name():
+                local = self._scalar(node, target, expr, scope, around)
+                return Load(local.array.name, local.prefix)
+        raise _unassignable(target, scope)
+
+    def updated(self, target: ast.expr, scope: Scope) -> Load:
+        """What `target += expr` updates.
+
+        Raises:
+            SpecError: it can't be assigned, or has no value yet.
+        """
+        match target:
+            case ast.Subscript():
+                return element(target, scope)
+            case ast.Name():
+                self._check_name(target, scope)
+                if target.id not in scope.locals:
+                    raise scope.undeclared(target)
+                return scalar(target, scope)
+        raise _unassignable(target, scope)
+
+    def _scalar(self, node: ast.stmt, target: ast.Name, expr: Expr, scope: Scope, around: ast.For | None) -> Local:
+        self._check_name(target, scope)
+        local = scope.locals.get(target.id)
+        if local is not None and local.rank:
+            raise scope.source.error(
+                target, f"`{target.id}` is a whole array", f"Assign its elements: `{target.id}[...] = ...`."
+            )
+        if local is not None and scope.encloses(local):
+            outside = around is not None and len(local.loops) < len(scope.loops)
+            if not (outside and around and restarts(target.id, node, around, self._definition)):
+                return local
+        return self.locals.define(target.id, self._type(target, expr, scope), (), scope.loops)
+
+    def _type(self, target: ast.Name, expr: Expr, scope: Scope) -> DType:
+        """As declared; or that of what the scalar is made from; or the one type that all arguments have."""
+        if target.id in self.locals.declared:
+            return self.locals.declared[target.id]
+        types = {self.type_of(load, scope) for load in loads(expr)} or {a.dtype for a in scope.arguments.values()}
+        if len(types) != 1:
+            raise scope.source.error(
+                target, f"the type of `{target.id}` is not clear", f"Declare it: `{target.id}: f32 = ...`."
+            )
+        return types.pop()
+
+    def type_of(self, load: Load, scope: Scope) -> DType:
+        """The type of an element."""
+        arrays = (*scope.arguments.values(), *self.locals.arrays)
+        return next(array.dtype for array in arrays if array.name == load.array)
+
+    def _check_name(self, target: ast.Name, scope: Scope) -> None:
+        name = target.id
+        names.check(name, target, scope.source)
+        if scope.is_index(name):
+            raise scope.source.error(target, f"`{name}` is the index of a loop", "Assign a local of another name.")
+        if name in self.locals.sizes:
+            raise scope.source.error(target, f"`{name}` is a size", "Assign a local of another name.")
+        if name not in scope.arguments:
+            return
+        if scope.arguments[name].kind == "scalar":
+            raise scope.source.error(target, f"`{name}` is a scalar passed by value", "Assign a local of another name.")
+        raise scope.source.error(target, f"`{name}` is a whole array", f"Assign its elements: `{name}[...] = ...`.")
+
+    def _check_same(self, target: ast.Name, dtype: DType, rank: int, scope: Scope) -> None:
+        local = scope.locals.get(target.id)
+        if local is not None and (local.array.dtype, local.rank) != (dtype, rank):
+            raise scope.source.error(target, f"`{target.id}` changes its type", "Use another name for the second one.")
+
+
+def _unassignable(target: ast.expr, scope: Scope) -> SpecError:
+    return scope.source.error(
+        target, f"`{ast.unparse(target)}` can't be assigned", "Assign an element `A[i, j]` or a local scalar."
+    )

@@ -1,0 +1,159 @@
+"""The walk through a function's body: loops, conditions and assignments become domains, statements and the loop tree."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+import islpy as isl
+
+from codegen.expr import Binary, Expr, Load, loads
+from poly.errors import SpecError
+from poly.frontends.affine import condition
+from poly.frontends.expressions import expression
+from poly.frontends.ranges import loop_of
+from poly.frontends.reductions import as_reduction
+from poly.frontends.scope import Scope
+from poly.frontends.source import Source
+from poly.frontends.targets import Targets
+from poly.nest import Op, Statement
+from poly.tree import Band, Leaf, Node, Sequence, statements
+
+UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+class Walker:
+    """Walks one function. `statements` fills up on the way, and so do the locals of `targets`."""
+
+    def __init__(self, scope: Scope, targets: Targets, sizes: tuple[str, ...], prefix: str) -> None:
+        self.statements: list[Statement] = []
+        self._scope = scope
+        self._targets = targets
+        self._sizes = sizes
+        self._prefix = prefix
+        self._around: tuple[ast.For, ...] = ()
+
+    def walk(self, definition: ast.FunctionDef) -> Node:
+        """The tree of the function's loops.
+
+        Raises:
+            SpecError: something in it is outside of what a nest may hold, or it assigns nothing.
+        """
+        nodes = self._block(definition.body, ())
+        if not nodes:
+            raise self._scope.source.error(
+                definition, "the function assigns nothing", "Write at least one assignment, such as `A[i] = ...`."
+            )
+        return _sequence(nodes)
+
+    def _block(self, body: list[ast.stmt], conditions: tuple[str, ...]) -> list[Node]:
+        return [node for statement in body for node in self._statement(statement, conditions)]
+
+    def _statement(self, node: ast.stmt, conditions: tuple[str, ...]) -> list[Node]:
+        match node:
+            case ast.For():
+                return self._for(node, conditions)
+            case ast.If():
+                return self._if(node, conditions)
+            case ast.Assign(targets=[target], value=value):
+                return [self._assign(node, target, value, conditions)]
+            case ast.AnnAssign(target=ast.Name() as target, value=value):
+                self._targets.declare(node, target, self._scope)
+                return [] if value is None else [self._assign(node, target, value, conditions)]
+            case ast.AugAssign():
+                return [self._update(node, conditions)]
+            case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
+                return []
+        raise _refusal(node, self._scope.source)
+
+    def _for(self, node: ast.For, conditions: tuple[str, ...]) -> list[Node]:
+        scope, around = self._scope, self._around
+        loop, bounds = loop_of(node, scope, self._sizes)
+        self._scope, self._around = replace(scope, loops=(*scope.loops, loop)), (*around, node)
+        nodes = self._block(node.body, (*conditions, *bounds))
+        self._scope, self._around = scope, around
+        if not nodes:
+            return []
+        body = _sequence(nodes)
+        depth = len(scope.loops)
+        return [Band(loop.name, tuple((name, self._index(name, depth, loop.step)) for name in statements(body)), body)]
+
+    def _index(self, statement: str, depth: int, step: int) -> isl.PwAff:
+        """A loop's place in the order: its index, or minus it where the loop counts down."""
+        domain = next(s.domain for s in self.statements if s.name == statement)
+        index = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.space), isl.dim_type.set, depth)
+        return index if step > 0 else index.neg()
+
+    def _if(self, node: ast.If, conditions: tuple[str, ...]) -> list[Node]:
+        before = self._scope
+        test = condition(node.test, before)
+        nodes = self._block(node.body, (*conditions, test))
+        then = self._scope.assigned
+        self._scope = before
+        nodes += self._block(node.orelse, (*conditions, f"(not {test})"))
+        self._scope = replace(before, assigned=then & self._scope.assigned)
+        return nodes
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr, conditions: tuple[str, ...]) -> Node:
+        expr = expression(value, self._scope)
+        around = self._around[-1] if self._around else None
+        place = self._targets.assigned(node, target, expr, self._scope, around)
+        self._scope = replace(self._scope, assigned=self._scope.assigned | {place.array})
+        return self._add(node, place, *as_reduction(place, expr), conditions)
+
+    def _update(self, node: ast.AugAssign, conditions: tuple[str, ...]) -> Node:
+        expr = expression(node.value, self._scope)
+        place = self._targets.updated(node.target, self._scope)
+        op = UPDATES.get(type(node.op))
+        if op is None:
+            raise self._scope.source.error(
+                node, "this is not one of the assignments = += -= *= /=", "Write it with these, or with max and min."
+            )
+        return self._add(node, place, *as_reduction(place, Binary(op, place, expr)), conditions)
+
+    def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, conditions: tuple[str, ...]) -> Node:
+        source = self._scope.source
+        types = sorted({self._targets.type_of(load, self._scope).name for load in (place, *loads(expr))})
+        if len(types) > 1:
+            raise source.error(
+                node,
+                f"the types {', '.join(types)} meet in one assignment",
+                "Give all arrays and scalars in it one type.",
+            )
+        name = f"{self._prefix}{len(self.statements)}"
+        iterators = tuple(loop.name for loop in self._scope.loops)
+        where = " and ".join(conditions) or "0 = 0"
+        domain = isl.Set(f"[{', '.join(self._sizes)}] -> {{ {name}[{', '.join(iterators)}] : {where} }}")
+        text = source.line(node.lineno).strip()
+        line = source.first + node.lineno - 1
+        self.statements.append(Statement(name, iterators, domain, place, op, expr, line, text))
+        return Leaf(name)
+
+
+def _sequence(nodes: list[Node]) -> Node:
+    return nodes[0] if len(nodes) == 1 else Sequence(tuple(nodes))
+
+
+def _refusal(node: ast.stmt, source: Source) -> SpecError:
+    """The error for a statement that has no place in a nest."""
+    match node:
+        case ast.While(test=test):
+            return source.error(
+                test, "a `while` loop has no affine bounds", "Write `for i in range(first, end, step):`."
+            )
+        case ast.Return():
+            return source.error(
+                node, "a nest returns nothing", "Write results into an array argument: `C[i, j] = ...`."
+            )
+        case ast.Break() | ast.Continue():
+            word = "break" if isinstance(node, ast.Break) else "continue"
+            remedy = "Put the rest of the loop's body below an affine `if`."
+            return source.error(node, f"`{word}` lets the data decide which iterations run", remedy)
+        case ast.Assign():
+            return source.error(node, "several targets are assigned at once", "Write one assignment for each target.")
+        case ast.AnnAssign(target=target):
+            return source.error(target, f"`{ast.unparse(target)}` can't be declared", "Declare a name: `tmp: f32[N]`.")
+        case ast.Expr(value=value):
+            return source.error(value, "this value goes nowhere", "Assign it to an element: `A[i] = ...`.")
+    word = ast.unparse(node).split()[0]
+    return source.error(node, f"`{word}` can't stand in a nest", "Use `for` over `range`, `if` and assignments.")
