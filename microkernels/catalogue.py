@@ -121,3 +121,8 @@ def gemv_source(isa: ISA, dtype: DType) -> str:
 def pack_source(isa: ISA, dtype: DType) -> str:
     """C text that defines `pack_f32_avx512` and `pack_gather_f32_avx512`."""
     return vector_layer(isa, dtype) + part("pack", isa, dtype)
+
+
+def scatter_source(isa: ISA, dtype: DType) -> str:
+    """C text that defines `store_run_f32_avx512`, for results that are contiguous only in runs."""
+    return vector_layer(isa, dtype) + part("scatter", isa, dtype)

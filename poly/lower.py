@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from codegen.program import Buffer, Program
-from microkernels.catalogue import find, gemv_source, pack_source
+from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.calls import Call
@@ -13,6 +13,10 @@ from poly.expand import Expansion, expand
 from poly.nest import Array, Nest
 from poly.scan import scan
 from poly.tree import Micro, Node, walk
+
+
+ROUTINES = {"pack": pack_source, "gemv": gemv_source, "scatter": scatter_source}
+"""The C text of the routines beside the outer-product kernels."""
 
 
 def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
@@ -64,10 +68,8 @@ def _preamble(nest: Nest, tree: Node, expansion: Expansion, isa: ISA) -> str:
     texts = []
     micros = [node for node in walk(tree) if isinstance(node, Micro)]
     for dtype in sorted({_dtype(nest, micro) for micro in micros}, key=lambda d: d.name):
-        if any(call.routine == "pack" for call in expansion.calls):
-            texts.append(pack_source(isa, dtype))
-        if any(call.routine == "gemv" for call in expansion.calls):
-            texts.append(gemv_source(isa, dtype))
+        routines = {call.routine for call in expansion.calls}
+        texts += [make(isa, dtype) for routine, make in ROUTINES.items() if routine in routines]
     for name, dtype in sorted({(m.kernel, _dtype(nest, m)) for m in micros if m.kernel.startswith("gemm")}, key=str):
         users = {f"{m.statement}_tile" for m in micros if (m.kernel, _dtype(nest, m)) == (name, dtype)}
         calls = [call for call in expansion.calls if call.name in users]

@@ -67,14 +67,51 @@ def kernel_call(
     rows = constants(counts[node.rows.name]) if node.rows else frozenset({1})
     columns = constants(counts[node.columns.name]) if node.columns else frozenset({1})
     names = instances.names
+    run = _run_length(output, node)
+    accumulate = _accumulate(node, contraction, statement, instances)
     lines = [
         *low_lines(instances, bands, statement.name),
         f"const int64_t tile_rows = {text(counts[node.rows.name], names) if node.rows else 1};",
         f"const int64_t tile_columns = {text(counts[node.columns.name], names) if node.columns else 1};",
-        *_pointers(node, kernel, left, output, panels.get((statement.name, "left"))),
-        *_call(nest, node, kernel, contraction, instances, left, right, panels, counts),
+        *_pointers(node, kernel, left, output, panels.get((statement.name, "left")), run is not None),
+        *_call(nest, node, kernel, contraction, instances, left, right, panels, counts, "0" if run else accumulate),
+        *(_scatter(node, kernel, isa, output, run, accumulate) if run else []),
     ]
-    return Call(f"{statement.name}_tile", names, instances.domain, tuple(lines), "gemm", rows, columns)
+    routine = "gemm" if run is None else "scatter"
+    return Call(f"{statement.name}_tile", names, instances.domain, tuple(lines), routine, rows, columns)
+
+
+def _run_length(output: Operand, node: Micro) -> int | None:
+    """How many neighbouring columns are neighbours in the output, where not all are; None where all are."""
+    column = node.columns.name if node.columns else ""
+    if output.stride(column).constant != 1:
+        return 1
+    used = [divisor for atom, (loop, divisor) in output.coordinates.atoms.items() if loop == column and atom in output.offset.names]
+    return min(used) if used else None
+
+
+def _scatter(node: Micro, kernel: Microkernel, isa: ISA, output: Operand, run: int, accumulate: str) -> list[str]:
+    """From the tile on the stack to the output, run by run."""
+    column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
+    used, suffix = output.offset.names, f"{kernel.dtype.name}_{isa.name}"
+    here = frozenset({column, row})
+    outside = atom_lines(output.coordinates, used, frozenset(loop for loop, _ in output.coordinates.atoms.values()) - here)
+    length = f"imin(tile_columns - at, {run} - {column} % {run})" if run > 1 else "1"
+    return [
+        *outside,
+        f"const int64_t corner_{column} = {column};",
+        *([f"const int64_t corner_{row} = {row};"] if row else []),
+        "for (int64_t at = 0, length; at < tile_columns; at += length) {",
+        f"    const int64_t {column} = corner_{column} + at;",
+        *(f"    {line}" for line in atom_lines(output.coordinates, used, frozenset({column}))),
+        f"    length = {length};",
+        "    for (int64_t row = 0; row < tile_rows; row++) {",
+        *([f"        const int64_t {row} = corner_{row} + row;"] if row else []),
+        *(f"        {line}" for line in atom_lines(output.coordinates, used, frozenset({row}))),
+        f"        store_run_{suffix}({output.array} + {output.offset}, tile + row * {kernel.columns} + at, length, {accumulate});",
+        "    }",
+        "}",
+    ]
 
 
 def _vector_call(
@@ -110,34 +147,41 @@ def _vector_call(
     return Call(f"{statement.name}_tile", instances.names, instances.domain, tuple(lines), "gemv")
 
 
-def _pointers(node: Micro, kernel: Microkernel, left: Operand, output: Operand, panel: Panel | None) -> list[str]:
-    """C arrays with a pointer for each row of the left operand and of the output."""
+def _pointers(
+    node: Micro, kernel: Microkernel, left: Operand, output: Operand, panel: Panel | None, scattered: bool
+) -> list[str]:
+    """C arrays with a pointer for each row of the left operand and of the output, or of a tile on the stack in its place."""
     row = node.rows.name if node.rows else ""
     c_type = kernel.dtype.c_name
-    linear = output.is_linear(row) and (panel is not None or left.is_linear(row))
-    used = output.offset.names | (frozenset() if panel else left.offset.names)
+    count = range(kernel.rows)
+    read = frozenset() if panel else left.offset.names
+    written = frozenset() if scattered else output.offset.names
     every = frozenset(loop for loop, _ in left.coordinates.atoms.values())
-    if linear:
-        sources = [
-            f"{panel.start} + {r}" if panel else f"{left.array} + {_shifted(left, row, r)}" for r in range(kernel.rows)
+    lines = [f"{c_type} tile[{kernel.rows * kernel.columns}] __attribute__((aligned(64)));"] if scattered else []
+    if (panel or left.is_linear(row)) and (scattered or output.is_linear(row)):
+        sources = [f"{panel.start} + {r}" if panel else f"{left.array} + {_shifted(left, row, r)}" for r in count]
+        results = [
+            f"tile + {r * kernel.columns}" if scattered else f"{output.array} + {_shifted(output, row, r)}" for r in count
         ]
-        results = [f"{output.array} + {_shifted(output, row, r)}" for r in range(kernel.rows)]
         return [
-            *atom_lines(left.coordinates, used, every),
+            *lines,
+            *atom_lines(left.coordinates, read | written, every),
             f"const {c_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
             f"{c_type} *const row_c[{kernel.rows}] = {{{', '.join(results)}}};",
         ]
     source = f"{panel.start} + row" if panel else f"{left.array} + {left.offset}"
+    result = f"tile + row * {kernel.columns}" if scattered else f"{output.array} + {output.offset}"
     return [
-        *atom_lines(left.coordinates, used, every - {row}),
+        *lines,
+        *atom_lines(left.coordinates, read | written, every - {row}),
         f"const {c_type} *row_a[{kernel.rows}];",
         f"{c_type} *row_c[{kernel.rows}];",
         f"const int64_t first_{row} = {row};",
         "for (int64_t row = 0; row < tile_rows; row++) {",
         f"    const int64_t {row} = first_{row} + row;",
-        *(f"    {line}" for line in atom_lines(left.coordinates, used, frozenset({row}))),
+        *(f"    {line}" for line in atom_lines(left.coordinates, read | written, frozenset({row}))),
         f"    row_a[row] = {source};",
-        f"    row_c[row] = {output.array} + {output.offset};",
+        f"    row_c[row] = {result};",
         "}",
     ]
 
@@ -156,7 +200,9 @@ def _call(
     right: Operand,
     panels: Mapping[tuple[str, str], Panel],
     counts: Mapping[str, isl.PwAff],
+    accumulate: str,
 ) -> list[str]:
+    """The kernel's call, with the extents and strides of the reduction's loops from inside out."""
     statement = nest.statement(node.statement)
     left_panel, right_panel = panels.get((statement.name, "left")), panels.get((statement.name, "right"))
     lines = [
@@ -179,7 +225,7 @@ def _call(
     alpha = c_scalar(contraction.factor, kernel.dtype.c_name)
     lines.append(
         f"{kernel.c_name}(tile_rows, tile_columns, row_a, {start}, row_c, {', '.join(levels)}, "
-        f"{alpha}, {_accumulate(node, contraction, statement, instances)});"
+        f"{alpha}, {accumulate});"
     )
     return lines
 

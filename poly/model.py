@@ -74,7 +74,8 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
         share = ceil(ceil(n / kernel.columns) / threads) * kernel.columns
         columns = share if columns is None else _balanced(share, columns, kernel.columns)
     rows = None
-    right_fits = depth * min(n, columns or n) * size <= caches.l2 // 2 and not symbolic
+    right = depth * min(n, columns or n) * size
+    right_fits = not symbolic and (right <= caches.l2 // 2 or (pack_right and right <= caches.l3 // 4))
     block = max(8, caches.l3 // 8 // (depth * size) // kernel.rows) * kernel.rows
     if not right_fits and m > block:
         rows = _balanced(m, block, kernel.rows)
@@ -139,15 +140,19 @@ def _balanced(extent: int, most: int, multiple: int) -> int:
 
 
 def _pack_right(r: Roles, m: int, n: int, depth: int, kernel: Microkernel, size: int, caches: Caches) -> bool:
-    if not any(axis.right.constant == 1 for axis in r.columns):
+    """Where the right operand isn't contiguous along the columns it must be copied.
+
+    Where it is, a copy pays if rows enough go by, and its lines in place lie pages apart or the whole is too large for the second level.
+    """
+    if not any(axis.right.constant == 1 for axis in r.columns) or _is_scattered(r.columns):
         return True
-    if len(r.columns) > 1 and _is_scattered(r.columns):
-        return True
-    far = max((axis.right.constant or ASSUMED_STRIDE for axis in r.reduce), default=0) * size
-    reuse = ceil(m / kernel.rows)
-    return reuse >= 8 and far >= 1024 and depth * n * size > caches.l1 * 2
+    apart = max((axis.right.constant or ASSUMED_STRIDE for axis in r.reduce), default=0) * size
+    if apart >= PAGE:
+        return m >= 8 * kernel.rows and depth * n * size > caches.l1
+    return m >= 64 * kernel.rows and apart >= PAGE // 4 and depth * n * size > caches.l2 // 2
 
 
+PAGE = 4096
 ASSUMED_STRIDE = 1 << 20
 
 

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import ceil, prod
 
 from microkernels.isa import ISA
-from poly.model import Caches, Choice, choose
+from poly.model import ASSUMED_STRIDE, Caches, Choice, choose
 from poly.matrix_vector import matrix_vector_tree
 from poly.nest import Nest, Statement
 from poly.planned import Loop, band, joined
@@ -28,38 +28,57 @@ def contraction_tree(nest: Nest, statement: Statement, isa: ISA, caches: Caches,
     `initial` names a statement that sets the output to 0 before, which the microkernel then takes over.
     """
     r = roles(nest, statement)
-    if r is None or not any(axis.output.constant == 1 for axis in r.columns):
+    if r is None:
         return None
-    columns, extra_columns = _contiguous(r.columns)
-    rows, extra_rows = _flattened(r.rows)
     dtype = nest.array(statement.target.array).dtype
-    if rows is None:
+    if not r.rows:
         streamed = matrix_vector_tree(nest, statement, r, isa, threads, initial)
         if streamed is not None:
             return streamed
+    if not r.columns or not r.reduce:
+        return None
+    r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))) if _known(r) else r.reduce)
+    columns, extra_columns = _column_loop(r.columns, isa.lanes(dtype))
+    rows, extra_rows = _row_loop(r.rows)
     choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads)
     return _Builder(nest, statement, r, choice, rows, columns, extra_rows, extra_columns, initial).tree()
 
 
-def _contiguous(axes: tuple[Axis, ...]) -> tuple[Loop, tuple[Axis, ...]]:
-    """The column axes along which the output is contiguous, as one loop, and the others."""
-    taken = [next(axis for axis in axes if axis.output.constant == 1)]
-    while taken[0].extent is not None:
-        size = prod(axis.guess for axis in taken)
-        outer = next((a for a in axes if a not in taken and a.extent is not None and a.output.constant == size), None)
+def _known(r: Roles) -> bool:
+    return all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce))
+
+
+def _column_loop(axes: tuple[Axis, ...], lanes: int) -> tuple[Loop, tuple[Axis, ...]]:
+    """The column axes as one loop, and those that stay loops of their own.
+
+    The axes along which the output is contiguous come innermost. The others join them where vectors would not be full otherwise;
+    a tile then has several runs of contiguous results. Their order is that of the right operand, so that its cache lines are used up.
+    """
+    inner = [axis for axis in axes if axis.output.constant == 1] or [min(axes, key=lambda axis: axis.output.constant or ASSUMED_STRIDE)]
+    while inner[0].extent is not None:
+        size = prod(axis.guess for axis in inner)
+        outer = next((a for a in axes if a not in inner and a.extent is not None and a.output.constant == size), None)
         if outer is None:
             break
-        taken.insert(0, outer)
-    return joined(taken), tuple(axis for axis in axes if axis not in taken)
+        inner.insert(0, outer)
+    others = sorted((a for a in axes if a not in inner), key=lambda axis: -(axis.right.constant or 0))
+    length = prod(axis.guess for axis in inner)
+    if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
+        return joined([*others, *inner]), ()
+    return joined(inner), tuple(others)
 
 
-def _flattened(axes: tuple[Axis, ...]) -> tuple[Loop | None, tuple[Axis, ...]]:
-    """All row axes as one loop where sizes are known; otherwise the innermost, and the others."""
+WASTE = 1.03
+"""How much of the vectors may stay empty before columns that are not contiguous share a tile."""
+
+
+def _row_loop(axes: tuple[Axis, ...]) -> tuple[Loop | None, tuple[Axis, ...]]:
+    """All row axes as one loop where sizes are known, in the order of the left operand; otherwise the innermost, and the others."""
     if not axes:
         return None, ()
     if any(axis.extent is None for axis in axes):
         return joined([axes[-1]]), axes[:-1]
-    return joined(sorted(axes, key=lambda axis: -(axis.output.constant or 0))), ()
+    return joined(sorted(axes, key=lambda axis: -(axis.left.constant or 0))), ()
 
 
 @dataclass(frozen=True)
