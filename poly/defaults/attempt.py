@@ -1,0 +1,27 @@
+"""Steps that are taken only where they are legal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from poly.errors import ScheduleError
+from poly.legality import broken_flag, violations
+from poly.schedule import Schedule
+from poly.steps import Step
+
+
+def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
+    """The schedule with all of the steps; None where what they make is illegal, or one does not fit the loops.
+
+    Only the result is checked, not each step on the way: checks are what a schedule costs.
+    """
+    tree, added = schedule.tree, tuple(steps)
+    try:
+        for step in added:
+            tree = step.apply(schedule.nest, tree)
+    except ScheduleError:
+        return None
+    if any(step.reorders for step in added):
+        if violations(schedule.nest, tree) is not None or broken_flag(schedule.nest, tree) is not None:
+            return None
+    return Schedule(schedule.nest, (*schedule.steps, *added), tree)

@@ -1,0 +1,67 @@
+"""Shapes of loop trees that the rules look for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from poly.nest import Nest
+from poly.tree import Band, Leaf, Node, Sequence, bands, children, statements
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Loops around each other with nothing between them, outermost first, and statements alone in the innermost."""
+
+    bands: tuple[Band, ...]
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        return statements(self.bands[-1])
+
+
+def chain_of(node: Node) -> Chain | None:
+    """The node as a chain of loops; None where it is none."""
+    found: list[Band] = []
+    while isinstance(node, Band):
+        found.append(node)
+        node = node.body
+    leaves = node.children if isinstance(node, Sequence) else (node,)
+    return Chain(tuple(found)) if found and all(isinstance(leaf, Leaf) for leaf in leaves) else None
+
+
+def innermost(tree: Node) -> tuple[Band, ...]:
+    """The loops that hold no other."""
+    return tuple(band for band in bands(tree) if not bands(band.body))
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    """A sequence's children, or the node alone."""
+    return node.children if isinstance(node, Sequence) else (node,)
+
+
+def parent(tree: Node, node: Node) -> Node | None:
+    """The node right above."""
+    for child in children(tree):
+        if child is node:
+            return tree
+        found = parent(child, node)
+        if found is not None:
+            return found
+    return None
+
+
+def extent(nest: Nest, band: Band) -> int | None:
+    """How many values a loop takes in all; None where that depends on sizes or is nothing."""
+    lows, highs = [], []
+    for name, function in band.functions:
+        values = isl.Map.from_pw_aff(function).intersect_domain(nest.statement(name).domain).range()
+        if values.is_empty():
+            continue
+        low, high = values.dim_min_val(0), values.dim_max_val(0)
+        if not (low.is_int() and high.is_int()):
+            return None
+        lows.append(low.to_python())
+        highs.append(high.to_python())
+    return max(highs) - min(lows) + 1 if lows else None
