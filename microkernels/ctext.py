@@ -65,4 +65,5 @@ def part(name: str, isa: ISA, dtype: DType) -> str:
 
 def vector_layer(isa: ISA, dtype: DType) -> str:
     """The vector type and its operations."""
-    return part(f"vec_{isa.name}", isa, dtype)
+    layer = part(f"vec_{isa.name}", isa, dtype)
+    return layer if isa.masks else layer + part("vec_tail", isa, dtype)

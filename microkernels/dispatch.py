@@ -14,11 +14,12 @@ PARAMETERS = """int64_t m, int64_t n, const T *const *a, const T *b, T *const *c
     T alpha, int accumulate"""
 REST = "K, a0, b0, K1, a1, b1, K2, a2, b2, alpha, accumulate"
 MAX_INSTANCES = 9
+CORNER_ROWS = 6
 
 
-def tile(rows: int, vectors: int, last: str, c: str = "c", b: str = "b") -> str:
+def tile(rows: int, vectors: int, last: str, a: str = "a", b: str = "b", c: str = "c") -> str:
     """A call of an instance; `last` columns are in its last vector, "0" for all."""
-    return f"gemm_tile_T({rows}, {vectors}, {last}, a, {b}, {c}, {REST});"
+    return f"gemm_tile_T({rows}, {vectors}, {int(last != '0')}, {last}, {a}, {b}, {c}, {REST});"
 
 
 def gemm_function(
@@ -55,19 +56,23 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
     """The whole tile inlined, and a function for the edges.
 
     A tile with all its rows has an instance for each number of vectors, a tile with all its vectors one for each number of
-    rows; in the corner, columns are done one vector at a time.
+    rows; in the corner, columns are done one vector at a time, and rows in groups that keep the multiply-adds busy.
     """
     whole = [f"        case {v}: {tile(rows, v, 'last')} return;" for v in range(1, vectors + 1)]
     fewer = [f"        case {r}: {tile(r, vectors, 'last')} return;" for r in range(1, rows)]
-    single = [f"        case {r}: {tile(r, 1, 'part', 'cj', 'b + j')} break;" for r in range(1, rows)]
+    group = min(CORNER_ROWS, rows - 1)
+    single = [f"            case {r}: {tile(r, 1, 'part', 'a + i', 'b + j', 'cj')} break;" for r in range(1, group + 1)]
     corner = [
         "    for (int64_t j = 0; j < n; j += LANES_T) {",
         "        const int64_t part = n - j < LANES_T ? n - j : LANES_T;",
-        f"        T *cj[{rows}];",
-        "        for (int64_t i = 0; i < m; i++)",
-        "            cj[i] = c[i] + j;",
-        "        switch (m) {",
+        f"        for (int64_t i = 0; i < m; i += {group}) {{",
+        f"            const int64_t some = m - i < {group} ? m - i : {group};",
+        f"            T *cj[{group}];",
+        "            for (int64_t r = 0; r < some; r++)",
+        "                cj[r] = c[i + r] + j;",
+        "            switch (some) {",
         *single,
+        "            }",
         "        }",
         "    }",
     ]

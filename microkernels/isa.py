@@ -16,14 +16,16 @@ from microkernels.errors import TargetError
 class ISA:
     """A vector instruction set.
 
-    `vector_bytes` is the width of a register, `registers` how many there are. `flags` go to gcc or clang; `machine` is the
-    CPU family (`platform.machine()`), empty for any; `cpu_flags` are the names that /proc/cpuinfo must list.
+    `vector_bytes` is the width of a register, `registers` how many there are; `masks` says whether it can load and store a part
+    of a vector. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty for any; `cpu_flags` are
+    the names that /proc/cpuinfo must list.
     """
 
     name: str
     vector_bytes: int
     registers: int
     flags: tuple[str, ...]
+    masks: bool = False
     machine: str = ""
     cpu_flags: tuple[str, ...] = ()
 
@@ -46,10 +48,19 @@ AVX512 = ISA(
     vector_bytes=64,
     registers=32,
     flags=("-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mprefer-vector-width=512"),
+    masks=True,
     machine="x86_64",
     cpu_flags=("avx512f", "avx512vl", "avx512dq", "avx512bw", "fma"),
 )
-AVX2 = ISA("avx2", vector_bytes=32, registers=16, flags=("-mavx2", "-mfma"), machine="x86_64", cpu_flags=("avx2", "fma"))
+AVX2 = ISA(
+    "avx2",
+    vector_bytes=32,
+    registers=16,
+    flags=("-mavx2", "-mfma"),
+    masks=True,
+    machine="x86_64",
+    cpu_flags=("avx2", "fma"),
+)
 NEON = ISA("neon", vector_bytes=16, registers=32, flags=(), machine="aarch64")
 PORTABLE = ISA("portable", vector_bytes=16, registers=16, flags=())
 

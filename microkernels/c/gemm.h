@@ -2,15 +2,16 @@
 
    C[i, j] = alpha * sum over k2, k1, k of a[i][k2*a2 + k1*a1 + k*a0] * b[k2*b2 + k1*b1 + k*b0 + j]   (+ C[i, j])
 
-   The tile has `rows` rows and `vectors` vectors; both must be constants where this is inlined, so that `sum` lives in
-   registers. `last` > 0 says that the last vector has only that many columns; 0, that it is whole. */
+   The tile has `rows` rows and `vectors` vectors, the last of which is partial where `partial` is 1, with `last` columns. The
+   first three must be constants where this is inlined, so that `sum` lives in registers. */
 enum { SHORT_DEPTH_T = 96 };
 
-INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *const *a, const T *b, T *const *c,
+INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last,
+                        const T *const *a, const T *b, T *const *c,
                         int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1,
                         int64_t K2, int64_t a2, int64_t b2, T alpha, int accumulate)
 {
-    const int64_t whole = vectors - (last != 0);
+    const int64_t whole = vectors - partial;
     const tail_T tail = tail_of_T(last);
     const int64_t depth = K2 * K1 * K;
     const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
@@ -29,7 +30,7 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *co
         UNROLL
         for (int64_t v = 0; v < whole; v++)
             sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : zero_T();
-        if (last)
+        if (partial)
             sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : zero_T();
     }
 
@@ -42,7 +43,7 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *co
                 UNROLL
                 for (int64_t v = 0; v < whole; v++)
                     row[v] = load_T(bk + v * LANES_T);
-                if (last)
+                if (partial)
                     row[whole] = load_tail_T(bk + whole * LANES_T, tail);
                 UNROLL
                 for (int64_t i = 0; i < rows; i++) {
@@ -66,12 +67,13 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int64_t last, const T *co
             else
                 store_T(to, scale * sum[i][v]);
         }
-        if (last) {
+        if (partial) {
             T *to = c[i] + whole * LANES_T;
             if (accumulate && !start_from_c)
-                store_tail_T(to, fma_T(scale, sum[i][whole], load_tail_T(to, tail)), tail);
+                sum[i][whole] = fma_T(scale, sum[i][whole], load_tail_T(to, tail));
             else
-                store_tail_T(to, scale * sum[i][whole], tail);
+                sum[i][whole] = scale * sum[i][whole];
+            store_tail_T(to, sum[i][whole], tail);
         }
     }
 }

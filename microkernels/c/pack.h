@@ -30,7 +30,7 @@ INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int6
             store_T(dst + j, load_T(src + j));
         }
         if (j < width) {
-            vec_T x = load_tail_T(src + j, tail_of_T(lanes - j));
+            vec_T x = j < lanes ? load_tail_T(src + j, tail_of_T(lanes - j)) : zero_T();
             for (; j + LANES_T <= width; j += LANES_T, x = zero_T())
                 store_T(dst + j, x);
             if (j < width)

@@ -4,32 +4,12 @@
 
 enum { LANES_T = 16 / sizeof(T) };
 typedef T vec_T __attribute__((vector_size(16)));
-typedef int64_t tail_T; /* how many lanes are there */
-
-INLINE tail_T tail_of_T(int64_t lanes) { return lanes; }
 
 INLINE vec_T zero_T(void) { return vdupq_n_px(0); }
 INLINE vec_T broadcast_T(T x) { return vdupq_n_px(x); }
 INLINE vec_T load_T(const T *p) { return vld1q_px(p); }
 INLINE void store_T(T *p, vec_T x) { vst1q_px(p, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return vfmaq_px(c, a, b); }
-
-/* NEON has no masks: lane by lane. */
-INLINE vec_T load_tail_T(const T *p, tail_T tail)
-{
-    vec_T x = zero_T();
-    for (int l = 0; l < LANES_T; l++)
-        if (l < tail)
-            x[l] = p[l];
-    return x;
-}
-
-INLINE void store_tail_T(T *p, vec_T x, tail_T tail)
-{
-    for (int l = 0; l < LANES_T; l++)
-        if (l < tail)
-            p[l] = x[l];
-}
 
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b) { return vzip1q_px(a, b); }
