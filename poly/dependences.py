@@ -7,14 +7,15 @@ A dependence is a relation between instances that touch the same element, at lea
     output   a write, then the next write of the element
 
 They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
-Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are listed as
-flow dependences with `reduction` set; then every other access is ordered against all the updates of a run, not only the last.
+Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
+listed as flow dependences with `reduction` set; then every other access is ordered against all the updates of a run, not
+only the last.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
@@ -55,8 +56,8 @@ class Dependence:
 class Dependences:
     """All dependences of a nest.
 
-    `races` relates, for each array and reduction, every two different updates of one element, in both directions: what a
-    parallel loop must not carry even where the updates may be reordered.
+    `races` relates, for each array and reduction, every two different updates of one element, in both directions: what
+    a parallel loop must not carry even where the updates may be reordered.
     """
 
     items: tuple[Dependence, ...]
@@ -108,62 +109,64 @@ def _analyse(nest: Nest) -> Dependences:
     schedule = isl.UnionMap.empty(nest.context.get_space())
     for time in times(nest, nest.tree).values():
         schedule = schedule.union(time)
-    found = [_ArrayFlow(nest, array.name, schedule) for array in nest.arrays if array.name in nest.written]
-    items = tuple(dependence for flow in found for dependence in flow.dependences())
-    races = tuple(dependence for flow in found for dependence in flow.races())
+    flows = [_ArrayFlow(nest, array.name, schedule) for array in nest.arrays if array.name in nest.written]
+    items = tuple(dependence for flow in flows for dependence in flow.dependences())
+    races = tuple(dependence for flow in flows for dependence in flow.races())
     return Dependences(items, races, nest.reassociate)
-
-
-def _maps(union: isl.UnionMap) -> list[isl.Map]:
-    maps = union.get_map_list()
-    return [maps.get_at(index) for index in range(maps.n_map())]
 
 
 class _ArrayFlow:
     """The dataflow through one array.
 
-    A plain write ends what came before it: later accesses depend on it instead. With reassociation the updates of a reduction
-    end nothing, so that whatever depends on one of a run depends on all of them.
+    A plain write ends what came before it: later accesses depend on it instead. With reassociation the updates of a
+    reduction end nothing, so that whatever depends on one of a run depends on all of them.
     """
 
     def __init__(self, nest: Nest, array: str, schedule: isl.UnionMap) -> None:
         self.nest, self.array, self.schedule = nest, array, schedule
-        self.none = isl.UnionMap.empty(nest.context.get_space())
         writers = [s for s in nest.statements if s.target.array == array]
         self.ops = {s.name: s.op for s in writers}
-        self.reads = self._accesses((s, load) for s in nest.statements for load in dict.fromkeys(loads(s.expr)))
-        self.writes = self._accesses((s, s.target) for s in writers)
-        self.plain = self._accesses((s, s.target) for s in writers if s.op == "=")
-        self.updates = {op: self._accesses((s, s.target) for s in writers if s.op == op) for op in self.ops.values() if op != "="}
+        self.reads = [
+            self._relation(s, load)
+            for s in nest.statements
+            for load in dict.fromkeys(loads(s.expr))
+            if load.array == array
+        ]
+        self.writes = self._union(writers)
+        self.plain = self._union([s for s in writers if s.op == "="])
+        self.updates = {op: self._union([s for s in writers if s.op == op]) for op in self.ops.values() if op != "="}
+        self.ending = self.plain if nest.reassociate else self.writes
 
-    def _accesses(self, accesses: Iterable[tuple[Statement, Load]]) -> isl.UnionMap:
-        relations = (s.relation(load).intersect_params(self.nest.context) for s, load in accesses if load.array == self.array)
-        return reduce(isl.UnionMap.union, map(isl.UnionMap.from_map, relations), self.none)
+    def _relation(self, statement: Statement, access: Load) -> isl.UnionMap:
+        return isl.UnionMap.from_map(statement.relation(access).intersect_params(self.nest.context))
+
+    def _union(self, writers: list[Statement]) -> isl.UnionMap:
+        empty = isl.UnionMap.empty(self.nest.context.get_space())
+        return reduce(isl.UnionMap.union, (self._relation(s, s.target) for s in writers), empty)
 
     def dependences(self) -> Iterator[Dependence]:
         """All of them. An update reads what it writes, so flow dependences alone order it after earlier writes."""
-        yield from self._flow(self.reads)
+        for read in self.reads:
+            yield from self._pairs("flow", self._after_writes(read))
         for op, update in self.updates.items():
-            yield from (d for d in self._flow(update) if self.ops[d.source] != op)
+            yield from (d for d in self._pairs("flow", self._after_writes(update)) if self.ops[d.source] != op)
             exact = self._access(update).set_must_source(self.writes)
             yield from (replace(d, reduction=True) for d in self._pairs("flow", exact) if self.ops[d.source] == op)
-        yield from self._pairs("anti", self._access(self.writes).set_may_source(self.reads).set_kill(self._ending()))
-        yield from (replace(d, kind="output") for d in self._flow(self.plain))
+        for read in self.reads:
+            yield from self._pairs("anti", self._access(self.writes).set_may_source(read).set_kill(self.ending))
+        yield from self._pairs("output", self._after_writes(self.plain))
 
     def races(self) -> Iterator[Dependence]:
         """Each two different updates of one element."""
         for update in self.updates.values():
             for pairs in _maps(update.apply_range(update.reverse())):
-                same = pairs.get_tuple_name(isl.dim_type.in_) == pairs.get_tuple_name(isl.dim_type.out)
-                yield self._dependence("flow", pairs.subtract(isl.Map.identity(pairs.get_space())) if same else pairs, True)
+                if pairs.get_tuple_name(isl.dim_type.in_) == pairs.get_tuple_name(isl.dim_type.out):
+                    pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
+                yield self._dependence("flow", pairs, True)
 
-    def _flow(self, sink: isl.UnionMap) -> Iterator[Dependence]:
-        """From the last plain write before each sink, and from the updates since."""
-        ending = self._ending()
-        yield from self._pairs("flow", self._access(sink).set_must_source(ending).set_may_source(self.writes.subtract(ending)))
-
-    def _ending(self) -> isl.UnionMap:
-        return self.plain if self.nest.reassociate else self.writes
+    def _after_writes(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        """Each access of `sink` after the last write before it that ends something, and after the updates since."""
+        return self._access(sink).set_must_source(self.ending).set_may_source(self.writes.subtract(self.ending))
 
     def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
         return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.schedule)
@@ -175,3 +178,8 @@ class _ArrayFlow:
     def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
         source, sink = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)
         return Dependence(kind, self.array, source, sink, relation, reduction)
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    maps = union.get_map_list()
+    return [maps.get_at(index) for index in range(maps.n_map())]

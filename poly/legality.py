@@ -18,7 +18,7 @@ from poly.tree import Band, Node, bands
 
 @dataclass(frozen=True)
 class Witness:
-    """Two concrete iterations of a dependence, the sizes for which they occur, and their distance where they are of one statement."""
+    """Two concrete iterations of a dependence, and the sizes for which they occur."""
 
     dependence: Dependence
     sizes: tuple[tuple[str, int], ...]
@@ -27,6 +27,7 @@ class Witness:
 
     @property
     def distance(self) -> tuple[int, ...] | None:
+        """Sink minus source, where both are of one statement."""
         if self.dependence.source != self.dependence.sink:
             return None
         return tuple(after - before for before, after in zip(self.source, self.sink, strict=True))
@@ -34,12 +35,14 @@ class Witness:
     def __str__(self) -> str:
         """`S[2, 5] must run before S[3, 4] (flow on x, distance (1, -1))`."""
         dependence = self.dependence
-        notes = [f"{'reduction' if dependence.reduction else dependence.kind} on {dependence.array}"]
+        notes = ["reduction" if dependence.reduction else f"{dependence.kind} on {dependence.array}"]
         if self.distance is not None:
             notes.append(f"distance ({', '.join(map(str, self.distance))})")
         if self.sizes:
             notes.append("with " + ", ".join(f"{name} = {value}" for name, value in self.sizes))
         source, sink = f"{dependence.source}{list(self.source)}", f"{dependence.sink}{list(self.sink)}"
+        if dependence.reduction:
+            return f"{source} and {sink} update one element of {dependence.array} ({', '.join(notes)})"
         return f"{source} must run before {sink} ({', '.join(notes)})"
 
 
@@ -50,7 +53,7 @@ def witness(violated: Dependence) -> Witness:
     pairs = relation.move_dims(isl.dim_type.in_, 0, isl.dim_type.param, 0, sizes).wrap().flatten()
     point = pairs.lexmin().sample_point()
     values = [point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(pairs.dim(isl.dim_type.set))]
-    names = relation.get_var_names(isl.dim_type.param)
+    names = [relation.get_dim_name(isl.dim_type.param, d) or "" for d in range(sizes)]
     return Witness(
         violated,
         tuple(zip(names, values[:sizes], strict=True)),
@@ -80,7 +83,7 @@ def is_parallel(nest: Nest, tree: Node, loop: str) -> bool:
 def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that a loop carries, updates of one element counted, cut down to the carried pairs."""
     known = dependences(nest)
-    return _carried((*known.binding, *known.races), tree, loop)
+    return _carried((*known.races, *known.binding), tree, loop)
 
 
 def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
@@ -128,7 +131,7 @@ def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
 
 
 def _differing(pairs: isl.Map, source: Path, sink: Path, loop: str) -> isl.Map | None:
-    """The pairs that lie in one iteration of all loops around `loop`, and in two of `loop`; None where there are none."""
+    """The pairs in one iteration of all loops around `loop` and in two of `loop`; None where there are none."""
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:

@@ -59,7 +59,9 @@ def parse(text: str) -> tuple[Level, ...]:
         raise ScheduleError(f"a loop string has at most {LONGEST} characters, this one has {len(text)}.")
     letters, at, pragma = text.partition("@")
     if at and not SCHEDULE.fullmatch(pragma):
-        raise ScheduleError(f"loops({text!r}): after @ only schedule(KIND) or schedule(KIND,N) is known, not {pragma!r}.")
+        raise ScheduleError(
+            f"loops({text!r}): after @ only schedule(KIND) or schedule(KIND,N) is known, not {pragma!r}."
+        )
     place = len(letters) - len(letters.lstrip("|"))
     levels = []
     while place < len(letters):
@@ -180,4 +182,6 @@ def _check_model(text: str, levels: tuple[Level, ...]) -> None:
                 "iterations of the loops in capitals."
             )
         if any(level.range[:2]) or level.range[2] not in ("", "1"):
-            raise ScheduleError(f"loops({text!r}): the nest says where loop {level.letter} starts and ends. Remedy: leave these empty.")
+            raise ScheduleError(
+                f"loops({text!r}): the nest says where loop {level.letter} starts and ends. Remedy: leave these empty."
+            )

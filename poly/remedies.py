@@ -40,7 +40,9 @@ def _preparations(tree: Node, step: Step) -> Iterator[tuple[Step, ...]]:
             yield from _skews(tuple(name for name, _ in sizes))
         case Fuse(first, second, at):
             holder = next(band for band in bands(tree) if band.name == at)
-            name = next((b.name for b in bands(tree) if second in statements(b) and first not in statements(b)), holder.name)
+            name = next(
+                (b.name for b in bands(tree) if second in statements(b) and first not in statements(b)), holder.name
+            )
             for by in SHIFTS:
                 yield (Shift(name, by, second),)
 

@@ -1,16 +1,24 @@
-"""A schedule is a value: a nest and the legal steps that give its loops another order."""
+"""A schedule is a value: a nest and the legal steps that give its loops another order.
+
+    schedule(matmul).tile(i=6, j=64).parallel("i_tile")
+
+Each step is proven against the exact dependences when it is added, or refused with two iterations that would change places.
+The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a row, `wave` is a
+stencil in time and space, `dot` and `matmul` reduce.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from poly.errors import ScheduleError
-from poly.legality import broken_flag, violations, witness
 from poly.loopstring import Blocks, translate
 from poly.nest import Nest
-from poly.remedies import remedy
+from poly.proof import checked
+from poly.show import loops_text
 from poly.steps import (
     Default,
     Distribute,
@@ -29,16 +37,36 @@ from poly.steps import (
     Vectorize,
     call_text,
 )
-from poly.show import loops_text
 from poly.steps.base import rename_repeats
 from poly.tree import Node
 
 
+KINDS: tuple[type[Step], ...] = (
+    Default,
+    Distribute,
+    Flatten,
+    Fuse,
+    Interchange,
+    Order,
+    Parallel,
+    Reverse,
+    Shift,
+    Skew,
+    Split,
+    Tile,
+    Unroll,
+    Vectorize,
+)
+STEPS = frozenset(kind.name for kind in KINDS)
+"""The names of the methods that add steps."""
+
+
 @dataclass(frozen=True, repr=False)
 class Schedule:
-    """Loops of a nest after some steps, each of them proven legal when it was added.
+    """The loops of a nest after some steps. Every method returns a new schedule.
 
-    `repr` is Python that makes the schedule from the nest, `print` shows the loops. Every method returns a new schedule.
+    `repr` is Python that makes the schedule from the nest, `print` shows the loops. Every step raises ScheduleError for a
+    loop that does not exist, for loops that do not have the form that it needs, and where it is illegal.
     """
 
     nest: Nest
@@ -46,76 +74,386 @@ class Schedule:
     tree: Node = field(compare=False)
 
     def tile(self, **sizes: int) -> Schedule:
+        """Cut loops into blocks of so many iterations; the loops over blocks come before those over points.
+
+        Loop `i` becomes `i_tile` over blocks and `i` over the points of one. Tiled again, the points of a block are cut
+        into smaller blocks, `i_tile2`. A parallel loop's blocks become parallel in its stead.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).tile(i=6, j=64))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 63) // 64):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+                        for j in range(64*j_tile, min(N, 64*j_tile + 64)):
+                            B[i, j] = A[i, j]
+
+        Halide: `tile`. TVM: `split` and `reorder`. loopy: `split_iname`.
+        """
         return self.apply([Tile(tuple(sizes.items()))])
 
     def split(self, **sizes: int) -> Schedule:
+        """Cut loops into blocks, each where it stands; the order of execution stays. Names are as for `tile`.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).split(i=6))
+            for i_tile in range((M + 5) // 6):
+                for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+                    for j in range(N):
+                        B[i, j] = A[i, j]
+
+        Halide, TVM: `split`. loopy: `split_iname`.
+        """
         return self.apply([Split(tuple(sizes.items()))])
 
     def interchange(self, outer: str, inner: str) -> Schedule:
+        """Swap two loops. Statements between them move into the first or last iteration of the lower loop.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).interchange("i", "j"))
+            for j in range(N):
+                for i in range(M):
+                    B[i, j] = A[i, j]
+
+        Where that would break a dependence:
+
+            >>> schedule(wave).interchange("t", "x")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
+                u, distance (1, -1), with T = 3, N = 3). Remedy: skew(x, by=t).
+
+        Halide, TVM: `reorder`. loopy: `prioritize_loops`.
+        """
         return self.apply([Interchange(outer, inner)])
 
     def order(self, loops: str) -> Schedule:
+        """Bring loops into a new order, outermost first; loops that are not named keep their places.
+
+        Before:
+
+            >>> print(schedule(matmul))
+            for i in range(M):
+                for j in range(N):
+                    for k in range(K):
+                        C[i, j] += A[i, k] * B[k, j]
+
+        After:
+
+            >>> print(schedule(matmul).order("k i j"))
+            for k in range(K):
+                for i in range(M):
+                    for j in range(N):
+                        C[i, j] += A[i, k] * B[k, j]
+
+        Halide, TVM: `reorder`. loopy: `prioritize_loops`.
+        """
         return self.apply([Order(tuple(loops.split()))])
 
     def flatten(self, *loops: str) -> Schedule:
+        """Make one loop, `i_j`, of loops that are directly in each other; the sizes of the inner ones must be known.
+
+        Before:
+
+            >>> print(schedule(copy.with_sizes({"N": 28})))
+            for i in range(M):
+                for j in range(28):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy.with_sizes({"N": 28})).flatten("i", "j"))
+            for i_j in range(28*M):
+                B[i_j // 28, i_j % 28] = A[i_j // 28, i_j % 28]
+
+        Halide, TVM: `fuse`. loopy: `join_inames`.
+        """
         return self.apply([Flatten(loops)])
 
     def fuse(self, first: str, second: str, at: str) -> Schedule:
+        """Run the loops around statement `second` together with those around `first`, down to loop `at`.
+
+        Before:
+
+            >>> print(schedule(chain))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+            for j in range(N):
+                Y[j] = X[j] + 1.0
+
+        After:
+
+            >>> print(schedule(chain).fuse("S0", "S1", at="i"))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+                Y[i] = X[i] + 1.0
+
+        Where a statement would read too early:
+
+            >>> schedule(late).fuse("S0", "S1", at="i")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
+                with N = 1). Remedy: shift(j, by=1, statement=S1).
+
+        Halide: `compute_with`. TVM: `compute_at`. loopy: `rename_iname` to one name.
+        """
         return self.apply([Fuse(first, second, at)])
 
     def distribute(self, loop: str) -> Schedule:
+        """Give each part of a loop's body a loop of its own, called `i`, `i_2`, `i_3`, …
+
+        Before:
+
+            >>> print(schedule(chain).fuse("S0", "S1", at="i"))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+                Y[i] = X[i] + 1.0
+
+        After:
+
+            >>> print(schedule(chain).fuse("S0", "S1", at="i").distribute("i"))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+            for i_2 in range(N):
+                Y[i_2] = X[i_2] + 1.0
+
+        TVM: `loop_partition` comes close. loopy: `duplicate_inames`. Others call it loop fission.
+        """
         return self.apply([Distribute(loop)])
 
     def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
+        """Let a loop count itself plus `factor` times another loop.
+
+        Before:
+
+            >>> print(schedule(wave))
+            for t in range(1, T):
+                for x in range(N - 1):
+                    u[t, x] = u[t - 1, x + 1] + u[t - 1, x]
+
+        After:
+
+            >>> print(schedule(wave).skew("x", by="t"))
+            for t in range(1, T):
+                for x in range(t, N + t - 1):
+                    u[t, -t + x] = u[t - 1, -t + x + 1] + u[t - 1, -t + x]
+
+        The loops can be exchanged now, or tiled:
+
+            >>> print(schedule(wave).skew("x", by="t").interchange("t", "x"))
+            for x in range(1, N + T - 2):
+                for t in range(max(1, -N + x + 2), min(T, x + 1)):
+                    u[t, -t + x] = u[t - 1, -t + x + 1] + u[t - 1, -t + x]
+
+        loopy: `affine_map_inames`. Halide and TVM have none.
+        """
         return self.apply([Skew(loop, by, factor)])
 
     def shift(self, loop: str, by: int, statement: str | None = None) -> Schedule:
+        """Delay the instances of one statement, or of all, by so many iterations of a loop.
+
+        Before:
+
+            >>> print(schedule(late))
+            for i in range(N + 1):
+                X[i] = 2.0 * A[i]
+            for j in range(N):
+                Y[j] = X[j + 1]
+
+        After:
+
+            >>> print(schedule(late).shift("j", by=1).fuse("S0", "S1", at="i"))
+            for i in range(N + 1):
+                X[i] = 2.0 * A[i]
+                if i >= 1:
+                    Y[i - 1] = X[i]
+
+        loopy: `affine_map_inames`. Halide and TVM have none.
+        """
         return self.apply([Shift(loop, by, statement)])
 
     def reverse(self, loop: str) -> Schedule:
+        """Run a loop from its last iteration to its first: it counts `-i`.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).reverse("j"))
+            for i in range(M):
+                for j in range(-N + 1, 1):
+                    B[i, -j] = A[i, -j]
+
+        loopy: `affine_map_inames`. Halide and TVM have none.
+        """
         return self.apply([Reverse(loop)])
 
     def parallel(self, loop: str) -> Schedule:
+        """Let threads share the iterations of a loop. A reduction's loop is refused: its iterations update one element.
+
+        Before:
+
+            >>> print(schedule(dot))
+            for i in range(N):
+                s[0] += x[i] * y[i]
+
+        After splitting `i`, it still is one sum:
+
+            >>> schedule(dot).split(i=8).parallel("i_tile")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
+                (reduction, distance (8), with N = 9).
+
+        Where the iterations are independent:
+
+            >>> print(schedule(copy).parallel("i"))
+            for i in range(M):  # parallel
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        Halide, TVM: `parallel`. loopy: `tag_inames` with `g.0`.
+        """
         return self.apply([Parallel(loop)])
 
     def vectorize(self, loop: str) -> Schedule:
+        """Run the iterations of an innermost loop in vector lanes; a reduction gets a partial result for each lane.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).vectorize("j"))
+            for i in range(M):
+                for j in range(N):  # vectorize
+                    B[i, j] = A[i, j]
+
+        Halide, TVM: `vectorize`. loopy: `tag_inames` with `vec`.
+        """
         return self.apply([Vectorize(loop)])
 
     def unroll(self, **factors: int) -> Schedule:
+        """Write out so many iterations of a loop at a time.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).unroll(j=4))
+            for i in range(M):
+                for j in range(N):  # unroll 4
+                    B[i, j] = A[i, j]
+
+        Halide, TVM: `unroll`. loopy: `tag_inames` with `unr`.
+        """
         return self.apply([Unroll(tuple(factors.items()))])
 
     def default(self, isa: str, threads: int, caches: tuple[int, int, int]) -> Schedule:
-        """The model's loops for an instruction set, threads, and bytes of each cache level; earlier steps are forgotten."""
+        """The model's loops for an instruction set, threads and bytes of each cache; earlier steps are forgotten."""
         return self.apply([Default(isa, threads, tuple(caches))])
 
     def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
+        """Write order, blocks and parallel loops as a loop string of PARLOOPER (`poly.loopstring` has the grammar).
+
+        Args:
+            text: letters are the loops of the nest (`a` is the first), outermost first; capitals are parallel; a letter
+                that comes n times is cut into blocks n - 1 times.
+            blocks: block sizes by letter, outermost first.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).loops("bAb", blocks={"b": 64}))
+            for j_tile in range((N + 63) // 64):
+                for i in range(M):  # parallel
+                    for j in range(64*j_tile, min(N, 64*j_tile + 64)):
+                        B[i, j] = A[i, j]
+
+        The steps that this makes:
+
+            >>> print(repr(schedule(copy).loops("bAb", blocks={"b": 64})))
+            schedule(copy).split(j=64).order('j_tile i j').parallel('i')
+        """
         return self.apply(translate(text, self.tree, blocks or {}))
 
     def apply(self, steps: Iterable[Step]) -> Schedule:
-        """Add steps, each of them checked.
-
-        Raises:
-            ScheduleError: an unknown loop, or an illegal step.
-        """
+        """Add steps, each of them checked."""
         tree, added = self.tree, list(steps)
         for step in added:
-            tree = _checked(self.nest, tree, step)
+            tree = checked(self.nest, tree, step)
         return Schedule(self.nest, (*self.steps, *added), tree)
 
+    def on(self, nest: Nest) -> Schedule:
+        """The same steps for another nest, such as this one with sizes fixed; each is checked again."""
+        return schedule(nest).apply(self.steps)
+
     def to_json(self) -> str:
-        """The steps as JSON text; `from_json` reads it."""
-        calls = []
-        for step in self.steps:
-            positional, named = step.arguments()
-            calls.append({"step": step.name, "args": list(positional), "kwargs": named})
-        return json.dumps(calls)
+        """The steps as JSON text; `from_json` reads it.
+
+        >>> print(schedule(copy).tile(i=6).parallel("i_tile").to_json())
+        [{"step": "tile", "args": [], "kwargs": {"i": 6}}, {"step": "parallel", "args": ["i_tile"], "kwargs": {}}]
+        """
+        calls = [(step.name, *step.arguments()) for step in self.steps]
+        return json.dumps([{"step": name, "args": args, "kwargs": kwargs} for name, args, kwargs in calls])
 
     @staticmethod
     def from_json(nest: Nest, text: str) -> Schedule:
-        """The schedule of a nest with the steps that `to_json` wrote; each is checked again."""
+        """The schedule of a nest with the steps that `to_json` wrote; each is checked again.
+
+        Raises:
+            ScheduleError: no such text, or an illegal step.
+        """
         made = schedule(nest)
-        for call in json.loads(text):
-            made = getattr(made, call["step"])(*call["args"], **call["kwargs"])
+        for call in _calls(text):
+            try:
+                made = getattr(made, call["step"])(*call["args"], **call["kwargs"])
+            except TypeError as error:
+                raise ScheduleError(f"the step {call} does not fit: {error}.") from error
         return made
 
     def __str__(self) -> str:
@@ -130,22 +468,13 @@ def schedule(nest: Nest) -> Schedule:
     return Schedule(nest, (), rename_repeats(nest.tree))
 
 
-def _checked(nest: Nest, tree: Node, step: Step) -> Node:
-    result = step.apply(nest, tree)
-    if not step.reorders:
-        return result
-    broken = violations(nest, result)
-    if broken is None:
-        flagged = broken_flag(nest, result)
-        broken = flagged and flagged[1]
-    if broken is None:
-        return result
-    message = f"{_plain(step)} is illegal: {witness(broken)}."
-    helpful = remedy(nest, tree, step)
-    if helpful:
-        message += f" Remedy: {', '.join(map(_plain, helpful))}."
-    raise ScheduleError(message)
-
-
-def _plain(step: Step) -> str:
-    return call_text(step).replace("'", "")
+def _calls(text: str) -> list[dict[str, Any]]:
+    """The steps in a JSON text, each with its name and arguments."""
+    try:
+        calls = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ScheduleError(f"this is no schedule's JSON text: {error}.") from error
+    for call in calls if isinstance(calls, list) else [calls]:
+        if not isinstance(call, dict) or set(call) != {"step", "args", "kwargs"} or call["step"] not in STEPS:
+            raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {json.dumps(call)}.')
+    return calls

@@ -1,12 +1,13 @@
 """The loops of a tree as readable text, in the manner of Python.
 
-    for i_tile in range((M + 5) // 6):  # parallel
-      for i in range(6*i_tile, min(M, 6*i_tile + 6)):
-        C[i] += A[i]
+for i_tile in range((M + 5) // 6):  # parallel
+  for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+    C[i] += A[i]
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,8 @@ from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
 
 Values = Mapping[str, Affine]
 INDENT = "    "
+FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
+"""isl's divisions: rounded down, of a number that is not negative, and without a remainder."""
 
 
 def loops_text(nest: Nest, tree: Node) -> str:
@@ -125,6 +128,12 @@ class _Printer:
         return f"{target} = {statement.op}({target}, {value})"
 
 
+def _bare(value: Affine) -> str:
+    """The text of an expression that stands alone: without the parentheses of a quotient or remainder."""
+    text = str(value)
+    return text[1:-1] if re.fullmatch(r"\([^()]*\)", text) else text
+
+
 def _range(start: Affine, stop: Affine, step: Affine) -> tuple[Affine, ...]:
     """The arguments of `range`, without those that are as usual."""
     if step != Affine.of(1):
@@ -139,9 +148,13 @@ def _stop(test: isl.AstExpr, values: Values) -> Affine:
 
 
 def _past(limit: isl.AstExpr, values: Values) -> Affine:
-    """One more than an expression: `min(M - 1, 7)` gives `min(M, 8)`."""
-    if operation(limit) in ("min", "max"):
-        return Affine.name(f"{operation(limit)}({', '.join(str(_past(arg, values)) for arg in arguments(limit))})")
+    """One more than an expression: `min(M - 1, 7)` gives `min(M, 8)`, and `(M - 1) // 6` gives `(M + 5) // 6`."""
+    op = operation(limit)
+    if op in ("min", "max"):
+        return Affine.name(f"{op}({', '.join(str(_past(arg, values)) for arg in arguments(limit))})")
+    if op in FLOOR_DIVISIONS:
+        dividend, divisor = (integer(arg, values) for arg in arguments(limit))
+        return Affine.name(f"{primary(dividend + divisor)} // {divisor}")
     return integer(limit, values) + 1
 
 
@@ -168,7 +181,7 @@ def integer(expr: isl.AstExpr, values: Values) -> Affine:
             return args[0] * args[1]
         case "min" | "max":
             return Affine.name(f"{op}({', '.join(map(str, args))})")
-    symbol = "//" if op in ("fdiv_q", "pdiv_q", "div") else "%"
+    symbol = "//" if op in FLOOR_DIVISIONS else "%"
     return Affine.name(f"({primary(args[0])} {symbol} {primary(args[1])})")
 
 
@@ -180,20 +193,24 @@ def condition(expr: isl.AstExpr, values: Values) -> str:
         return comparison(left, COMPARISONS[op], right)
     if op in CONNECTIVES:
         word = " and " if CONNECTIVES[op] == "&&" else " or "
+        mixed = [CONNECTIVES.get(operation(arg), CONNECTIVES[op]) != CONNECTIVES[op] for arg in arguments(expr)]
         texts = [condition(arg, values) for arg in arguments(expr)]
-        return word.join(f"({text})" if CONNECTIVES.get(operation(arg), CONNECTIVES[op]) != CONNECTIVES[op] else text for text, arg in zip(texts, arguments(expr), strict=True))
+        return word.join(f"({text})" if other else text for text, other in zip(texts, mixed, strict=True))
     return f"{integer(expr, values)} != 0"
 
 
 def expression(expr: Expr, values: Values, binds: int = 0) -> str:
-    """A statement's expression as Python, `values` in place of its iterators; in parentheses where it binds less than `binds`."""
+    """A statement's expression as Python, `values` in place of its iterators.
+
+    It is in parentheses where it binds less than `binds` (1 for sums, 2 for products, 3 for signs).
+    """
     match expr:
         case Const(value):
             return repr(value)
         case Index(affine):
             return f"({affine.substitute(values)})"
         case Load(array, indices):
-            inner = ", ".join(str(index.substitute(values)) for index in indices)
+            inner = ", ".join(_bare(index.substitute(values)) for index in indices)
             return f"{array}[{inner}]" if indices else array
         case Unary(op, operand):
             return f"{op}{expression(operand, values, 3)}"

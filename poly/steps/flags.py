@@ -40,7 +40,9 @@ class Vectorize:
         inside = [inner.name for inner in bands(band.body)]
         if inside:
             remedy = f"order({' '.join([*inside, self.loop])})"
-            raise ScheduleError(f"vectorize({self.loop}): loop {', '.join(inside)} is inside it. Remedy: {remedy} first.")
+            raise ScheduleError(
+                f"vectorize({self.loop}): loop {', '.join(inside)} is inside it. Remedy: {remedy} first."
+            )
         return edit(tree, band, replace(band, vectorize=True))
 
     def arguments(self) -> Arguments:

@@ -63,16 +63,22 @@ def _range(nest: Nest, band: Band) -> tuple[int, int]:
         ends += [values.dim_min_val(0), values.dim_max_val(0)]
     if not all(end.is_int() for end in ends):
         sizes = ", ".join(f"{size}=…" for size in nest.sizes)
-        raise ScheduleError(f"the extent of loop {band.name} is not known. Remedy: fix the sizes first: nest.with_sizes({sizes}).")
+        raise ScheduleError(
+            f"the extent of loop {band.name} is not known. Remedy: fix the sizes first: nest.with_sizes({sizes})."
+        )
     numbers = [end.to_python() for end in ends]
     return min(numbers), max(numbers) - min(numbers) + 1
 
 
-def _check_rectangular(nest: Nest, name: str, outer: isl.PwAff, inner: isl.PwAff, inner_name: str, outer_name: str) -> None:
+def _check_rectangular(
+    nest: Nest, name: str, outer: isl.PwAff, inner: isl.PwAff, inner_name: str, outer_name: str
+) -> None:
     """Refuse where the inner loop's range depends on the outer loop's value."""
     domain = nest.statement(name).domain
     first = isl.Map.from_pw_aff(outer).intersect_domain(domain).range()
     second = isl.Map.from_pw_aff(inner).intersect_domain(domain).range()
     pairs = isl.Map.from_pw_aff(outer).reverse().intersect_range(domain).apply_range(isl.Map.from_pw_aff(inner))
     if not pairs.is_equal(isl.Map.from_domain_and_range(first, second)):
-        raise ScheduleError(f"the range of loop {inner_name} changes with loop {outer_name}: only rectangular loops can be flattened.")
+        raise ScheduleError(
+            f"the range of loop {inner_name} changes with loop {outer_name}: only rectangular loops can be flattened."
+        )

@@ -29,7 +29,9 @@ class Skew:
             raise ScheduleError(f"loop {self.loop} cannot be skewed by itself.")
         alone = set(statements(band)) - set(statements(other))
         if alone:
-            raise ScheduleError(f"loop {self.by} is not around {', '.join(sorted(alone))}, which loop {self.loop} holds.")
+            raise ScheduleError(
+                f"loop {self.by} is not around {', '.join(sorted(alone))}, which loop {self.loop} holds."
+            )
         functions = dict(other.functions)
         factor = isl.Val(self.factor)
         return edit(tree, band, map_functions(band, lambda name, value: value.add(functions[name].scale_val(factor))))
@@ -51,7 +53,9 @@ class Shift:
     def apply(self, nest: Nest, tree: Node) -> Node:
         band = find_loop(tree, self.loop)
         if self.statement is not None and self.statement not in statements(band):
-            raise ScheduleError(f"loop {self.loop} holds no statement {self.statement}, but {', '.join(statements(band))}.")
+            raise ScheduleError(
+                f"loop {self.loop} holds no statement {self.statement}, but {', '.join(statements(band))}."
+            )
         return edit(tree, band, map_functions(band, self._shifted))
 
     def _shifted(self, statement: str, value: isl.PwAff) -> isl.PwAff:

@@ -63,7 +63,9 @@ class Fuse:
 
     def _loop(self, node: Node, statement: str) -> Band:
         if not isinstance(node, Band):
-            raise ScheduleError(f"{statement} stands in no loop that could be fused. Loops: {', '.join(b.name for b in bands(node)) or 'none'}.")
+            raise ScheduleError(
+                f"{statement} stands in no loop that could be fused. Loops: {', '.join(b.name for b in bands(node)) or 'none'}."
+            )
         return node
 
 

@@ -61,7 +61,9 @@ def nested(tree: Node, names: tuple[str, ...]) -> tuple[Band, ...]:
     found = tuple(band for band in bands(tree) if any(band is other for other in named))
     for outer, inner in zip(found, found[1:], strict=False):
         if not chain(outer, inner):
-            raise ScheduleError(f"loops {outer.name} and {inner.name} are not nested in each other. Remedy: fuse them first.")
+            raise ScheduleError(
+                f"loops {outer.name} and {inner.name} are not nested in each other. Remedy: fuse them first."
+            )
     return found
 
 

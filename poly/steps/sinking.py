@@ -1,9 +1,9 @@
 """Make loops perfectly nested: statements beside an inner loop move into its first or last iteration.
 
-    for i:                        for i:
-      S0                            for k:
-      for k:              ->          if k == first: S0
-        S1                            S1
+for i:                        for i:
+  S0                            for k:
+  for k:              ->          if k == first: S0
+    S1                            S1
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def _perfect(nest: Nest, node: Node, bottom: Band) -> Band:
     """The loop `node`, with one chain of loops from it down to `bottom`."""
     if not isinstance(node, Band):
         kind = type(node).__name__.lower()
-        raise ScheduleError(f"a {kind} step stands around loop {bottom.name}. Remedy: change the order of the loops before it.")
+        raise ScheduleError(
+            f"a {kind} step stands around loop {bottom.name}. Remedy: change the order of the loops before it."
+        )
     if node is bottom:
         return node
     if not isinstance(node.body, Sequence):
@@ -78,5 +80,7 @@ def _end(nest: Nest, band: Band, statement: str, last: bool) -> isl.PwAff:
         values = values.union(isl.Map.from_pw_aff(function).intersect_domain(domain).range())
     bound = values.dim_max(0) if last else values.dim_min(0)
     never = bound.domain().complement()
-    bound = bound.union_add(isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(never.get_space())).intersect_domain(never))
+    bound = bound.union_add(
+        isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(never.get_space())).intersect_domain(never)
+    )
     return bound.coalesce().insert_domain(nest.statement(statement).domain.get_space())

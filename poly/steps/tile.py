@@ -69,5 +69,3 @@ def strip_mine(tree: Node, name: str, size: int) -> tuple[Node, str]:
     inner = replace(points, parallel=False)
     outer = replace(blocks, name=fresh(tree, f"{name}_tile"), body=inner, vectorize=False, unroll=0)
     return edit(tree, points, outer), outer.name
-
-

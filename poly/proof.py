@@ -1,0 +1,44 @@
+"""Apply a step to a loop tree where it is legal; refuse it with a witness and a remedy where it isn't."""
+
+from __future__ import annotations
+
+from poly.errors import ScheduleError
+from poly.legality import broken_flag, violations, witness
+from poly.nest import Nest
+from poly.remedies import remedy
+from poly.steps import Parallel, Step, Vectorize, call_text
+from poly.tree import Node
+
+
+def checked(nest: Nest, tree: Node, step: Step) -> Node:
+    """The tree after a step.
+
+    Raises:
+        ScheduleError: names that do not exist, loops without the form that the step needs, or an order that breaks a
+            dependence. The message then has two concrete iterations, and what to do first or instead where that is known.
+    """
+    result = step.apply(nest, tree)
+    reason = _objection(nest, result, step) if step.reorders else None
+    if reason is None:
+        return result
+    steps = remedy(nest, tree, step)
+    advice = f" Remedy: {', '.join(map(_plain, steps))}." if steps else ""
+    raise ScheduleError(f"{_plain(step)} is illegal: {reason}.{advice}")
+
+
+def _objection(nest: Nest, tree: Node, step: Step) -> str | None:
+    """Why the order of a tree, or a loop's mark in it, is illegal; None where all is well."""
+    broken = violations(nest, tree)
+    if broken is not None:
+        return str(witness(broken))
+    flagged = broken_flag(nest, tree)
+    if flagged is None:
+        return None
+    band, carried = flagged
+    kind = "parallel" if band.parallel else "vectorised"
+    own = isinstance(step, Parallel | Vectorize) and step.loop == band.name
+    return f"{'' if own else f'loop {band.name} is {kind}, and '}{witness(carried)}"
+
+
+def _plain(step: Step) -> str:
+    return call_text(step).replace("'", "")

@@ -1,0 +1,50 @@
+"""The nests that the examples in the docstrings of `poly.schedule` work on."""
+
+import poly
+from poly import f64
+
+M, N, K, T = poly.sizes("M N K T")
+
+
+@poly.nest
+def copy(A: f64[M, N], B: f64[M, N]):
+    for i in range(M):
+        for j in range(N):
+            B[i, j] = A[i, j]
+
+
+@poly.nest
+def chain(A: f64[N], X: f64[N], Y: f64[N]):
+    for i in range(N):
+        X[i] = 2.0 * A[i]
+    for j in range(N):
+        Y[j] = X[j] + 1.0
+
+
+@poly.nest
+def late(A: f64[N + 1], X: f64[N + 1], Y: f64[N]):
+    for i in range(N + 1):
+        X[i] = 2.0 * A[i]
+    for j in range(N):
+        Y[j] = X[j + 1]
+
+
+@poly.nest
+def wave(u: f64[T, N]):
+    for t in range(1, T):
+        for x in range(N - 1):
+            u[t, x] = u[t - 1, x + 1] + u[t - 1, x]
+
+
+@poly.nest
+def matmul(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+@poly.nest
+def dot(x: f64[N], y: f64[N], s: f64[1]):
+    for i in range(N):
+        s[0] += x[i] * y[i]
