@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import islpy as isl
 
 from codegen.affine import Affine
-from codegen.expr import Load, loads
+from codegen.expr import loads
 from codegen.integer import Values, called, children, integer, kind
-from codegen.program import Assign, Program
+from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Body, literal
 from microkernels.dtypes import DType
 
@@ -70,33 +70,35 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
     """The reductions of a loop's `body` over the loop's `variable`; None where the loop must stay scalar.
 
     It must where a text stands in it, or where an element that all iterations share is written otherwise than by one
-    reduction, directly in the loop, whose array nothing else in the loop looks at.
+    reduction, directly in the loop, and looked at by nothing else there. Elements are told apart by their text: whoever
+    marks a loop `vectorize` has proven that its iterations don't depend on each other but through reductions.
     """
     uses = list(_uses(body, values, nested=False))
     assigns = [program.statements[use.statement].body for use in uses]
-    arrays = [access.array for assign in assigns if isinstance(assign, Assign) for access in _accesses(assign)]
-    found = []
+    found, elements = [], []
     for use, assign in zip(uses, assigns, strict=True):
         if not isinstance(assign, Assign):
             return None
-        reduction = _reduction(use, assign, program, values)
-        if re.search(rf"\b{variable}\b", reduction.element):
+        target, *others = _elements(use, assign, program, values)
+        elements += [target, *others]
+        if re.search(rf"\b{variable}\b", target):
             continue
-        if assign.op == "=" or use.nested or arrays.count(assign.target.array) > 1:
+        if assign.op == "=" or use.nested:
             return None
-        found.append(reduction)
-    return tuple(found)
+        found.append(Reduction(use.statement, assign.op, target, _buffers(program)[assign.target.array].dtype))
+    shared = any(elements.count(reduction.element) > 1 for reduction in found)
+    return None if shared else tuple(found)
 
 
-def _reduction(use: _Use, assign: Assign, program: Program, values: Values) -> Reduction:
+def _buffers(program: Program) -> dict[str, Buffer]:
+    return {buffer.name: buffer for buffer in program.buffers}
+
+
+def _elements(use: _Use, assign: Assign, program: Program, values: Values) -> list[str]:
+    """The texts of the element that a statement writes, and of those that its expression reads."""
     iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
-    buffers = {buffer.name: buffer for buffer in program.buffers}
-    element = Body(buffers, {**values, **iterators}).element(assign.target)
-    return Reduction(use.statement, assign.op, element, buffers[assign.target.array].dtype)
-
-
-def _accesses(assign: Assign) -> tuple[Load, ...]:
-    return (assign.target, *loads(assign.expr))
+    printer = Body(_buffers(program), {**values, **iterators})
+    return [printer.element(access) for access in (assign.target, *loads(assign.expr))]
 
 
 def _uses(node: isl.AstNode, values: Values, nested: bool) -> Iterator[_Use]:
