@@ -18,28 +18,10 @@ from microkernels.dtypes import ArrayType, DType
 from poly.frontends.source import Source
 
 SET_WORDS = frozenset(
-    [
-        "and",
-        "or",
-        "not",
-        "exists",
-        "all",
-        "mod",
-        "floor",
-        "ceil",
-        "floord",
-        "ceild",
-        "min",
-        "max",
-        "rat",
-        "true",
-        "false",
-        "implies",
-        "infty",
-        "NaN",
-    ]
+    ("exists", "implies", "mod", "floor", "ceil", "floord", "ceild", "rat", "true", "false", "infty", "infinity", "nan")
+    + ("and", "or", "not", "min", "max")
 )
-"""Words of isl's notation for sets, in which sizes and indices appear."""
+"""Words of isl's notation for sets, in which sizes, indices and arrays appear; in capitals too."""
 
 
 def environment(function: Callable[..., Any]) -> dict[str, Any]:
@@ -120,9 +102,9 @@ def check(name: str, node: ast.AST, source: Source) -> None:
         raise source.error(node, f"`{name}` is not an ASCII identifier", "Use letters, digits and underscores.")
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
-    if name in FUNCTIONS or name in SET_WORDS:
+    if name in FUNCTIONS or name.lower() in SET_WORDS:
         raise source.error(
-            node, f"`{name}` is the name of a function or operator", f"Use another name, such as `{name}_`."
+            node, f"`{name}` has a meaning of its own in poly", f"Use another name, such as `{name}_`."
         )
 
 
@@ -133,11 +115,11 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
         SpecError: it is neither.
     """
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
-    remedy = "Write `f32[M, K]` with sizes made by poly.sizes or integers, or `f32` for a scalar."
+    remedy = "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar."
     try:
         value = eval(
             text, {"__builtins__": {}}, dict(environment)
-        )  # the user's own annotation, in the user's own scope
+        )
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise source.error(node, f"`{text}` is no type ({error})", remedy) from None
     if isinstance(value, DType):

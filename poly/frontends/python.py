@@ -30,8 +30,8 @@ def parse(function: Callable[..., Any]) -> Nest:
     Raises:
         SpecError: something in it is outside of that; the message shows where, and how to write it instead.
     """
-    if not isinstance(function, FunctionType):
-        raise SpecError(f"{function!r} is no Python function. Write the loops as a function with `def`.")
+    if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
+        raise SpecError(f"{function!r} can't hold loops. Write them as a function with `def`.")
     return parse_text(Source.of(function), names.environment(function))
 
 
@@ -70,7 +70,7 @@ def _definition(source: Source) -> ast.FunctionDef:
     except SyntaxError as error:
         raise SpecError(
             f"{source.file}:{source.first}: the text of this function can't be read alone ({error.msg}).\n"
-            "Write the loops as a function with `def`; a lambda can't hold loops."
+            "Write the loops as a function with `def`, at the start of a line."
         ) from None
     function = module.body[0]
     if not isinstance(function, ast.FunctionDef):

@@ -42,7 +42,7 @@ def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> tuple[Loop, 
         raise scope.source.error(
             node.iter,
             "a loop with a step starts at more than one bound",
-            "Start at one affine bound, with an `if` inside.",
+            "Start at one bound, and put an `if` inside.",
         )
     return loop, _constraints(loop, first[0])
 
@@ -60,7 +60,7 @@ def _target(node: ast.For, scope: Scope, sizes: Collection[str]) -> str:
     name = node.target.id
     names.check(name, node.target, scope.source)
     if scope.is_index(name):
-        raise scope.source.error(node.target, f"`{name}` is already the index of a loop around", "Use another name.")
+        raise scope.source.error(node.target, f"`{name}` is the index of a loop around this one", "Use another name.")
     if name in scope.arguments or name in scope.locals or name in sizes:
         raise scope.source.error(node.target, f"`{name}` is already a size, argument or local", "Use another name.")
     if node.orelse:

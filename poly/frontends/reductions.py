@@ -15,26 +15,24 @@ def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
 
     Anything else stays `=`; so does an update whose operand reads the place itself.
     """
+    op: Op
+    update: Expr
+    operand: Expr
     match expr:
-        case Binary("+" | "*", left, right) if right == place and left != place:
-            update, operand = right, left
-        case Binary("+" | "-" | "*", left, right) | Call("min" | "max", (left, right)):
-            update, operand = left, right
+        case Binary("+", left, right) if right == place:
+            op, update, operand = "+", right, left
+        case Binary("*", left, right) if right == place:
+            op, update, operand = "*", right, left
+        case Binary("+", update, operand):
+            op = "+"
+        case Binary("*", update, operand):
+            op = "*"
+        case Binary("-", update, right):
+            op, operand = "+", Unary("-", right)
+        case Call("max", (update, operand)):
+            op = "max"
+        case Call("min", (update, operand)):
+            op = "min"
         case _:
             return "=", expr
-    if update != place or place in loads(operand):
-        return "=", expr
-    return _reduction(expr, operand)
-
-
-def _reduction(expr: Binary | Call, operand: Expr) -> tuple[Op, Expr]:
-    match expr:
-        case Binary("+"):
-            return "+", operand
-        case Binary("-"):
-            return "+", Unary("-", operand)
-        case Call("max"):
-            return "max", operand
-        case Call("min"):
-            return "min", operand
-    return "*", operand
+    return (op, operand) if update == place and place not in loads(operand) else ("=", expr)

@@ -42,11 +42,8 @@ class Targets:
             )
         shape = tuple(Affine.of(extent) for extent in kind.shape)
         if not shape:
-            raise scope.source.error(
-                node.annotation,
-                "a local array has at least one dimension",
-                f"Declare a scalar: `{target.id}: {kind.dtype.name}`.",
-            )
+            remedy = f"Declare a scalar: `{target.id}: {kind.dtype.name}`."
+            raise scope.source.error(node.annotation, "a local array has at least one dimension", remedy)
         self._check_same(target, kind.dtype, len(shape), scope)
         self.locals.define(target.id, kind.dtype, shape, scope.loops)
 
@@ -84,9 +81,7 @@ class Targets:
         self._check_name(target, scope)
         local = scope.locals.get(target.id)
         if local is not None and local.rank:
-            raise scope.source.error(
-                target, f"`{target.id}` is a whole array", f"Assign its elements: `{target.id}[...] = ...`."
-            )
+            raise _whole(target, scope)
         if local is not None and scope.encloses(local):
             outside = around is not None and len(local.loops) < len(scope.loops)
             if not (outside and around and restarts(target.id, node, around, self._definition)):
@@ -120,12 +115,17 @@ class Targets:
             return
         if scope.arguments[name].kind == "scalar":
             raise scope.source.error(target, f"`{name}` is a scalar passed by value", "Assign a local of another name.")
-        raise scope.source.error(target, f"`{name}` is a whole array", f"Assign its elements: `{name}[...] = ...`.")
+        raise _whole(target, scope)
 
     def _check_same(self, target: ast.Name, dtype: DType, rank: int, scope: Scope) -> None:
         local = scope.locals.get(target.id)
         if local is not None and (local.array.dtype, local.rank) != (dtype, rank):
             raise scope.source.error(target, f"`{target.id}` changes its type", "Use another name for the second one.")
+
+
+def _whole(target: ast.Name, scope: Scope) -> SpecError:
+    name = target.id
+    return scope.source.error(target, f"`{name}` is a whole array", f"Assign its elements: `{name}[...] = ...`.")
 
 
 def _unassignable(target: ast.expr, scope: Scope) -> SpecError:

@@ -1,4 +1,4 @@
-"""The walk through a function's body: loops, conditions and assignments become domains, statements and the loop tree."""
+"""The walk through a function's body: loops, conditions and assignments become statements and the loop tree."""
 
 from __future__ import annotations
 
@@ -139,11 +139,11 @@ def _refusal(node: ast.stmt, source: Source) -> SpecError:
     match node:
         case ast.While(test=test):
             return source.error(
-                test, "a `while` loop has no affine bounds", "Write `for i in range(first, end, step):`."
+                test, "a `while` loop has no affine bounds", "Write `for i in range(N):`."
             )
         case ast.Return():
             return source.error(
-                node, "a nest returns nothing", "Write results into an array argument: `C[i, j] = ...`."
+                node, "a nest returns nothing", "Write results into an argument: `C[i, j] = ...`."
             )
         case ast.Break() | ast.Continue():
             word = "break" if isinstance(node, ast.Break) else "continue"

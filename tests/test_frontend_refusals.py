@@ -1,0 +1,474 @@
+"""Each thing that the Python front end refuses, by the full text of its error."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+import pytest
+
+from codegen.affine import Affine
+from microkernels.dtypes import f32, f64
+from poly.errors import SpecError
+from poly.frontends.python import parse, parse_text
+from poly.frontends.source import Source
+from poly.nest import Nest
+
+SIZES = {name: Affine.name(name) for name in ("M", "N", "K")}
+KNOWN: dict[str, Any] = {"f32": f32, "f64": f64, "range": range, **SIZES}
+FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."
+
+
+def read(body: str, arguments: str = "A: f32[N, N], x: f32[N], s: f32", **known: Any) -> Nest:
+    text = f"def nest({arguments}):\n{textwrap.indent(textwrap.dedent(body), '    ')}"
+    return parse_text(Source(text, "nest.py", 1), {**KNOWN, **known})
+
+
+def refused(*arguments: Any, **known: Any) -> str:
+    with pytest.raises(SpecError) as caught:
+        read(*arguments, **known)
+    return str(caught.value)
+
+
+CASES = {
+    "product of indices": (
+        "for i in range(N):\n    x[i*i] = 0.0",
+        "3: `i * i` is not affine: it multiplies two names",
+        "x[i*i] = 0.0",
+        "  ^^^",
+        f"{FORM} Give the array one more dimension instead (A[i, j] for A[i*N + j]), or fix one factor as a global integer.",
+    ),
+    "index by data": (
+        "for i in range(N):\n    x[A[i, 0]] = 0.0",
+        "3: `A[i, 0]` is data: an index, bound or condition can't depend on an array's elements",
+        "x[A[i, 0]] = 0.0",
+        "  ^^^^^^^",
+        f"{FORM} For a choice between values, use min and max.",
+    ),
+    "division in an index": (
+        "for i in range(N):\n    x[i // 2] = 0.0",
+        "3: `i // 2` is not affine: it divides",
+        "x[i // 2] = 0.0",
+        "  ^^^^^^",
+        "Write two loops instead: with i = 4*q + r, `i // 4` is q and `i % 4` is r. "
+        "(In the condition of an `if`, // and % by a positive integer are fine.)",
+    ),
+    "scalar as an index": (
+        "for i in range(N):\n    x[i + s] = 0.0",
+        "3: `s` is data, not an index or a size",
+        "x[i + s] = 0.0",
+        "      ^",
+        FORM,
+    ),
+    "call in an index": ("x[abs(-1)] = 0.0", "2: `abs(-1)` is not affine", "x[abs(-1)] = 0.0", "  ^^^^^^^", FORM),
+    "undeclared name": (
+        "for i in range(N):\n    x[i] = y",
+        "3: `y` is not declared here",
+        "x[i] = y",
+        "       ^",
+        "Use a loop's index, an argument, a local with a value, a size made by poly.sizes, or a global number.",
+    ),
+    "index after its loop": (
+        "for i in range(N):\n    x[i] = 0.0\nx[i] = 1.0",
+        "4: `i` is not declared here",
+        "x[i] = 1.0",
+        "  ^",
+        "Use a loop's index, an argument, a local with a value, a size made by poly.sizes, or a global number.",
+    ),
+    "while": (
+        "while N > 0:\n    x[0] = 1.0",
+        "2: a `while` loop has no affine bounds",
+        "while N > 0:",
+        "      ^^^^^",
+        "Write `for i in range(N):`.",
+    ),
+    "return": (
+        "return x[0]",
+        "2: a nest returns nothing",
+        "return x[0]",
+        "^^^^^^^^^^^",
+        "Write results into an argument: `C[i, j] = ...`.",
+    ),
+    "break": (
+        "for i in range(N):\n    break",
+        "3: `break` lets the data decide which iterations run",
+        "break",
+        "^^^^^",
+        "Put the rest of the loop's body below an affine `if`.",
+    ),
+    "import": (
+        "import math",
+        "2: `import` can't stand in a nest",
+        "import math",
+        "^^^^^^^^^^^",
+        "Use `for` over `range`, `if` and assignments.",
+    ),
+    "bare value": ("x[0]", "2: this value goes nowhere", "x[0]", "^^^^", "Assign it to an element: `A[i] = ...`."),
+    "two targets": (
+        "x[0] = x[1] = 0.0",
+        "2: several targets are assigned at once",
+        "x[0] = x[1] = 0.0",
+        "^^^^^^^^^^^^^^^^^",
+        "Write one assignment for each target.",
+    ),
+    "tuple target": (
+        "x[0], x[1] = 0.0",
+        "2: `(x[0], x[1])` can't be assigned",
+        "x[0], x[1] = 0.0",
+        "^^^^^^^^^^",
+        "Assign an element `A[i, j]` or a local scalar.",
+    ),
+    "declared element": (
+        "x[0]: f32 = 0.0",
+        "2: `x[0]` can't be declared",
+        "x[0]: f32 = 0.0",
+        "^^^^",
+        "Declare a name: `tmp: f32[N]`.",
+    ),
+    "power": (
+        "for i in range(N):\n    x[i] = x[i] ** 2",
+        "3: `x[i] ** 2` uses an operator that is not one of + - * /",
+        "x[i] = x[i] ** 2",
+        "       ^^^^^^^^^",
+        "Write powers as products, and integer division as loops of their own.",
+    ),
+    "other update": (
+        "for i in range(N):\n    x[i] //= 2.0",
+        "3: this is not one of the assignments = += -= *= /=",
+        "x[i] //= 2.0",
+        "^^^^^^^^^^^^",
+        "Write it with these, or with max and min.",
+    ),
+    "unknown function": (
+        "x[0] = sin(x[1])",
+        "2: `sin` can't be called in a nest",
+        "x[0] = sin(x[1])",
+        "       ^^^",
+        "The functions are exp, sqrt, tanh, abs, min and max.",
+    ),
+    "arguments of a function": (
+        "x[0] = exp(x[1], x[2])",
+        "2: `exp` takes one argument, and gets 2",
+        "x[0] = exp(x[1], x[2])",
+        "       ^^^^^^^^^^^^^^^",
+        "The functions are exp, sqrt, tanh, abs, min and max.",
+    ),
+    "conditional value": (
+        "x[0] = x[1] if x[1] > 0 else 0.0",
+        "2: `x[1] if x[1] > 0 else 0.0` chooses between values",
+        "x[0] = x[1] if x[1] > 0 else 0.0",
+        "       ^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "Choose by an `if` statement with an affine condition, or by max and min.",
+    ),
+    "string": (
+        "x[0] = 'a'",
+        "2: `'a'` is no value that poly knows",
+        "x[0] = 'a'",
+        "       ^^^",
+        "Use numbers, indices, elements, scalars, + - * / and exp, sqrt, tanh, abs, min and max.",
+    ),
+    "slice": (
+        "x[0:2] = 0.0",
+        "2: `0:2` is a slice",
+        "x[0:2] = 0.0",
+        "  ^^^",
+        "Write a loop over these elements instead.",
+    ),
+    "too few indices": (
+        "A[0] = 0.0",
+        "2: `A` has 2 dimensions, and gets 1 index",
+        "A[0] = 0.0",
+        "^^^^",
+        "Give one index for each dimension: `A[i, j]`.",
+    ),
+    "nested indices": (
+        "A[0][1] = 0.0",
+        "2: `A[0]` is not the name of an array",
+        "A[0][1] = 0.0",
+        "^^^^",
+        "Write A[i, j], not A[i][j].",
+    ),
+    "index of a scalar": ("x[0] = s[0]", "2: `s` is a scalar and takes no index", "x[0] = s[0]", "       ^^^^", "Write `s`."),
+    "whole array read": (
+        "x[0] = A",
+        "2: `A` is a whole array",
+        "x[0] = A",
+        "       ^",
+        "Name one element of it, such as `A[i, j]`, inside loops.",
+    ),
+    "whole array assigned": (
+        "x = 0.0",
+        "2: `x` is a whole array",
+        "x = 0.0",
+        "^",
+        "Assign its elements: `x[...] = ...`.",
+    ),
+    "argument by value assigned": (
+        "s = 0.0",
+        "2: `s` is a scalar passed by value",
+        "s = 0.0",
+        "^",
+        "Assign a local of another name.",
+    ),
+    "size assigned": ("N = 0.0", "2: `N` is a size", "N = 0.0", "^", "Assign a local of another name."),
+    "index assigned": (
+        "for i in range(N):\n    i = 0.0",
+        "3: `i` is the index of a loop",
+        "i = 0.0",
+        "^",
+        "Assign a local of another name.",
+    ),
+    "read before a value": (
+        "for i in range(N):\n    if i > 0:\n        t = 1.0\n    x[i] = t",
+        "5: `t` may be read before it has a value",
+        "x[i] = t",
+        "       ^",
+        "Assign it first, outside of any `if`: `t = 0.0`.",
+    ),
+    "updated before a value": (
+        "for i in range(N):\n    t += 1.0",
+        "3: `t` is not declared here",
+        "t += 1.0",
+        "^",
+        "Use a loop's index, an argument, a local with a value, a size made by poly.sizes, or a global number.",
+    ),
+    "local after its loop": (
+        "for i in range(N):\n    t = x[i]\nx[0] = t",
+        "4: `t` belongs to the loop over `i`, which does not run here",
+        "x[0] = t",
+        "       ^",
+        "Define `t` before that loop, or once more here.",
+    ),
+    "local array with a value": (
+        "t: f32[N] = 0.0",
+        "2: a local array is declared without a value",
+        "t: f32[N] = 0.0",
+        "            ^^^",
+        "Fill it with loops after the declaration.",
+    ),
+    "changed type": (
+        "t: f32[N]\nt: f64[N]",
+        "3: `t` changes its type",
+        "t: f64[N]",
+        "^",
+        "Use another name for the second one.",
+    ),
+    "mixed types": (
+        "t: f64 = 0.0\nx[0] = t",
+        "3: the types f32, f64 meet in one assignment",
+        "x[0] = t",
+        "^^^^^^^^",
+        "Give all arrays and scalars in it one type.",
+    ),
+    "no range": (
+        "for i in x:\n    x[0] = 0.0",
+        "2: `x` is no range",
+        "for i in x:",
+        "         ^",
+        "Loop over `range(end)`, `range(first, end)` or with a step.",
+    ),
+    "two indices": (
+        "for i, j in range(N):\n    x[0] = 0.0",
+        "2: a loop counts one index",
+        "for i, j in range(N):",
+        "    ^^^^",
+        "Write `for i in range(N):`.",
+    ),
+    "index used twice": (
+        "for i in range(N):\n    for i in range(N):\n        x[i] = 0.0",
+        "3: `i` is the index of a loop around this one",
+        "for i in range(N):",
+        "    ^",
+        "Use another name.",
+    ),
+    "index named as an argument": (
+        "for x in range(N):\n    A[x, x] = 0.0",
+        "2: `x` is already a size, argument or local",
+        "for x in range(N):",
+        "    ^",
+        "Use another name.",
+    ),
+    "loop with else": (
+        "for i in range(N):\n    x[i] = 0.0\nelse:\n    x[0] = 1.0",
+        "5: a loop has no `else` in a nest",
+        "x[0] = 1.0",
+        "^^^^^^^^^^",
+        "Write the statement after the loop.",
+    ),
+    "symbolic step": (
+        "for i in range(0, N, N):\n    x[i] = 0.0",
+        "2: the step `N` is no constant other than 0",
+        "for i in range(0, N, N):",
+        "                     ^",
+        "Use a literal or a global integer as the step.",
+    ),
+    "bound of a wrong kind": (
+        "for i in range(max(N, 3)):\n    x[0] = 0.0",
+        "2: `max(N, 3)` here makes the loop's values no simple interval",
+        "for i in range(max(N, 3)):",
+        "               ^^^^^^^^^",
+        "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
+    ),
+    "condition on data": (
+        "for i in range(N):\n    if x[i] > 0:\n        x[i] = 0.0",
+        "3: `x[i]` is data: an index, bound or condition can't depend on an array's elements",
+        "if x[i] > 0:",
+        "   ^^^^",
+        f"{FORM} For a choice between values, use min and max.",
+    ),
+    "no comparison": (
+        "for i in range(N):\n    if i:\n        x[i] = 0.0",
+        "3: `i` is not an affine condition",
+        "if i:",
+        "   ^",
+        "Compare affine expressions with < <= > >= == !=, joined by and, or, not.",
+    ),
+    "other comparison": (
+        "for i in range(N):\n    if i in x:\n        x[i] = 0.0",
+        "3: `i in x` uses a comparison that is not one of < <= > >= == !=",
+        "if i in x:",
+        "   ^^^^^^",
+        "Write it with these, joined by and, or, not.",
+    ),
+    "division by a size": (
+        "for i in range(N):\n    if i % N == 0:\n        x[i] = 0.0",
+        "3: `N` divides, and is no positive integer",
+        "if i % N == 0:",
+        "       ^",
+        "Divide by a literal or a global integer.",
+    ),
+    "keyword of C": (
+        "double = 0.0",
+        "2: `double` is a keyword of C",
+        "double = 0.0",
+        "^^^^^^",
+        "Use another name, such as `double_`.",
+    ),
+    "function as a name": (
+        "for exp in range(N):\n    x[exp] = 0.0",
+        "2: `exp` has a meaning of its own in poly",
+        "for exp in range(N):",
+        "    ^^^",
+        "Use another name, such as `exp_`.",
+    ),
+    "word of the sets": (
+        "for Mod in range(N):\n    x[Mod] = 0.0",
+        "2: `Mod` has a meaning of its own in poly",
+        "for Mod in range(N):",
+        "    ^^^",
+        "Use another name, such as `Mod_`.",
+    ),
+    "not ASCII": (
+        "for ï in range(N):\n    x[ï] = 0.0",
+        "2: `ï` is not an ASCII identifier",
+        "for ï in range(N):",
+        "    ^",
+        "Use letters, digits and underscores.",
+    ),
+    "caret after letters that are not ASCII": (
+        "x[0] = 'äöü' + y",
+        "2: `'äöü'` is no value that poly knows",
+        "x[0] = 'äöü' + y",
+        "       ^^^^^",
+        "Use numbers, indices, elements, scalars, + - * / and exp, sqrt, tanh, abs, min and max.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_body_outside_of_what_poly_reads_is_refused(case: str) -> None:
+    body, sentence, line, caret, remedy = CASES[case]
+    assert refused(body) == f"nest.py:{sentence}\n    {line}\n    {caret}\n{remedy}"
+
+
+ARGUMENTS = {
+    "no type": (
+        "A",
+        "`A` has no type",
+        "A",
+        "Annotate it: `A: f32[M, N]` for an array, `A: f32` for a scalar.",
+    ),
+    "no poly type": (
+        "A: int",
+        "`int` is no type (name 'int' is not defined)",
+        "int",
+        "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
+    ),
+    "no size": (
+        "A: f32[3.5]",
+        "`3.5` in the shape is neither a size nor an integer",
+        "f32[3.5]",
+        "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
+    ),
+    "negative extent": (
+        "A: f32[-1]",
+        "the extent -1 is negative",
+        "f32[-1]",
+        "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
+    ),
+    "product of sizes": (
+        "A: f32[M * N]",
+        "`f32[M * N]` is no type ((M) * (N) is not affine: one factor must be an integer)",
+        "f32[M * N]",
+        "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
+    ),
+    "size of the same name": (
+        "N: f32, A: f32[N]",
+        "`N` is both a size and an argument",
+        "N: f32",
+        "Rename one of them.",
+    ),
+    "default": ("s: f32 = 1.0", "arguments have no defaults in a nest", "1.0", "Pass the value with each call."),
+    "star": (
+        "*A: f32[N]",
+        "`A` is not a plain argument",
+        "A: f32[N]",
+        "Name each array and scalar: `A: f32[M, K]`.",
+    ),
+    "keyword of C": ("int: f32", "`int` is a keyword of C", "int: f32", "Use another name, such as `int_`."),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arguments_that_no_nest_can_have_are_refused(case: str) -> None:
+    arguments, sentence, marked, remedy = ARGUMENTS[case]
+    line = f"def nest({arguments}):"
+    start = line.index("1.0" if case == "default" else marked)
+    expected = f"nest.py:1: {sentence}\n    {line}\n    {' ' * start}{'^' * len(marked)}\n{remedy}"
+    assert refused("pass", arguments) == expected
+
+
+def test_a_function_of_the_users_own_is_not_taken_for_poly_s() -> None:
+    def exp(value: float) -> float:
+        return value
+
+    assert "`exp` can't be called in a nest" in refused("x[0] = exp(x[1])", exp=exp)
+
+
+def test_a_function_that_assigns_nothing_is_refused() -> None:
+    assert refused("for i in range(N):\n    pass").startswith("nest.py:1: the function assigns nothing\n    def nest(")
+
+
+def test_the_place_is_that_in_the_users_file() -> None:
+    def wrong(x: f32[SIZES["N"]]):  # type: ignore[valid-type]
+        for i in range(3):
+            x[i] = i ** 2
+
+    with pytest.raises(SpecError) as caught:
+        parse(wrong)
+    line = wrong.__code__.co_firstlineno + 2
+    assert str(caught.value).startswith(f"{__file__}:{line}: `i ** 2` uses an operator")
+
+
+def test_a_function_without_source_is_refused() -> None:
+    names: dict[str, Any] = dict(KNOWN)
+    exec("def made(x: f32[N]):\n    x[0] = 1.0", names)
+    with pytest.raises(SpecError, match="the source text of made can't be found"):
+        parse(names["made"])
+
+
+@pytest.mark.parametrize("thing", [lambda x: x, 3, print])
+def test_what_is_no_function_of_loops_is_refused(thing: Any) -> None:
+    with pytest.raises(SpecError, match=re.compile("`def`")):
+        parse(thing)
