@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from codegen.build import load
+from codegen.build import Library, load
 
 NOW = """#include <stdint.h>
 #include <time.h>
@@ -29,21 +29,25 @@ Timed = Callable[[int], float]
 
 @dataclass(frozen=True)
 class CFunction:
-    """A C function with its arguments at hand: `pointer` is cffi's, of type `result (*)(types)`."""
+    """A C function with its arguments at hand: `pointer` is cffi's, of type `result (*)(types)`.
+
+    `owner` is the library that the function lies in: cffi unloads a library that nobody holds.
+    """
 
     pointer: Any
     result: str
     types: tuple[str, ...]
     arguments: tuple[Any, ...]
+    owner: Any
 
     def timed(self) -> Timed:
-        repeat = repeater(self.result, self.types)
-        return lambda times: float(repeat(self.pointer, *self.arguments, times))
+        loop = repeater(self.result, self.types)
+        return lambda times: float(loop.lib.repeat(self.pointer, *self.arguments, times))
 
 
 @functools.cache
-def repeater(result: str, types: tuple[str, ...]) -> Any:
-    """A C function `double repeat(function, arguments…, times)` for functions of one type."""
+def repeater(result: str, types: tuple[str, ...]) -> Library:
+    """A library with `double repeat(function, arguments…, times)` for functions of one type."""
     parameters = "".join(f", {type_} a{n}" for n, type_ in enumerate(types))
     arguments = ", ".join(f"a{n}" for n in range(len(types)))
     head = f"double repeat({result} (*function)({', '.join(types)}){parameters}, int64_t times)"
@@ -54,7 +58,7 @@ def repeater(result: str, types: tuple[str, ...]) -> Any:
     return now() - start;
 }}
 """
-    return load(f"{NOW}\n{head}{body}", f"{head};").lib.repeat
+    return load(f"{NOW}\n{head}{body}", f"{head};")
 
 
 def python_timed(call: Callable[[], object]) -> Timed:

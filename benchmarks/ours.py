@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import Any
 
 import poly
@@ -37,15 +36,7 @@ class Poly:
         process.pin(cpus)
         timed = c_function(kernel, kernel.arguments(*arrays, threads=threads)).timed()
         config = f"default schedule, target {self.target}, workspace {kernel.workspace_bytes} bytes"
-        return Contender(self.name, version(), config, timed, lambda: result)
-
-
-def version() -> str:
-    """Of the installed package; of a checkout on the path there is none."""
-    try:
-        return metadata.version("poly-loops")
-    except metadata.PackageNotFoundError:
-        return "checkout"
+        return Contender(self.name, poly.__version__, config, timed, lambda: result)
 
 
 def c_function(kernel: Any, arguments: tuple[Any, ...]) -> CFunction:
@@ -53,4 +44,4 @@ def c_function(kernel: Any, arguments: tuple[Any, ...]) -> CFunction:
     import cffi
 
     type_ = cffi.FFI().typeof(kernel.function)
-    return CFunction(kernel.function, type_.result.cname, tuple(arg.cname for arg in type_.args), arguments)
+    return CFunction(kernel.function, type_.result.cname, tuple(arg.cname for arg in type_.args), arguments, kernel)

@@ -28,8 +28,9 @@ void batched(void (*gemm)({types}), int64_t batch, {i} m, {i} n, {i} k, {t} *a, 
 
 @dataclass(frozen=True)
 class CBlas:
-    """The entry points of a library: `gemm` and `gemv` by NumPy dtype name, and its integer type."""
+    """A library's entry points, `gemm` and `gemv` by NumPy dtype name, and its integer type."""
 
+    library: Any
     gemm: dict[str, Any]
     gemv: dict[str, Any]
     integer: str
@@ -45,13 +46,13 @@ class CBlas:
         transposes = [TRANSPOSE if letter == "T" else NO_TRANSPOSE for letter in problem.transpose]
         arguments = (ROW_MAJOR, *transposes, problem.m, problem.n, problem.k, 1, a, lda, b, ldb, 1, c, ldc)
         dtype = arrays[0].dtype.name
-        return CFunction(self.gemm[dtype], "void", self._types(GEMM_TYPES, dtype), arguments)
+        return CFunction(self.gemm[dtype], "void", self._types(GEMM_TYPES, dtype), arguments, self.library)
 
     def _vector(self, problem: Matmul, arrays: tuple[Array, ...]) -> CFunction:
         a, b, c = pointers(arrays)
         arguments = (ROW_MAJOR, TRANSPOSE, problem.k, problem.n, 1, b, problem.n, a, 1, 1, c, 1)
         dtype = arrays[0].dtype.name
-        return CFunction(self.gemv[dtype], "void", self._types(GEMV_TYPES, dtype), arguments)
+        return CFunction(self.gemv[dtype], "void", self._types(GEMV_TYPES, dtype), arguments, self.library)
 
     def _batched(self, problem: Matmul, arrays: tuple[Array, ...]) -> CFunction:
         dtype = arrays[0].dtype.name
@@ -62,7 +63,7 @@ class CBlas:
         library = load(f"#include <stdint.h>\n{source}", f"{head};")
         signature = (f"void (*)({types})", "int64_t", *[self.integer] * 3, *[f"{names['t']} *"] * 3)
         arguments = (self.gemm[dtype], problem.batch, problem.m, problem.n, problem.k, *pointers(arrays))
-        return CFunction(library.ffi.addressof(library.lib, "batched"), "void", signature, arguments)
+        return CFunction(library.ffi.addressof(library.lib, "batched"), "void", signature, arguments, (library, self.library))
 
     def _types(self, pattern: tuple[str, ...], dtype: str) -> tuple[str, ...]:
         return tuple(type_.format(i=self.integer, t=c_type(dtype)) for type_ in pattern)
@@ -91,4 +92,4 @@ def entry_points(path: str, integer: str, prefix: str = "", suffix: str = "") ->
     library = ffi.dlopen(path)
     for name, operation, dtype in names:
         (gemm if operation == "gemm" else gemv)[dtype] = ffi.addressof(library, name)
-    return CBlas(gemm, gemv, integer)
+    return CBlas(library, gemm, gemv, integer)

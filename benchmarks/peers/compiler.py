@@ -29,7 +29,7 @@ class Compiler:
         library = load(source, f"void run({', '.join(types)});", FLAGS)
         function = library.ffi.addressof(library.lib, "run")
         arguments = (*(value for _, value in problem.sizes), *pointers(arrays))
-        timed = CFunction(function, "void", types, arguments).timed()
+        timed = CFunction(function, "void", types, arguments, library).timed()
         result = arrays[problem.written[0]]
         return Contender(self.name, compiler_version(), " ".join(FLAGS), timed, lambda: result)
 

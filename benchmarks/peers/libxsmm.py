@@ -67,7 +67,7 @@ class Libxsmm:
         function = library.ffi.addressof(library.lib, f"run_{scalar}")
         target = library.ffi.string(library.lib.target()).decode()
         version = library.ffi.string(library.lib.version()).decode()
-        timed = CFunction(function, "void", types, arguments).timed()
+        timed = CFunction(function, "void", types, arguments, library).timed()
         return Contender(self.name, version, f"JIT kernel for {target}", timed, lambda: arrays[2])
 
 
