@@ -10,13 +10,15 @@ from poly.model import Caches
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule
 
+__all__ = ["dependence_schedule", "vectorized"]
+
 
 def dependence_schedule(nest: Nest, caches: Caches, threads: int) -> Schedule:
-    """The loops of a nest made contiguous, tiled over time steps, overlapped, in vector lanes and parallel, each where legal.
+    """The loops of a nest made contiguous, tiled over time steps, overlapped, in vector lanes and parallel.
 
-    Every step is proven legal against the nest's dependences; a rule whose steps are not is left out.
+    Each rule is a few steps, proven legal against the nest's dependences; where they are not, it is left out.
     """
-    made = contiguous(schedule(nest))
-    shared = shared_out(made) if threads > 1 else made
-    made = tiled_in_time(made, caches) if shared is made else shared
+    written = contiguous(schedule(nest))
+    shared = shared_out(written) if threads > 1 else written
+    made = tiled_in_time(written, caches) if shared is written else shared
     return vectorized(overlapped(made))

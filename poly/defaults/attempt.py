@@ -21,7 +21,6 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
             tree = step.apply(schedule.nest, tree)
     except ScheduleError:
         return None
-    if any(step.reorders for step in added):
-        if violations(schedule.nest, tree) is not None or broken_flag(schedule.nest, tree) is not None:
-            return None
-    return Schedule(schedule.nest, (*schedule.steps, *added), tree)
+    reorders = any(step.reorders for step in added)
+    illegal = reorders and (violations(schedule.nest, tree) or broken_flag(schedule.nest, tree))
+    return None if illegal else Schedule(schedule.nest, (*schedule.steps, *added), tree)

@@ -48,7 +48,7 @@ def shared_out(schedule: Schedule, node: Node | None = None) -> Schedule:
     if not isinstance(node, Band):
         return schedule
     if _work(schedule, node) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
-        return schedule.apply([Parallel(node.name)])
+        return attempt(schedule, [Parallel(node.name)]) or schedule
     return shared_out(schedule, node.body)
 
 

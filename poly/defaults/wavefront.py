@@ -36,7 +36,7 @@ def _beside(schedule: Schedule, outer: str, inner: str) -> Schedule | None:
     for factor in range(STEEPEST + 1):
         skewed: list[Step] = [Skew(inner, outer, factor)] if factor else []
         blocked: list[Step] = [Split(((outer, CHAINS),)), Order((f"{outer}_tile", inner, outer))]
-        found = attempt(schedule, [*skewed, *blocked])
+        found = attempt(schedule, [*skewed, *blocked, Unroll(((outer, CHAINS),))])
         if found is not None and lane_conflict(found.nest, found.tree, outer) is None:
-            return found.apply([Unroll(((outer, CHAINS),))])
+            return found
     return None
