@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from codegen.build import cache_directory
+from codegen.cache import get, put
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
 from poly.machine.probes import Probes, probes
@@ -60,14 +56,13 @@ class Measured:
 def measured(machine: Machine) -> Measured:
     """The machine's rates: from the cache directory, else measured now (under three seconds) and kept there.
 
-    A damaged or unwritable file does no harm: the rates are measured again. Raises ToolchainError where
-    the probes cannot be built.
+    A damaged entry is measured again. Raises ToolchainError where the probes cannot be built or kept.
     """
-    path = _path(machine)
-    known = _read(path)
+    key = _key(machine)
+    known = _parse(get(key))
     if known is None:
         known = measure(machine, probes(machine.isa))
-        _write(path, known)
+        put(key, json.dumps(asdict(known), indent=1))
     return known
 
 
@@ -105,31 +100,20 @@ def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
     yield MEMORY, min(max(4 * last, 64 << 20), 128 << 20) // threads
 
 
-def _path(machine: Machine) -> Path:
-    """The file of this CPU, instruction set, core count, caches and version."""
-    key = repr((machine.cpu, machine.isa.name, machine.cores, machine.caches, VERSION))
-    return cache_directory() / f"machine-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+def _key(machine: Machine) -> str:
+    """What a measurement holds for: this CPU, instruction set, core count, caches, and version of the probes."""
+    return f"machine {machine.cpu} {machine.isa.name} {machine.cores} {machine.caches} {VERSION}"
 
 
-def _read(path: Path) -> Measured | None:
+def _parse(text: str | None) -> Measured | None:
+    """What `measured` kept; None where nothing or something else is there."""
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(text or "")
         peaks = tuple(Peak(str(p["dtype"]), int(p["threads"]), float(p["gflops"])) for p in data["peaks"])
         bandwidths = tuple(
             Bandwidth(str(b["level"]), int(b["threads"]), float(b["read"]), float(b["triad"]))
             for b in data["bandwidths"]
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return Measured(peaks, bandwidths) if peaks and bandwidths else None
-
-
-def _write(path: Path, rates: Measured) -> None:
-    """Write by an atomic rename, so that no reader sees half a file."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
-            json.dump(asdict(rates), file, indent=1)
-        os.replace(file.name, path)
-    except OSError:
-        return
