@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import islpy as isl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interpreter import run_order
 
 from codegen.affine import Affine
 from microkernels.dtypes import f32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
-from poly.tree import Band, Leaf, Node, Sequence
 
 Instance = tuple[str, tuple[int, ...]]
 RECORD = "x[0] = 1.0"
@@ -92,51 +89,11 @@ def executed(lines: list[str], sizes: dict[str, int]) -> list[Instance]:
     return instances
 
 
-def scheduled(nest: Nest) -> list[Instance]:
-    """The points of the domains, in the order of the tree."""
-    keyed = []
-    for statement in nest.statements:
-        points: list[isl.Point] = []
-        statement.domain.foreach_point(points.append)
-        for point in points:
-            place = tuple(coordinate(point, at) for at in range(len(statement.iterators)))
-            keyed.append((tuple(dates(nest.tree, statement.name, point)), (statement.name, place)))
-    return [instance for _, instance in sorted(keyed)]
-
-
-def coordinate(point: isl.Point, at: int) -> int:
-    value: int = point.get_coordinate_val(isl.dim_type.set, at).to_python()
-    return value
-
-
-def dates(node: Node, statement: str, point: isl.Point) -> Iterator[int]:
-    """The place in time: positions in sequences and values of loops, from the outside in."""
-    match node:
-        case Sequence(children):
-            for position, child in enumerate(children):
-                if statement in names_below(child):
-                    yield position
-                    yield from dates(child, statement, point)
-        case Band(body=body):
-            yield node.function(statement).eval(point).to_python()
-            yield from dates(body, statement, point)
-
-
-def names_below(node: Node) -> frozenset[str]:
-    match node:
-        case Leaf(name):
-            return frozenset([name])
-        case Band(functions=functions):
-            return frozenset(name for name, _ in functions)
-        case Sequence(children):
-            return frozenset().union(*map(names_below, children))
-    raise AssertionError(f"{node} is no node of a nest as written")
-
-
 @settings(deadline=None, max_examples=120)
 @given(blocks(depth=3), st.integers(0, 4), st.integers(0, 3))
 def test_the_sets_hold_what_python_runs_in_its_order(lines: list[str], n: int, m: int) -> None:
     text = "\n".join(["def nest(x: f32[N, M]):", "    x[0, 0] = 1.0", *indented(lines)]).replace(RECORD, "x[0, 0] = 1.0")
     known = {"f32": f32, "N": Affine.name("N"), "M": Affine.name("M")}
     nest = parse_text(Source(text, "random.py", 1), known).with_sizes({"N": n, "M": m})
-    assert scheduled(nest) == executed([RECORD, *lines], {"N": n, "M": m}), text
+    instances = [(instance.statement, instance.point) for instance in run_order(nest, nest.tree)]
+    assert instances == executed([RECORD, *lines], {"N": n, "M": m}), text
