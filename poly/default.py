@@ -5,66 +5,66 @@
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-The statements are distributed into groups, each contraction one of its own, where the dependences allow it.
+Each contraction gets loops of its own where the dependences allow it. All that is done is steps of a schedule, each checked.
 """
 
 from __future__ import annotations
 
-from codegen.expr import Const
 from microkernels.isa import ISA
 from poly.contraction import recognise
-from poly.legality import violations
+from poly.coordinates import linear
+from poly.defaults import dependence_schedule, vectorized
+from poly.defaults.attempt import attempt
+from poly.microkernel import zeroing
 from poly.model import Caches
 from poly.nest import Nest, Statement
-from poly.plan import contraction_tree
-from poly.tree import Node, Sequence, restrict
+from poly.paths import paths
+from poly.plan import contraction_steps
+from poly.schedule import Schedule, schedule
+from poly.steps import Distribute
+from poly.tree import Band, statements
 
 
-def default_tree(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Node:
-    """The loops that poly.compile takes where no schedule is given; nothing is measured."""
-    groups = _groups(nest)
-    if not any(_is_contraction(nest, group) for group in groups):
-        return nest.tree
-    parts = [restrict(nest.tree, frozenset(s.name for s in group)) for group in groups]
-    if len(groups) > 1 and violations(nest, _sequence(parts)) is not None:
-        return nest.tree
-    return _sequence([_scheduled(nest, group, part, isa, caches, threads) for group, part in zip(groups, parts, strict=True)])
-
-
-def _sequence(parts: list[Node]) -> Node:
-    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
-
-
-def _groups(nest: Nest) -> list[list[Statement]]:
-    """Each contraction alone, the statements between them together, in textual order."""
-    groups: list[list[Statement]] = []
+def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
+    """The schedule that poly.compile takes where none is given; nothing is measured."""
+    begun = schedule(nest)
+    made = begun
     for statement in nest.statements:
-        alone = nest.reassociate and recognise(nest, statement) is not None
-        if alone or not groups or _is_contraction(nest, groups[-1]):
-            groups.append([statement])
-        else:
-            groups[-1].append(statement)
-    return groups
+        if nest.reassociate and recognise(nest, statement) is not None:
+            made = _contracted(made, statement, isa, caches, threads)
+    return dependence_schedule(nest, caches, threads) if made is begun else vectorized(made)
 
 
-def _is_contraction(nest: Nest, group: list[Statement]) -> bool:
-    return nest.reassociate and len(group) == 1 and recognise(nest, group[0]) is not None
+def _contracted(made: Schedule, statement: Statement, isa: ISA, caches: Caches, threads: int) -> Schedule:
+    """The schedule with the microkernel's loops for a contraction; the same where the dependences or the loops don't allow it."""
+    alone = _distributed(made, statement)
+    loops = _loops(alone, statement) if alone else None
+    if alone is None or loops is None:
+        return made
+    steps = contraction_steps(made.nest, statement, loops, isa, caches, threads, zeroing(made.nest, statement))
+    return (attempt(alone, steps) if steps else None) or made
 
 
-def _scheduled(nest: Nest, group: list[Statement], part: Node, isa: ISA, caches: Caches, threads: int) -> Node:
-    if _is_contraction(nest, group):
-        tree = contraction_tree(nest, group[0], isa, caches, threads, _initial(nest, group[0]))
-        if tree is not None:
-            return tree
-    return part
+def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
+    """The schedule with loops of its own for a statement; None where the dependences forbid it."""
+    alone: Schedule | None = made
+    while alone is not None:
+        around = [entry for entry in paths(alone.tree)[statement.name] if isinstance(entry, Band)]
+        shared = next((band for band in around if len(statements(band)) > 1), None)
+        if shared is None:
+            return alone
+        alone = attempt(alone, [Distribute(shared.name)])
+    return None
 
 
-def _initial(nest: Nest, statement: Statement) -> str | None:
-    """The statement that sets the contraction's output to 0 before, if nothing comes between the two."""
-    before = nest.statements[: nest.statements.index(statement)]
-    touching = [s for s in before if any(load.array == statement.target.array for load in (s.target, *s.reads))]
-    if not touching or touching[-1].op != "=" or touching[-1].expr not in (Const(0), Const(0.0)):
-        return None
-    zero = touching[-1]
-    written = statement.relation(statement.target).range()
-    return zero.name if written.is_subset(zero.relation(zero.target).range()) else None
+def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
+    """The names of the loops that count the statement's iterators, outermost first; None where a loop counts something else."""
+    names: dict[str, str] = {}
+    for band in paths(made.tree)[statement.name]:
+        if not isinstance(band, Band):
+            continue
+        value = linear(statement.iterators, band.function(statement.name))
+        if value is None or len(value.terms) != 1 or value.terms[0][1] != 1 or value.constant:
+            return None
+        names[value.terms[0][0]] = band.name
+    return names

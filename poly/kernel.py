@@ -15,13 +15,13 @@ from codegen.errors import ArgumentError
 from codegen.signature import Signature
 from microkernels.isa import ISA, parse_target
 from poly.bounds import check
-from poly.default import default_tree
+from poly.default import default_schedule
 from poly.lower import arguments, c_sizes, lower
 from poly.machine import machine
 from poly.model import Caches
 from poly.nest import Nest
-from poly.schedule import Schedule, schedule
-from poly.tree import Node
+from poly.schedule import Schedule
+from poly.schedule import schedule as begin
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Kernel:
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule that the kernel follows: the given one, or the default."""
-        return self.given or default_schedule(self.nest, self.isa, self.threads)
+        return self.given or default_schedule(self.nest, self.isa, caches(), self.threads)
 
     @property
     def workspace_bytes(self) -> int:
@@ -148,14 +148,8 @@ def compile_nest(
         nest = schedule.nest
     if fixed:
         nest = nest.with_sizes(fixed)
-        schedule = replace(schedule, nest=nest) if schedule else None
+        schedule = begin(nest).apply(schedule.steps) if schedule else None
     return Kernel(nest, isa, threads, schedule, _compiled(nest, isa, threads, schedule))
-
-
-def default_schedule(nest: Nest, isa: ISA, threads: int) -> Schedule:
-    """The model's schedule."""
-    here = caches()
-    return schedule(nest).default(isa.name, threads, (here.l1, here.l2, here.l3))
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:
@@ -178,10 +172,6 @@ def _threads(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ArgumentError(f"threads must be an integer from 1 up; got {threads!r}")
     return threads
-
-
-def _default(nest: Nest, isa: ISA, threads: int) -> Node:
-    return default_tree(nest, isa, caches(), threads)
 
 
 @lru_cache
@@ -208,7 +198,7 @@ def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Comp
     from codegen.c import link_flags, source
 
     check(nest)
-    program = lower(nest, schedule.tree if schedule else _default(nest, isa, threads), isa)
+    program = lower(nest, (schedule or default_schedule(nest, isa, caches(), threads)).tree, isa)
     text = source(program)
     return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
 

@@ -7,38 +7,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from math import ceil
 
 from microkernels.isa import ISA
 from poly.model import WORTHWHILE
-from poly.nest import Nest, Statement
-from poly.planned import Loop, band, joined
 from poly.roles import Axis, Roles
-from poly.tree import Micro, Node
+from poly.steps import Microkernel, Order, Parallel, Split, Step
 
 
-def matrix_vector_tree(nest: Nest, statement: Statement, r: Roles, isa: ISA, threads: int, initial: str | None) -> Node | None:
-    """The loops of a contraction without rows; None where no kernel streams the matrix as it lies."""
+def matrix_vector_steps(
+    r: Roles, loops: Mapping[str, str], isa: ISA, threads: int, initial: str | None
+) -> list[Step] | None:
+    """The steps for a contraction without rows; None where no kernel streams the matrix as it lies."""
     picked = _by_rows(r) or _by_columns(r)
     if picked is None:
         return None
     family, column, reduced = picked
-    loop = joined([column])
-    micro: Node = Micro(
-        f"{family}_{isa.name}",
-        statement.name,
-        None,
-        band(nest, statement, loop.name, loop.function),
-        (band(nest, statement, reduced.iterator, reduced.iterator),),
-        r.exchanged,
-        initial,
-    )
-    tree = _shared(nest, statement, loop, reduced, threads, micro)
-    others = [axis for axis in (*r.columns, *r.reduce) if axis not in (column, reduced)]
-    for axis in reversed([*r.batch, *others]):
-        tree = band(nest, statement, axis.iterator, axis.iterator, tree)
-    return tree
+    inner = (loops[column.iterator], loops[reduced.iterator])
+    outer = [loop for loop in loops.values() if loop not in inner]
+    steps: list[Step] = []
+    share = _share(column, reduced, threads)
+    if share is not None:
+        steps.append(Split(((inner[0], share),)))
+        outer.append(f"{inner[0]}_tile")
+    steps += [Order((*outer, *inner)), Microkernel(f"{family}_{isa.name}", r.contraction.statement, initial)]
+    return [*steps, Parallel(outer[-1])] if share is not None else steps
 
 
 def _by_rows(r: Roles) -> tuple[str, Axis, Axis] | None:
@@ -57,10 +51,8 @@ def _longest(axes: tuple[Axis, ...]) -> Axis:
     return max(axes, key=lambda axis: axis.guess)
 
 
-def _shared(nest: Nest, statement: Statement, loop: Loop, reduced: Axis, threads: int, micro: Node) -> Node:
-    """The columns in one share a thread, where there is work enough."""
-    if threads == 1 or loop.extent * reduced.guess < WORTHWHILE or loop.extent < 64 * threads:
-        return micro
-    share = ceil(loop.extent / threads / 64) * 64
-    outer = replace(loop, name=f"{loop.name}_tile", function=f"floor(({loop.function})/{share})")
-    return band(nest, statement, outer.name, outer.function, micro, parallel=True)
+def _share(column: Axis, reduced: Axis, threads: int) -> int | None:
+    """The columns of one thread, where there is work enough for several."""
+    if threads == 1 or column.guess * reduced.guess < WORTHWHILE or column.guess < 64 * threads:
+        return None
+    return ceil(column.guess / threads / 64) * 64

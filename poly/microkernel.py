@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
-from poly.calls import involves
+from poly.calls import inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
 from poly.ctext import constants
 from poly.errors import ScheduleError
 from poly.instances import Instances
-from poly.layout import step
 from poly.micro_call import LEVELS
 from poly.nest import Nest, Statement
 from poly.paths import paths
@@ -24,28 +24,41 @@ from poly.steps.base import edit
 from poly.tree import Band, Leaf, Micro, Node, walk
 
 
-def insert(nest: Nest, tree: Node, kernel: str) -> Node:
-    """The tree with the microkernel over the innermost loops of the contraction that has loops for it.
+def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, initial: str | None = None) -> Node:
+    """The tree with the microkernel over the innermost loops of a contraction.
+
+    `statement` says which (the first one that has no kernel yet, where none is named); `initial` names a statement that sets the
+    output to 0 and whose work the kernel takes over.
 
     Raises:
         ScheduleError: no contraction, or loops that do not fit the kernel's tile; the message says which, and what to do.
         TargetError: no such microkernel.
     """
-    found = [(s, c) for s in nest.statements if (c := recognise(nest, s)) is not None]
-    leaves = {n.statement for n in walk(tree) if isinstance(n, Leaf)}
-    found = [(s, c) for s, c in found if s.name in leaves]
-    if not found:
-        raise ScheduleError(
-            f"microkernel({kernel}): no statement of {nest.name} is a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
-        )
-    statement, contraction = found[0]
-    bands = _innermost(tree, statement)
-    flipped = not _contiguous(nest, contraction)
-    if flipped:
-        contraction = exchange(contraction)
-    micro, absorbed = _absorb(statement, contraction, bands, kernel)
-    _check(nest, statement, replace(micro, exchanged=flipped), find(kernel, nest.array(statement.target.array).dtype), tree)
-    return edit(tree, absorbed[0], replace(micro, exchanged=flipped))
+    chosen, contraction = _chosen(nest, tree, kernel, statement)
+    if initial is not None and initial != zeroing(nest, chosen):
+        raise ScheduleError(f"microkernel({kernel}): {initial} does not set to 0 just what {chosen.name} adds to.")
+    bands = _innermost(tree, chosen)
+    natural = _absorb(chosen, contraction, bands, kernel)
+    micro = natural or _absorb(chosen, exchange(contraction), bands, kernel)
+    if micro is None:
+        raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
+    micro = replace(micro, exchanged=natural is None, initial=initial)
+    taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
+    if not kernel.startswith("gemv"):
+        _check_tile(nest, chosen, micro, find(kernel, nest.array(chosen.target.array).dtype), tree)
+    return edit(tree, taken, micro)
+
+
+def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple[Statement, Contraction]:
+    leaves = {node.statement for node in walk(tree) if isinstance(node, Leaf)}
+    for candidate in nest.statements:
+        contraction = recognise(nest, candidate)
+        if contraction is not None and candidate.name in leaves and statement in (None, candidate.name):
+            return candidate, contraction
+    what = f"{statement} is not" if statement else f"no statement of {nest.name} is"
+    raise ScheduleError(
+        f"microkernel({kernel}): {what} a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
+    )
 
 
 def _innermost(tree: Node, statement: Statement) -> list[Band]:
@@ -59,25 +72,14 @@ def _innermost(tree: Node, statement: Statement) -> list[Band]:
     return bands
 
 
-def _contiguous(nest: Nest, contraction: Contraction) -> bool:
-    """Whether the output is contiguous along a column loop."""
-    output = nest.array(contraction.output.array)
-    return any(step(output, contraction.output, i).constant == 1 for i in contraction.columns)
-
-
-def _absorb(
-    statement: Statement, contraction: Contraction, bands: list[Band], kernel: str
-) -> tuple[Micro, list[Band]]:
-    """The microkernel with the bands that it takes, and these bands, outermost first."""
+def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> Micro | None:
+    """The microkernel with the bands that it takes; None where columns or reduction are not among the innermost."""
     rows: Band | None = None
     columns: Band | None = None
     reduce: list[Band] = []
-    taken: list[Band] = []
     for band in bands:
-        if not _is_point(statement, band):
-            break
-        role = _role(statement, contraction, band)
-        if role == "rows" and rows is None:
+        role = _role(statement, contraction, band) if _is_point(statement, band) else "tiles"
+        if role == "rows" and rows is None and not kernel.startswith("gemv"):
             rows = band
         elif role == "columns" and columns is None:
             columns = band
@@ -85,16 +87,17 @@ def _absorb(
             reduce.insert(0, band)
         else:
             break
-        taken.insert(0, band)
-    if columns is None or not reduce:
-        lacking = "a loop of the columns" if columns is None else "a loop of the reduction"
-        around = ", ".join(band.name for band in reversed(bands)) or "none"
-        raise ScheduleError(
-            f"microkernel({kernel}): the innermost loops around {statement.name} lack {lacking}. Loops around it alone: {around}. "
-            f"Columns: {', '.join(contraction.columns)}; reduction: {', '.join(contraction.reduce)}. "
-            "Remedy: order or distribute the loops so that these are innermost."
-        )
-    return Micro(kernel, statement.name, rows, columns, tuple(reduce)), taken
+    return Micro(kernel, statement.name, rows, columns, tuple(reduce)) if columns and reduce else None
+
+
+def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> str:
+    around = ", ".join(band.name for band in reversed(bands)) or "none"
+    return (
+        f"microkernel({kernel}): the innermost loops around {statement.name} must be one of the columns and up to {LEVELS} of the "
+        f"reduction, with one of the rows. Loops around it alone: {around}. Rows: {', '.join(contraction.rows) or 'none'}; "
+        f"columns: {', '.join(contraction.columns) or 'none'}; reduction: {', '.join(contraction.reduce) or 'none'}. "
+        "Remedy: distribute the loops, and order them so that these are innermost."
+    )
 
 
 def _is_point(statement: Statement, band: Band) -> bool:
@@ -113,7 +116,7 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
     return roles[0] if len(roles) == 1 else "mixed"
 
 
-def _check(nest: Nest, statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> None:
+def _check_tile(nest: Nest, statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> None:
     """Refuse tiles larger than the kernel's."""
     path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
     inner = [band for band in (micro.rows, micro.columns, *micro.reduce) if band is not None]
@@ -129,3 +132,14 @@ def _check(nest: Nest, statement: Statement, micro: Micro, kernel: Microkernel, 
                 f"microkernel({kernel.name}): loop {band.name} runs over {size} {what} at a time, the kernel's tile has {most}. "
                 f"Remedy: split({band.name}={most}) first."
             )
+
+
+def zeroing(nest: Nest, statement: Statement) -> str | None:
+    """The statement that sets a contraction's output to 0 before it, if nothing comes between the two."""
+    before = nest.statements[: nest.statements.index(statement)]
+    touching = [s for s in before if any(load.array == statement.target.array for load in (s.target, *s.reads))]
+    if not touching or touching[-1].op != "=" or touching[-1].expr not in (Const(0), Const(0.0)):
+        return None
+    zero = touching[-1]
+    written = statement.relation(statement.target).range()
+    return zero.name if written.is_subset(zero.relation(zero.target).range()) else None

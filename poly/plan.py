@@ -1,62 +1,77 @@
-"""From the model's choice to the loop tree of a contraction.
+"""From the model's choice to the steps of a contraction's schedule.
 
     for i:                      for j_tile:                            (columns cut for the last-level cache or threads)
       for j:                      for k_tile:                          (the reduction cut for the second level)
         for k:           ->         pack B
-          C[i, j] += …              for i_tile:                        (rows cut for the second level)
+          C[i, j] += …              for i_tile:                        (rows cut for the last level)
                                       for j_tile2: for i_tile2:        (register tiles)
                                         microkernel over i, j, k
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from microkernels.isa import ISA
+from poly.matrix_vector import matrix_vector_steps
 from poly.model import ASSUMED_STRIDE, Caches, Choice, choose
-from poly.matrix_vector import matrix_vector_tree
 from poly.nest import Nest, Statement
-from poly.planned import Loop, band, joined
 from poly.roles import Axis, Roles, roles
-from poly.tree import Band, Micro, Node, Pack
+from poly.steps import Flatten, Microkernel, Order, Pack, Parallel, Split, Step
+
+WASTE = 1.03
+"""How much of the vectors may stay empty before columns that are not contiguous share a tile."""
 
 
-def contraction_tree(nest: Nest, statement: Statement, isa: ISA, caches: Caches, threads: int, initial: str | None) -> Node | None:
-    """The default loops of a contraction; None where the statement is none, or has no contiguous output.
+@dataclass(frozen=True)
+class Group:
+    """Axes that become one loop, the last the fastest, and how many iterations it has."""
 
-    `initial` names a statement that sets the output to 0 before, which the microkernel then takes over.
+    axes: tuple[Axis, ...]
+
+    @property
+    def extent(self) -> int:
+        return prod(axis.guess for axis in self.axes)
+
+
+def contraction_steps(
+    nest: Nest, statement: Statement, loops: Mapping[str, str], isa: ISA, caches: Caches, threads: int, initial: str | None
+) -> list[Step] | None:
+    """The steps for a contraction that has its loops for itself; None where it is none, or has no columns to speak of.
+
+    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the output to 0
+    before, which the microkernel then takes over.
     """
     r = roles(nest, statement)
     if r is None:
         return None
-    dtype = nest.array(statement.target.array).dtype
     if not r.rows:
-        streamed = matrix_vector_tree(nest, statement, r, isa, threads, initial)
+        streamed = matrix_vector_steps(r, loops, isa, threads, initial)
         if streamed is not None:
             return streamed
     if not r.columns or not r.reduce:
         return None
-    r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))) if _known(r) else r.reduce)
-    columns, extra_columns = _column_loop(r.columns, isa.lanes(dtype))
-    rows, extra_rows = _row_loop(r.rows)
+    if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
+        r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))))
+    dtype = nest.array(statement.target.array).dtype
+    columns, extra_columns = _column_group(r.columns, isa.lanes(dtype))
+    rows, extra_rows = _row_group(r.rows)
     choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads)
-    return _Builder(nest, statement, r, choice, rows, columns, extra_rows, extra_columns, initial).tree()
+    return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial).steps()
 
 
-def _known(r: Roles) -> bool:
-    return all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce))
-
-
-def _column_loop(axes: tuple[Axis, ...], lanes: int) -> tuple[Loop, tuple[Axis, ...]]:
-    """The column axes as one loop, and those that stay loops of their own.
+def _column_group(axes: tuple[Axis, ...], lanes: int) -> tuple[Group, tuple[Axis, ...]]:
+    """The column axes that become one loop, and those that stay loops of their own.
 
     The axes along which the output is contiguous come innermost. The others join them where vectors would not be full otherwise;
     a tile then has several runs of contiguous results. Their order is that of the right operand, so that its cache lines are used up.
     """
-    inner = [axis for axis in axes if axis.output.constant == 1] or [min(axes, key=lambda axis: axis.output.constant or ASSUMED_STRIDE)]
+    inner = [axis for axis in axes if axis.output.constant == 1]
+    inner = inner or [min(axes, key=lambda axis: axis.output.constant or ASSUMED_STRIDE)]
     while inner[0].extent is not None:
-        size = prod(axis.guess for axis in inner)
+        size = prod(axis.guess for axis in inner) * (inner[-1].output.constant or 1)
         outer = next((a for a in axes if a not in inner and a.extent is not None and a.output.constant == size), None)
         if outer is None:
             break
@@ -64,107 +79,126 @@ def _column_loop(axes: tuple[Axis, ...], lanes: int) -> tuple[Loop, tuple[Axis, 
     others = sorted((a for a in axes if a not in inner), key=lambda axis: -(axis.right.constant or 0))
     length = prod(axis.guess for axis in inner)
     if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
-        return joined([*others, *inner]), ()
-    return joined(inner), tuple(others)
+        return Group((*others, *inner)), ()
+    return Group(tuple(inner)), tuple(others)
 
 
-WASTE = 1.03
-"""How much of the vectors may stay empty before columns that are not contiguous share a tile."""
-
-
-def _row_loop(axes: tuple[Axis, ...]) -> tuple[Loop | None, tuple[Axis, ...]]:
+def _row_group(axes: tuple[Axis, ...]) -> tuple[Group | None, tuple[Axis, ...]]:
     """All row axes as one loop where sizes are known, in the order of the left operand; otherwise the innermost, and the others."""
     if not axes:
         return None, ()
     if any(axis.extent is None for axis in axes):
-        return joined([axes[-1]]), axes[:-1]
-    return joined(sorted(axes, key=lambda axis: -(axis.left.constant or 0))), ()
+        return Group(axes[-1:]), axes[:-1]
+    return Group(tuple(sorted(axes, key=lambda axis: -(axis.left.constant or 0)))), ()
 
 
-@dataclass(frozen=True)
-class _Builder:
-    """Makes the bands from outside in."""
+@dataclass
+class _Planner:
+    """Collects the steps; `loops` follows the names that flattening gives."""
 
-    nest: Nest
-    statement: Statement
     roles: Roles
     choice: Choice
-    rows: Loop | None
-    columns: Loop
+    loops: dict[str, str]
+    rows: Group | None
+    columns: Group
     extra_rows: tuple[Axis, ...]
     extra_columns: tuple[Axis, ...]
     initial: str | None
 
-    def tree(self) -> Node:
-        choice, c = self.choice, self.roles.contraction
-        inner = self.roles.reduce[len(self.roles.reduce) - choice.inner :]
-        outer = self.roles.reduce[: len(self.roles.reduce) - choice.inner]
-        points = [self._point(axis) for axis in inner]
+    def steps(self) -> list[Step]:
+        """Flatten, split, order, pack, put the kernel in, share out among threads."""
+        flat = self._flattened()
+        splits, cuts = self._splits()
+        order = self._order(cuts)
+        steps = [*flat, *splits, Order(tuple(order))]
+        c, statement = self.roles.contraction, self.roles.contraction.statement
+        twice = c.left.array == c.right.array
+        if self.choice.pack_right:
+            steps.append(Pack(c.right.array, self._above(order, self._right_place(cuts)), statement, "right" if twice else None))
+        if self.choice.pack_left:
+            steps.append(Pack(c.left.array, self._above(order, self._left_place(cuts)), statement, "left" if twice else None))
+        steps.append(Microkernel(self.choice.kernel.name, statement, self.initial))
+        shared = self._shared(cuts)
+        return [*steps, Parallel(shared)] if shared else steps
+
+    def _name(self, axis: Axis) -> str:
+        return self.loops[axis.iterator]
+
+    def _loop(self, group: Group) -> str:
+        return "_".join(self._name(axis) for axis in group.axes)
+
+    def _flattened(self) -> list[Step]:
+        """Steps that bring the axes of each group together and make one loop of them; loops without iterations to speak of go outside."""
+        groups = [group for group in (self.rows, self.columns) if group and len(group.axes) > 1]
+        if not groups:
+            return []
+        inside = [self._name(axis) for group in groups for axis in group.axes]
+        order = [loop for loop in self.loops.values() if loop not in inside] + inside
+        return [Order(tuple(order)), *(Flatten(tuple(self._name(axis) for axis in group.axes)) for group in groups)]
+
+    def _splits(self) -> tuple[list[Step], dict[str, list[str]]]:
+        """The splits, and for each role the names of the loops over tiles, outermost first."""
+        choice, outer = self.choice, self._outer_reduction()
+        wanted = [("columns", self._loop(self.columns), [choice.columns_cut, choice.kernel.columns])]
+        if self.rows:
+            wanted.insert(0, ("rows", self._loop(self.rows), [choice.rows_cut, choice.kernel.rows]))
         if choice.reduce_cut is not None:
-            points.insert(0, self._point(outer[-1]))
-        node: Node = Micro(
-            choice.kernel.name,
-            self.statement.name,
-            self._band(self.rows.name, self.rows.function) if self.rows else None,
-            self._band(self.columns.name, self.columns.function),
-            tuple(points),
-            self.roles.exchanged,
-            self.initial,
-        )
-        node = self._register_tiles(node)
-        if choice.pack_left:
-            node = Pack(c.left.array, node, "left" if c.left.array == c.right.array else None)
-        parallel_rows = choice.parallel == "rows"
-        if choice.rows_cut is not None and self.rows and not parallel_rows:
-            node = self._tile(self.rows, choice.rows_cut, 1, node)
-        if choice.pack_right:
-            node = Pack(c.right.array, node, "right" if c.left.array == c.right.array else None)
-        node = self._outer_reduction(outer, node)
-        if choice.columns_cut is not None:
-            node = self._tile(self.columns, choice.columns_cut, 1, node, parallel=choice.parallel == "columns")
-        if parallel_rows and choice.rows_cut is not None and self.rows:
-            node = self._tile(self.rows, choice.rows_cut, 1, node, parallel=True)
-        for number, axis in reversed(list(enumerate(self.roles.batch))):
-            node = self._loop(axis, node, parallel=choice.parallel == "batch" and number == 0)
-        return node
+            wanted.append(("reduce", self._name(outer[-1]), [choice.reduce_cut]))
+        steps: list[Step] = []
+        cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": []}
+        for role, loop, sizes in wanted:
+            for size in sizes:
+                if size is not None:
+                    steps.append(Split(((loop, size),)))
+                    cuts[role].append(f"{loop}_tile{len(cuts[role]) + 1}" if cuts[role] else f"{loop}_tile")
+        return steps, cuts
 
-    def _register_tiles(self, node: Node) -> Node:
-        choice = self.choice
+    def _outer_reduction(self) -> tuple[Axis, ...]:
+        """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""
+        return self.roles.reduce[: len(self.roles.reduce) - self.choice.inner]
 
-        def down(inside: Node) -> Node:
-            if self.rows:
-                inside = self._tile(self.rows, choice.kernel.rows, 2 if choice.rows_cut else 1, inside)
-            for axis in reversed(self.extra_rows):
-                inside = self._loop(axis, inside)
-            return inside
+    def _order(self, cuts: dict[str, list[str]]) -> list[str]:
+        """All loops, outermost first."""
+        choice, outer = self.choice, self._outer_reduction()
+        batch = [self._name(axis) for axis in self.roles.batch]
+        down = [*(self._name(a) for a in self.extra_rows), *cuts["rows"][-1:]]
+        along = [*(self._name(a) for a in self.extra_columns), cuts["columns"][-1]]
+        whole = [self._name(axis) for axis in (outer[:-1] if choice.reduce_cut is not None else outer)]
+        points = [self._name(axis) for axis in self.roles.reduce[len(self.roles.reduce) - choice.inner :]]
+        if choice.reduce_cut is not None:
+            points.insert(0, self._name(outer[-1]))
+        blocks_of_rows = cuts["rows"][:-1]
+        first = blocks_of_rows if choice.parallel == "rows" else []
+        then = [] if choice.parallel == "rows" else blocks_of_rows
+        tiles = [*along, *down] if choice.rows_inside else [*down, *along]
+        named = [*batch, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"], *then, *tiles]
+        inner = [*([self._loop(self.rows)] if self.rows else []), self._loop(self.columns), *points]
+        grouped = {axis.iterator for group in (self.rows, self.columns) if group for axis in group.axes}
+        idle = [loop for i, loop in self.loops.items() if i not in grouped and loop not in (*named, *inner)]
+        return [*idle, *named, *inner]
 
-        def along(inside: Node) -> Node:
-            inside = self._tile(self.columns, choice.kernel.columns, 2 if choice.columns_cut else 1, inside)
-            for axis in reversed(self.extra_columns):
-                inside = self._loop(axis, inside)
-            return inside
+    def _above(self, order: list[str], place: list[str]) -> str | None:
+        """The innermost of the loops in `place`, or the last loop before everything of the contraction; None: no loop at all."""
+        return max(place, key=order.index) if place else None
 
-        return along(down(node)) if choice.rows_inside else down(along(node))
+    def _right_place(self, cuts: dict[str, list[str]]) -> list[str]:
+        """The loops that a copy of the right operand lies in: all above the blocks of rows."""
+        outer = self._outer_reduction()
+        whole = [self._name(axis) for axis in (outer[:-1] if self.choice.reduce_cut is not None else outer)]
+        first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
+        return [*(self._name(axis) for axis in self.roles.batch), *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
 
-    def _outer_reduction(self, outer: tuple[Axis, ...], node: Node) -> Node:
-        whole = outer
-        if self.choice.reduce_cut is not None:
-            axis, whole = outer[-1], outer[:-1]
-            loop = Loop(axis.iterator, axis.iterator, axis.guess)
-            node = self._tile(loop, self.choice.reduce_cut, 1, node)
-        for axis in reversed(whole):
-            node = self._loop(axis, node)
-        return node
+    def _left_place(self, cuts: dict[str, list[str]]) -> list[str]:
+        """The loops that a copy of the left operand lies in: those of the right's, and the blocks of rows."""
+        return [*self._right_place(cuts), *cuts["rows"][:-1]]
 
-    def _tile(self, loop: Loop, size: int, level: int, body: Node, parallel: bool = False) -> Band:
-        name = f"{loop.name}_tile" + (str(level) if level > 1 else "")
-        return self._band(name, f"floor(({loop.function})/{size})", body, parallel)
-
-    def _loop(self, axis: Axis, body: Node, parallel: bool = False) -> Band:
-        return self._band(axis.iterator, axis.iterator, body, parallel)
-
-    def _point(self, axis: Axis) -> Band:
-        return self._band(axis.iterator, axis.iterator)
-
-    def _band(self, name: str, function: str, body: Node | None = None, parallel: bool = False) -> Band:
-        return band(self.nest, self.statement, name, function, body, parallel)
+    def _shared(self, cuts: dict[str, list[str]]) -> str | None:
+        """The parallel loop."""
+        match self.choice.parallel:
+            case "batch":
+                return self._name(self.roles.batch[0])
+            case "columns":
+                return cuts["columns"][0]
+            case "rows":
+                return cuts["rows"][0]
+        return None

@@ -2,9 +2,9 @@
 
     schedule(matmul).tile(i=6, j=64).parallel("i_tile")
 
-Each step is proven against the exact dependences when it is added, or refused with two iterations that would change places.
-The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a row, `wave` is a
-stencil in time and space, `dot` and `matmul` reduce.
+Each step is proven against the exact dependences when it is added, or refused with two iterations that would change
+places. The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a row,
+`wave` is a stencil in time and space, `dot` and `matmul` reduce.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from poly.nest import Nest
 from poly.proof import checked
 from poly.show import loops_text
 from poly.steps import (
-    Default,
+    STEPS,
     Distribute,
     Flatten,
     Fuse,
     Interchange,
+    Microkernel,
     Order,
+    Pack,
     Parallel,
     Reverse,
     Shift,
@@ -41,32 +43,12 @@ from poly.steps.base import rename_repeats
 from poly.tree import Node
 
 
-KINDS: tuple[type[Step], ...] = (
-    Default,
-    Distribute,
-    Flatten,
-    Fuse,
-    Interchange,
-    Order,
-    Parallel,
-    Reverse,
-    Shift,
-    Skew,
-    Split,
-    Tile,
-    Unroll,
-    Vectorize,
-)
-STEPS = frozenset(kind.name for kind in KINDS)
-"""The names of the methods that add steps."""
-
-
 @dataclass(frozen=True, repr=False)
 class Schedule:
     """The loops of a nest after some steps. Every method returns a new schedule.
 
-    `repr` is Python that makes the schedule from the nest, `print` shows the loops. Every step raises ScheduleError for a
-    loop that does not exist, for loops that do not have the form that it needs, and where it is illegal.
+    `repr` is Python that makes the schedule from the nest, `print` shows the loops. Every step raises ScheduleError for
+    a loop that does not exist, for loops that do not have the form that it needs, and where it is illegal.
     """
 
     nest: Nest
@@ -387,9 +369,25 @@ class Schedule:
         """
         return self.apply([Unroll(tuple(factors.items()))])
 
-    def default(self, isa: str, threads: int, caches: tuple[int, int, int]) -> Schedule:
-        """The model's loops for an instruction set, threads and bytes of each cache; earlier steps are forgotten."""
-        return self.apply([Default(isa, threads, tuple(caches))])
+    def pack(self, array: str, at: str | None = None, statement: str | None = None, role: str | None = None) -> Schedule:
+        """Copy what each iteration of the loop `at` reads of `array` to where it lies better; without a loop, all of it once.
+
+        Below a microkernel's loops the copy is laid out in the kernel's panels; elsewhere it is a dense box. `statement` says whose
+        reads, where several statements read the array; `role` (`left`, `right`) which operand, where a contraction reads it twice.
+
+        Halide: `compute_at` of a copy. TVM: `cache_read`.
+        """
+        return self.apply([Pack(array, at, statement, role)])
+
+    def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
+        """Put a hand-tuned kernel (`gemm_avx512_6x64`) in place of the innermost loops of a contraction.
+
+        These are a loop over the kernel's rows, one over its columns, and up to three of the reduction. `initial` names a statement
+        that sets the output to 0: the kernel's first visit of each element then does that.
+
+        Exo: `replace`. TVM: `tensorize`.
+        """
+        return self.apply([Microkernel(kernel, statement, initial)])
 
     def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
         """Write order, blocks and parallel loops as a loop string of PARLOOPER (`poly.loopstring` has the grammar).
@@ -477,4 +475,4 @@ def _calls(text: str) -> list[dict[str, Any]]:
     for call in calls if isinstance(calls, list) else [calls]:
         if not isinstance(call, dict) or set(call) != {"step", "args", "kwargs"} or call["step"] not in STEPS:
             raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {json.dumps(call)}.')
-    return calls
+    return list(calls)

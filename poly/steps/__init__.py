@@ -1,21 +1,44 @@
 """The steps of a schedule, one idea a file."""
 
 from poly.steps.base import Step, call_text
-from poly.steps.default import Default
 from poly.steps.flags import Parallel, Unroll, Vectorize
 from poly.steps.flatten import Flatten
 from poly.steps.functions import Reverse, Shift, Skew
 from poly.steps.fuse import Distribute, Fuse
+from poly.steps.microkernel import Microkernel
 from poly.steps.order import Interchange, Order
+from poly.steps.pack import Pack
 from poly.steps.tile import Split, Tile
 
+KINDS: tuple[type[Step], ...] = (
+    Distribute,
+    Flatten,
+    Fuse,
+    Interchange,
+    Microkernel,
+    Order,
+    Pack,
+    Parallel,
+    Reverse,
+    Shift,
+    Skew,
+    Split,
+    Tile,
+    Unroll,
+    Vectorize,
+)
+STEPS = frozenset(kind.name for kind in KINDS)
+"""The names of all steps."""
+
 __all__ = [
-    "Default",
+    "STEPS",
     "Distribute",
     "Flatten",
     "Fuse",
     "Interchange",
+    "Microkernel",
     "Order",
+    "Pack",
     "Parallel",
     "Reverse",
     "Shift",

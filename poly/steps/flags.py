@@ -1,4 +1,4 @@
-"""How a loop runs: its iterations by several threads, in vector lanes, or several in a row without the loop around them."""
+"""How a loop runs: shared by threads, in vector lanes, or with several iterations written out."""
 
 from __future__ import annotations
 

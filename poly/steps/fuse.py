@@ -63,9 +63,8 @@ class Fuse:
 
     def _loop(self, node: Node, statement: str) -> Band:
         if not isinstance(node, Band):
-            raise ScheduleError(
-                f"{statement} stands in no loop that could be fused. Loops: {', '.join(b.name for b in bands(node)) or 'none'}."
-            )
+            loops = ", ".join(band.name for band in bands(node)) or "none"
+            raise ScheduleError(f"{statement} stands in no loop that could be fused. Loops there: {loops}.")
         return node
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 from poly.errors import ScheduleError
@@ -32,7 +33,7 @@ class Interchange:
 
 @dataclass(frozen=True)
 class Order:
-    """Bring loops, which are nested in each other, into a new order, outermost first; loops between them stay in their places."""
+    """Bring loops that are nested in each other into a new order, outermost first; loops between them keep their places."""
 
     loops: tuple[str, ...]
     name: ClassVar[str] = "order"
@@ -59,7 +60,7 @@ def nested(tree: Node, names: tuple[str, ...]) -> tuple[Band, ...]:
     if len(set(names)) < len(names):
         raise ScheduleError(f"{', '.join(names)} names a loop twice.")
     found = tuple(band for band in bands(tree) if any(band is other for other in named))
-    for outer, inner in zip(found, found[1:], strict=False):
+    for outer, inner in pairwise(found):
         if not chain(outer, inner):
             raise ScheduleError(
                 f"loops {outer.name} and {inner.name} are not nested in each other. Remedy: fuse them first."

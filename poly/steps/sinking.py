@@ -73,7 +73,7 @@ def _sunk(nest: Nest, before: tuple[Node, ...], band: Band, after: tuple[Node, .
 
 
 def _end(nest: Nest, band: Band, statement: str, last: bool) -> isl.PwAff:
-    """The first or last value that a loop takes at all, as a function of another statement's instances; 0 for a loop that never runs."""
+    """The first or last value that a loop takes at all, for another statement's instances; 0 where it never runs."""
     values = isl.Set.empty(isl.Space.set_from_params(nest.context.get_space()).add_dims(isl.dim_type.set, 1))
     for name, function in band.functions:
         domain = nest.statement(name).domain.intersect_params(nest.context)
