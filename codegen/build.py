@@ -16,7 +16,7 @@ from typing import Any
 
 import cffi
 
-from codegen.cache import digest, private_directory, unusable, write_atomically
+from codegen.cache import TEMPORARY, digest, private_directory, sweep, unusable, write_atomically
 from codegen.errors import ToolchainError
 
 FLAGS = (
@@ -27,7 +27,6 @@ FLAGS = (
     "-fopenmp-simd",
     "-fno-math-errno",
     "-fno-trapping-math",
-    "-fno-semantic-interposition",
     "-ffp-contract=fast",
 )
 """Flags of every build. Each operation rounds as IEEE 754 says, but a product and a sum may be fused into one rounding
@@ -48,16 +47,20 @@ class Library:
 def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
     """Build a C text, or find it built, and load it; `cdef` declares its functions for cffi.
 
-    Raises ToolchainError.
+    A file that a crash of the machine has left empty or broken is built anew. Raises ToolchainError.
     """
-    return open_library(build(source, flags), cdef, source)
-
-
-def open_library(path: Path, cdef: str, source: str) -> Library:
-    """Load a library that was built before. Raises OSError where the file is gone or is no library."""
     ffi = cffi.FFI()
     ffi.cdef(cdef)
-    return Library(ffi, ffi.dlopen(str(path)), path, source)
+    path = build(source, flags)
+    try:
+        return Library(ffi, ffi.dlopen(str(path)), path, source)
+    except OSError:
+        path.unlink(missing_ok=True)
+        build(source, flags)
+    try:
+        return Library(ffi, ffi.dlopen(str(path)), path, source)
+    except OSError as error:
+        raise ToolchainError(f"the library that the C compiler built cannot be loaded: {error}") from error
 
 
 def build(source: str, flags: tuple[str, ...] = ()) -> Path:
@@ -71,6 +74,7 @@ def build(source: str, flags: tuple[str, ...] = ()) -> Path:
     directory = private_directory("kernels")
     library = directory / f"{name}.so"
     if not library.exists():
+        sweep(directory)
         text = directory / f"{name}.c"
         write_atomically(text, source)
         _compile(compiler, text, library, flags)
@@ -111,12 +115,13 @@ def identity(compiler: tuple[str, ...]) -> str:
 
 def _compile(compiler: tuple[str, ...], text: Path, library: Path, flags: tuple[str, ...]) -> None:
     try:
-        handle, temporary = tempfile.mkstemp(dir=library.parent, prefix=".part-", suffix=".so")
+        handle, temporary = tempfile.mkstemp(dir=library.parent, prefix=TEMPORARY, suffix=".so")
     except OSError as error:
         raise unusable(error) from error
     os.close(handle)
     try:
         _run((*compiler, *FLAGS, *_options(flags), "-o", temporary, str(text), *_libraries(flags)), text)
+        os.chmod(temporary, 0o700)
         os.replace(temporary, library)
     except OSError as error:
         raise unusable(error) from error
@@ -134,7 +139,10 @@ def _libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def _run(command: tuple[str, ...], text: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C"}
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+    except OSError as error:
+        raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     if done.returncode:
         raise ToolchainError(
             f"the C compiler failed with exit status {done.returncode}.\nCommand: {shlex.join(command)}\n"

@@ -15,6 +15,7 @@ from codegen.parameters import (
     call_parameters,
     data_parameters,
     private_setup,
+    prototype,
     shared_setup,
     size_parameters,
 )
@@ -35,7 +36,7 @@ __attribute__((simd("notinbranch"))) double tanh(double);
 def source(program: Program) -> str:
     """The C text of a program.
 
-    Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard for calls from Python.
+    Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard of Python's calls.
     """
     parameters = data_parameters(program)
     values = {size: Affine.name(c_name(size)) for size in program.sizes}
@@ -43,11 +44,10 @@ def source(program: Program) -> str:
     writer = Writer(program, parameters)
     body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
     parallel = bool(writer.functions)
-    setup = shared_setup(program) + private_setup(program, "0")
+    setup = shared_setup(program) + (private_setup(program) if writer.serial else [])
     lines = [cgen.Line(line) for line in setup]
     function = cgen.Block([*lines, *body, cgen.Line("return 0;")])
-    declared = ", ".join(map(str, parameters + call_parameters()))
-    kernel = f"int32_t {c_name(program.name)}({declared})\n{function}"
+    kernel = f"{prototype('int32_t', c_name(program.name), parameters + call_parameters())}\n{function}"
     code = "\n\n".join([*writer.functions, kernel, workspace_function(program)])
     top = [heading(program), includes(code, parallel), used_helpers(code), program.preamble.strip("\n")]
     parts = [*top, code, guard(Signature.of(program))]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
+import time
 from pathlib import Path
 
 import platformdirs
 
 from codegen.errors import ToolchainError
+
+
+TEMPORARY = ".part-"
+"""How the names of files begin that are being written."""
+DAY = 24 * 60 * 60
 
 
 def cache_dir() -> Path:
@@ -30,7 +37,8 @@ def private_directory(name: str) -> Path:
     """
     path = cache_dir() / name
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise unusable(error) from error
     return path
@@ -44,13 +52,21 @@ def unusable(error: OSError) -> ToolchainError:
     )
 
 
+def sweep(directory: Path) -> None:
+    """Remove the temporary files of writers that died: those older than a day."""
+    for path in directory.glob(f"{TEMPORARY}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > DAY:
+                path.unlink()
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a text file such that a reader finds the old one, the new one or none, and never a part.
 
     Raises ToolchainError where the directory is full or read-only.
     """
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
     except OSError as error:
         raise unusable(error) from error
     try:

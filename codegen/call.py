@@ -50,6 +50,7 @@ def make_caller(
         "_slow": slow,
         "_NULL": library.ffi.NULL,
         "_MISSING": MISSING,
+        "_ndarray": np.ndarray,
         **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
     }
     scratch = signature.scratch if signature.sizes else names["_bytes"] > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen.integer import extent
 from codegen.names import c_name
-from codegen.parameters import Parameter, buffer_parameter, call_parameters, size_parameters
+from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
 from codegen.program import Buffer
 from codegen.scalar import strides
 from codegen.signature import Signature
@@ -32,7 +32,7 @@ def guard(signature: Signature) -> str:
     lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in aligned]
     lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
     body = "\n".join(f"  {line}" for line in lines)
-    return f"{OVERLAP}\n\nint32_t {name}_guarded({', '.join(map(str, parameters))})\n{{\n{body}\n}}\n"
+    return f"{OVERLAP}\n\n{prototype('int32_t', f'{name}_guarded', parameters)}\n{{\n{body}\n}}\n"
 
 
 def declarations(signature: Signature) -> str:

@@ -7,7 +7,7 @@ becomes an atom, a name in the affine expression around it: `min(M, 6*i + 6) - 1
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import islpy as isl
@@ -70,7 +70,7 @@ def _operation(expr: isl.AstExpr, values: Values) -> Affine:
         case "mul", [left, right] if not (left.terms and right.terms):
             return left * right
         case "min" | "max", _:
-            return reduce(lambda a, b: _atom(f"i{op}({a}, {b})"), args)
+            return _extreme(f"i{op}", args)
         case "fdiv_q", [left, right]:
             return _atom(f"floord({left}, {right})")
         case ("mul" | "pdiv_q" | "div" | "pdiv_r" | "zdiv_r"), [left, right]:
@@ -83,8 +83,11 @@ def condition(expr: isl.AstExpr, values: Values) -> str:
     """The text of a truth value; a disjunction in a conjunction, or the other way round, is in parentheses."""
     op = operation(expr)
     if op in COMPARISONS:
-        left, right = (integer(arg, values) for arg in arguments(expr))
-        return comparison(left, COMPARISONS[op], right)
+        left, right = arguments(expr)
+        if op == "le" and operation(right) == "min":
+            bounds = [integer(arg, values) + 1 for arg in arguments(right)]
+            return f"{integer(left, values)} < {_extreme('imin', bounds)}"
+        return comparison(integer(left, values), COMPARISONS[op], integer(right, values))
     if op in CONNECTIVES:
         symbol = CONNECTIVES[op]
         mixed = [CONNECTIVES.get(operation(arg), symbol) != symbol for arg in arguments(expr)]
@@ -110,6 +113,11 @@ def primary(value: Affine) -> str:
 def extent(size: Affine) -> str:
     """An expression of sizes as C text that binds like a name."""
     return primary(size.substitute({name: Affine.name(c_name(name)) for name in size.names}))
+
+
+def _extreme(function: str, values: Sequence[Affine]) -> Affine:
+    """The smallest or largest of some values: `imin(imin(a, b), c)`."""
+    return reduce(lambda a, b: _atom(f"{function}({a}, {b})"), values)
 
 
 def _atom(text: str) -> Affine:

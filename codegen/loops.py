@@ -20,7 +20,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.integer import called, children, condition, integer, kind, operation
 from codegen.names import c_name, fresh
-from codegen.parameters import Parameter, private_setup, scratch_parameters
+from codegen.parameters import Parameter, private_setup, prototype, scratch_parameters
 from codegen.program import LoopMark, Program, Text
 from codegen.scalar import Body
 from codegen.simd import Reduction, reductions
@@ -88,6 +88,8 @@ class Writer:
     program: Program
     parameters: tuple[Parameter, ...]
     functions: list[str] = field(default_factory=list)
+    serial: bool = False
+    """Some statement stands outside of every parallel loop."""
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The C of a node."""
@@ -145,12 +147,15 @@ class Writer:
         parameters = (*self.parameters, *scratch, *counters)
         number = f"_{len(self.functions) + 1}" if self.functions else ""
         name = f"{c_name(self.program.name)}_{loop.variable}{number}"
-        self.functions.append(f"static void {name}({', '.join(map(str, parameters))})\n{block(body)}")
-        iteration = cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")
-        setup = [cgen.Line(line) for line in private_setup(self.program)]
+        self.functions.append(f"{prototype('static void', name, parameters)}\n{block(body)}")
+        shared = loop.around([cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")])
+        team = "num_threads((int)threads) if(threads > 1)"
+        setup = [cgen.Line(line) for line in private_setup(self.program, "omp_get_thread_num()")]
+        if not setup:
+            return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
         return [
-            cgen.Pragma("omp parallel num_threads((int)threads) if(threads > 1)"),
-            block([*setup, cgen.Pragma("omp for schedule(static)"), loop.around([iteration])]),
+            cgen.Pragma(f"omp parallel {team}"),
+            block([*setup, cgen.Pragma("omp for schedule(static)"), shared]),
         ]
 
     def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
@@ -167,6 +172,7 @@ class Writer:
         return [cgen.If(cgen.Line(loop.entered), block([*before, *lines, *after]))]
 
     def _user(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
+        self.serial |= not scope.parallel
         name, arguments = called(node, scope.values)
         statement = self.program.statements[name]
         if isinstance(statement.body, Text):

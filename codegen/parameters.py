@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,10 +58,19 @@ def shared_setup(program: Program) -> list[str]:
     return pointers(Layout.of(program).shared, "(char *)workspace")
 
 
-def private_setup(program: Program, thread: str = "omp_get_thread_num()") -> list[str]:
-    """C lines that find the scratch arrays of one thread, behind the shared ones."""
+def private_setup(program: Program, thread: str = "") -> list[str]:
+    """C lines that find the scratch arrays of one thread, behind the shared ones; `thread` is its number, if not 0."""
     layout = Layout.of(program)
     if not layout.private:
         return []
-    place = f"(char *)workspace + {layout.shared_bytes} + {thread}*({layout.private_bytes})"
-    return [f"char *const mine = {place};", *pointers(layout.private, "mine")]
+    terms = ["(char *)workspace"] + [layout.shared_bytes] * bool(layout.shared)
+    terms += [f"{thread}*({layout.private_bytes})"] * bool(thread)
+    return [f"char *const mine = {' + '.join(terms)};", *pointers(layout.private, "mine")]
+
+
+def prototype(result: str, name: str, parameters: Sequence[Parameter]) -> str:
+    """The head of a C function, over several lines between its parameters where it is long."""
+    declared = ", ".join(str(parameter).replace(" ", "\0") for parameter in parameters)
+    head = f"{result} {name}(".replace(" ", "\0")
+    lines = textwrap.wrap(f"{head}{declared})", 110, subsequent_indent="    ", break_long_words=False)
+    return "\n".join(lines).replace("\0", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,7 +46,8 @@ def total_bytes(workspaces: Sequence[Workspace]) -> str:
         if workspace.count.isdigit():
             known += (int(workspace.count) * workspace.dtype.size + 63) // 64 * 64
         else:
-            texts.append(f"align64(({workspace.count})*{workspace.dtype.size})")
+            count = workspace.count if re.fullmatch(r"[\w*]+", workspace.count) else f"({workspace.count})"
+            texts.append(f"align64({count}*{workspace.dtype.size})")
     return " + ".join(texts + [str(known)] * (known > 0 or not texts))
 
 

@@ -1,0 +1,59 @@
+#include <math.h>
+#include <stdint.h>
+#include <omp.h>
+
+static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
+
+static void scaled_copy_i(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha,
+    float *restrict all, float *restrict row, int64_t i)
+{
+  {
+    const int64_t row_number = i;
+    for (int64_t j = 0; j < N; j++)
+      row[j] = all[row_number*N + j] = x[row_number*N + j];
+  }
+  {
+    const int64_t row_number = i;
+    for (int64_t j = 0; j < N; j++)
+      y[row_number*N + j] = alpha*(row[j] + all[row_number*N + j])/2;
+  }
+}
+
+int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha,
+    int64_t threads, void *workspace)
+{
+  float *restrict const all = __builtin_assume_aligned((char *)workspace, 64);
+  #pragma omp parallel num_threads((int)threads) if(threads > 1)
+  {
+    char *const mine = (char *)workspace + align64(M*N*4) + omp_get_thread_num()*(align64(N*4));
+    float *restrict const row = __builtin_assume_aligned(mine, 64);
+    #pragma omp for schedule(static)
+    for (int64_t i = 0; i < M; i += 1)
+    {
+      scaled_copy_i(M, N, x, y, alpha, all, row, i);
+    }
+  }
+  return 0;
+}
+
+int64_t scaled_copy_workspace(int64_t M, int64_t N, int64_t threads)
+{
+  return align64(M*N*4) + threads*(align64(N*4));
+}
+
+static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
+{
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+int32_t scaled_copy_guarded(int64_t M, int64_t N, const float *x, float *y, float alpha, int64_t threads,
+    void *workspace)
+{
+  const int64_t x_bytes = M*N*4;
+  const int64_t y_bytes = M*N*4;
+  if (!y_bytes) return 0;
+  if (overlap((const char *)y, y_bytes, (const char *)x, x_bytes)) return 1;
+  if ((uintptr_t)x % 4) return 1;
+  if ((uintptr_t)y % 4) return 1;
+  return scaled_copy(M, N, x, y, alpha, threads, workspace);
+}

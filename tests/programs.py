@@ -1,0 +1,152 @@
+"""Small programs for the tests of code generation, each from an isl schedule written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.build import load
+from codegen.c import link_flags, source
+from codegen.call import Caller, make_caller
+from codegen.expr import Binary, Call, Const, Expr, Load
+from codegen.guard import declarations
+from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Text, Workspace
+from codegen.signature import Signature
+from microkernels.dtypes import DType, f32
+
+i, j, k, M, N, K = (Affine.name(name) for name in ("i", "j", "k", "M", "N", "K"))
+
+
+def band(name: str, function: str, child: str = "") -> str:
+    """A loop of a schedule tree, as isl's YAML: its mark, what it counts, and what is in it."""
+    sizes, _, functions = function.partition("{")
+    below = f", child: {child}" if child else ""
+    return f'{{ mark: "loop:{name}", child: {{ schedule: "{sizes}[{{{functions}]"{below} }} }}'
+
+
+def sequence(*children: tuple[str, str]) -> str:
+    """Parts of a schedule tree in order: which statements, and their tree."""
+    parts = [f'{{ filter: "{which}"' + (f", child: {tree} }}" if tree else " }") for which, tree in children]
+    return f"{{ sequence: [ {', '.join(parts)} ] }}"
+
+
+def scan(domain: str, tree: str, context: str = "{ : }") -> isl.AstNode:
+    """isl's AST for a domain and a schedule tree."""
+    text = f'{{ domain: "{domain}", child: {tree} }}'
+    return isl.AstBuild.from_context(isl.Set(context)).node_from_schedule(isl.Schedule(text))
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    return Binary("*", left, right)
+
+
+def matmul(marks: Sequence[LoopMark] = (), order: str = "ikj", size: int | None = None, dtype: DType = f32) -> Program:
+    """`C[i, j] += A[i, k] * B[k, j]` with `i` tiled by 6; sizes are symbolic unless given."""
+    sizes = () if size else ("M", "N", "K")
+    m, n, depth = (Affine.of(size) if size else extent for extent in (M, N, K))
+    known = f"[{', '.join(sizes)}] -> " if sizes else ""
+    tree = ""
+    functions = {"i": "i - 6*floor(i/6)", "j": "j", "k": "k"}
+    for name in reversed(order):
+        tree = band(name, f"{known}{{ S[i, j, k] -> [{functions[name]}] }}", tree)
+    tree = band("i_tile", f"{known}{{ S[i, j, k] -> [6*floor(i/6)] }}", tree)
+    domain = f"{known}{{ S[i, j, k] : 0 <= i < {m} and 0 <= j < {n} and 0 <= k < {depth} }}"
+    body = Assign(Load("C", (i, j)), "+", times(Load("A", (i, k)), Load("B", (k, j))))
+    return Program(
+        "matmul",
+        sizes,
+        (
+            Buffer("A", dtype, (m, depth), "in"),
+            Buffer("B", dtype, (depth, n), "in"),
+            Buffer("C", dtype, (m, n), "inout"),
+        ),
+        scan(domain, tree),
+        {"S": Statement(("i", "j", "k"), body)},
+        {f"loop:{mark.name}": mark for mark in marks},
+    )
+
+
+def scaled_copy() -> Program:
+    """`y = alpha * x` row by row through scratch arrays: a shared one of all rows and a private one of one row."""
+    known = "[M, N] -> "
+    domain = f"{known}{{ Fill[i] : 0 <= i < M; Drain[i] : 0 <= i < M }}"
+    rows = band(
+        "i",
+        f"{known}{{ Fill[i] -> [i]; Drain[i] -> [i] }}",
+        sequence((f"{known}{{ Fill[i] }}", ""), (f"{known}{{ Drain[i] }}", "")),
+    )
+    fill = ("for (int64_t j = 0; j < N; j++)", "  row[j] = all[row_number*N + j] = x[row_number*N + j];")
+    drain = ("for (int64_t j = 0; j < N; j++)", "  y[row_number*N + j] = alpha*(row[j] + all[row_number*N + j])/2;")
+    return Program(
+        "scaled_copy",
+        ("M", "N"),
+        (
+            Buffer("x", f32, (M, N), "in"),
+            Buffer("y", f32, (M, N), "out"),
+            Buffer("alpha", f32, (), "scalar"),
+        ),
+        scan(domain, rows),
+        {"Fill": Statement(("row_number",), Text(fill)), "Drain": Statement(("row_number",), Text(drain))},
+        {"loop:i": LoopMark("i", parallel=True)},
+        (Workspace("all", f32, "M*N", private=False), Workspace("row", f32, "N")),
+    )
+
+
+def softmax() -> Program:
+    """Each row of `x` through a softmax into `y`: a maximum, a sum and two elementwise passes, every loop in lanes."""
+    known = "[M, N] -> "
+    each = "[i, j] : 0 <= i < M and 0 <= j < N"
+    domain = f"{known}{{ Low[i] : 0 <= i < M; Zero[i] : 0 <= i < M; Max{each}; Exp{each}; Sum{each}; Div{each} }}"
+    inner = [
+        (name, band(f"j_{name}", f"{known}{{ {name}[i, j] -> [j] }}") if name in ("Max", "Exp", "Sum", "Div") else "")
+        for name in ("Low", "Zero", "Max", "Exp", "Sum", "Div")
+    ]
+    spaces = {name: f"{known}{{ {name}[i{', j' if tree else ''}] }}" for name, tree in inner}
+    functions = "; ".join(f"{name}[i{', j' if tree else ''}] -> [i]" for name, tree in inner)
+    tree = band("i", f"{known}{{ {functions} }}", sequence(*((spaces[name], tree) for name, tree in inner)))
+    x, y, top, total = Load("x", (i, j)), Load("y", (i, j)), Load("top", (i,)), Load("total", (i,))
+    bodies = {
+        "Low": Assign(top, "=", Const(float("-inf"))),
+        "Zero": Assign(total, "=", Const(0)),
+        "Max": Assign(top, "max", x),
+        "Exp": Assign(y, "=", Call("exp", (Binary("-", x, top),))),
+        "Sum": Assign(total, "+", y),
+        "Div": Assign(y, "=", Binary("/", y, total)),
+    }
+    marks = {f"loop:j_{name}": LoopMark("j", vectorize=True) for name, tree in inner if tree}
+    return Program(
+        "softmax",
+        ("M", "N"),
+        (
+            Buffer("x", f32, (M, N), "in"),
+            Buffer("y", f32, (M, N), "inout"),
+            Buffer("top", f32, (M,), "local"),
+            Buffer("total", f32, (M,), "local"),
+        ),
+        scan(domain, tree),
+        {name: Statement(("i", "j") if tree else ("i",), bodies[name]) for name, tree in inner},
+        marks,
+    )
+
+
+def single(expr: Expr, buffers: Sequence[Buffer], op: str = "=") -> Program:
+    """`y[i] op= expr` for i below N."""
+    known = "[N] -> "
+    tree = band("i", f"{known}{{ S[i] -> [i] }}")
+    y = next(b for b in buffers if b.name == "y")
+    return Program(
+        "single",
+        ("N",),
+        tuple(buffers),
+        scan(f"{known}{{ S[i] : 0 <= i < N }}", tree),
+        {"S": Statement(("i",), Assign(Load("y", (i,) * len(y.shape)), op, expr))},
+    )
+
+
+def compiled(program: Program, threads: int = 1, **more: object) -> Caller:
+    """The program as a function of arrays."""
+    text = source(program)
+    signature = Signature.of(program)
+    return make_caller(signature, load(text, declarations(signature), ("-march=native", *link_flags(text))), threads)

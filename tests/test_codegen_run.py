@@ -1,0 +1,197 @@
+"""Generated C, compiled and run."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from programs import K, M, N, band, compiled, i, j, matmul, scaled_copy, scan, softmax
+
+from codegen.affine import Affine
+from codegen.build import FLAGS, build, find_compiler, load
+from codegen.c import link_flags, source
+from codegen.expr import Load
+from codegen.guard import declarations
+from codegen.program import Assign, Buffer, LoopMark, Program, Statement
+from codegen.signature import Signature
+from microkernels.dtypes import DType, f32, f64, i32
+
+PARALLEL = LoopMark("i_tile", parallel=True)
+SHAPES = [(1, 1, 1), (6, 16, 8), (7, 5, 3), (13, 33, 17)]
+
+
+def matrices(m: int, n: int, k: int, dtype: type = np.float32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(m * n + k)
+    return tuple(rng.random(shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(
+    "program",
+    [
+        matmul(),
+        matmul([PARALLEL, LoopMark("j", vectorize=True), LoopMark("k", unroll=4)]),
+        matmul([PARALLEL, LoopMark("k", vectorize=True)], order="ijk"),
+        matmul([LoopMark("i", parallel=True)], order="kji"),
+    ],
+    ids=["plain", "lanes", "reduced", "inner"],
+)
+def test_matmul(program: Program, threads: int) -> None:
+    call = compiled(program)
+    for shape in SHAPES:
+        a, b, c = matrices(*shape)
+        expected = c + a.astype(float) @ b
+        call(a, b, c, threads=threads)
+        np.testing.assert_allclose(c, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_workspaces(threads: int) -> None:
+    """Shared and private scratch arrays don't run into each other, whatever the number of threads."""
+    x = np.random.default_rng(1).random((37, 29), np.float32)
+    y = np.full_like(x, np.nan)
+    compiled(scaled_copy())(x, y, 2.5, threads=threads)
+    np.testing.assert_allclose(y, 2.5 * x, rtol=1e-6)
+
+
+def test_private_scratch_outside_of_a_parallel_loop() -> None:
+    x = np.random.default_rng(1).random((5, 7), np.float32)
+    y = np.empty_like(x)
+    compiled(replace(scaled_copy(), marks={}))(x, y, 2.0, threads=2)
+    np.testing.assert_allclose(y, 2 * x, rtol=1e-6)
+
+
+def test_softmax_in_lanes() -> None:
+    x = np.random.default_rng(1).normal(size=(5, 100)).astype(np.float32)
+    x[1, 3], x[2, :] = np.inf, -100
+    y = np.empty_like(x)
+    with np.errstate(invalid="ignore"):
+        raised = np.exp(x.astype(float) - x.max(axis=1, keepdims=True))
+    compiled(softmax())(x, y)
+    np.testing.assert_allclose(y, raised / raised.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_empty_loops_touch_nothing() -> None:
+    """With no columns to reduce, the element that a reduction would go to is not even read."""
+    program = matmul([LoopMark("k", vectorize=True)], order="ijk")
+    a, b, c = np.empty((7, 0), np.float32), np.empty((0, 5), np.float32), np.full((7, 5), 3, np.float32)
+    compiled(program)(a, b, c)
+    assert (c == 3).all()
+
+
+@pytest.mark.parametrize("op", ["+", "*", "min", "max"])
+@pytest.mark.parametrize("dtype", [f32, f64, i32])
+def test_reductions_in_lanes(op: str, dtype: DType) -> None:
+    """A vectorized reduction is the scalar one; a start value that is NaN stays, a NaN on the way is passed over by min, max."""
+    domain, known = "[M, N] -> { S[i, j] : 0 <= i < M and 0 <= j < N }", "[M, N] -> "
+    tree = band("i", f"{known}{{ S[i, j] -> [i] }}", band("j", f"{known}{{ S[i, j] -> [j] }}"))
+    buffers = (Buffer("x", dtype, (M, N), "in"), Buffer("y", dtype, (M,), "inout"))
+    body = Assign(Load("y", (i,)), op, Load("x", (i, j)))
+    scalar = Program("reduce", ("M", "N"), buffers, scan(domain, tree), {"S": Statement(("i", "j"), body)})
+    lanes = replace(scalar, marks={"loop:j": LoopMark("j", vectorize=True)})
+    assert "omp simd reduction" in source(lanes)
+    rng = np.random.default_rng(3)
+    x = rng.integers(1, 3, (6, 50)).astype(dtype.numpy_name)
+    start = rng.integers(1, 3, 6).astype(dtype.numpy_name)
+    if dtype.is_float:
+        x[1, 7], x[2, 9], start[3] = np.nan, np.inf, np.nan
+    results = []
+    for program in (scalar, lanes):
+        y = start.copy()
+        compiled(program)(x, y)
+        results.append(y)
+    np.testing.assert_array_equal(*results)
+
+
+def test_lanes_are_used() -> None:
+    """The compiler has turned a loop with `expf` into vector code that calls glibc's vector function."""
+    text = source(softmax())
+    if "x86_64" not in text or not find_compiler()[0]:
+        pytest.skip("only glibc on x86-64 has vector functions")
+    library = build(text, ("-march=native", *link_flags(text)))
+    assert b"_ZGV" in library.read_bytes()
+
+
+def test_calls_side_by_side() -> None:
+    """Two Python threads in the same kernel, each with two threads of its own: every call has its own workspace."""
+    call = compiled(scaled_copy())
+    failures: list[str] = []
+
+    def work(seed: int) -> None:
+        x = np.random.default_rng(seed).random((61, 43), np.float32)
+        y = np.empty_like(x)
+        for n in range(200):
+            call(x, y, float(n), threads=2)
+            if not np.allclose(y, n * x, rtol=1e-6):
+                failures.append(f"thread {seed}, call {n}")
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def test_inside_of_somebody_elses_parallel_region() -> None:
+    """A C program calls the kernel from each thread of its own region, with a workspace for each."""
+    kernel = source(matmul([PARALLEL]))
+    outer = """
+#include <stdlib.h>
+int32_t outer(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C, int64_t teams)
+{
+  int32_t status = 0;
+  #pragma omp parallel for num_threads((int)teams) reduction(|:status)
+  for (int64_t t = 0; t < teams; t++) {
+    void *workspace = aligned_alloc(64, (size_t)matmul_workspace(M, N, K, 2) + 64);
+    status |= matmul(M, N, K, A, B, C + t*M*N, 2, workspace);
+    free(workspace);
+  }
+  return status;
+}
+"""
+    cdef = "int32_t outer(int64_t, int64_t, int64_t, void *, void *, void *, int64_t);"
+    library = load(kernel + outer, cdef, link_flags(kernel))
+    a, b, _ = matrices(31, 17, 23)
+    c = np.zeros((4, 31, 17), np.float32)
+    pointers = [library.ffi.from_buffer(array) for array in (a, b, c)]
+    assert library.lib.outer(31, 17, 23, *pointers, 4) == 0
+    np.testing.assert_allclose(c, np.broadcast_to(a @ b, c.shape), rtol=1e-5)
+
+
+def test_every_program_is_accepted_without_a_warning() -> None:
+    """Other eyes on the C: -Wall -Wextra find nothing but the parameters that a kernel doesn't need."""
+    strict = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unknown-pragmas", "-march=native")
+    for program in (matmul([PARALLEL, LoopMark("j", vectorize=True)]), scaled_copy(), softmax()):
+        text = source(program)
+        assert build(text, (*strict, *link_flags(text))).exists()
+    assert "-Wall" not in FLAGS
+
+
+def test_indices_beyond_32_bits() -> None:
+    """An element whose offset overflows 32 bits: a strided array that is mostly not there."""
+    stride = Affine.of(2**31)
+    domain, known = "{ S[i, j] : 0 <= i < 2 and 0 <= j < 2 }", ""
+    tree = band("i", f"{known}{{ S[i, j] -> [i] }}", band("j", "{ S[i, j] -> [j] }"))
+    text = source(
+        Program(
+            "far",
+            (),
+            (Buffer("y", f32, (Affine.of(2), Affine.of(2)), "out", (str(stride), "1")),),
+            scan(domain, tree),
+            {"S": Statement(("i", "j"), Assign(Load("y", (i, j)), "=", Load("y", (i, j))))},
+        )
+    )
+    assert "2147483648*i + j" in text
+    assert "int64_t i = 0" in text
+
+
+def test_signature_tells_what_cffi_needs() -> None:
+    program = scaled_copy()
+    text = declarations(Signature.of(program))
+    assert "int32_t scaled_copy(int64_t M, int64_t N, void * x, void * y, float alpha, int64_t threads, void *workspace);" in text
+    assert Signature.of(program).scratch
+    assert not Signature.of(matmul()).scratch
+    assert {step.size for step in Signature.of(matmul()).solved} == {str(M), str(N), str(K)}
