@@ -9,7 +9,7 @@ typedef __m256i tail_T; /* the sign bit of each lane that is there */
 
 INLINE tail_T tail_of_T(int64_t lanes)
 {
-    ints_T number;
+    ints_T number = {0};
     for (int l = 0; l < LANES_T; l++)
         number[l] = l;
     return (tail_T)(number < (int_of_T)lanes);

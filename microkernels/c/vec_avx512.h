@@ -20,7 +20,7 @@ INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c);
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {
-    ints_T from;
+    ints_T from = {0};
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         from[l] = l / 2 + l % 2 * LANES_T;
@@ -29,7 +29,7 @@ INLINE vec_T zip_low_T(vec_T a, vec_T b)
 
 INLINE vec_T zip_high_T(vec_T a, vec_T b)
 {
-    ints_T from;
+    ints_T from = {0};
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         from[l] = LANES_T / 2 + l / 2 + l % 2 * LANES_T;

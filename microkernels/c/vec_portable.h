@@ -14,7 +14,7 @@ INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {
-    vec_T x;
+    vec_T x = zero_T();
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         x[l] = l % 2 ? b[l / 2] : a[l / 2];
@@ -23,7 +23,7 @@ INLINE vec_T zip_low_T(vec_T a, vec_T b)
 
 INLINE vec_T zip_high_T(vec_T a, vec_T b)
 {
-    vec_T x;
+    vec_T x = zero_T();
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         x[l] = l % 2 ? b[(LANES_T + l) / 2] : a[(LANES_T + l) / 2];

@@ -9,19 +9,20 @@ typedef struct {
 INLINE tail_T tail_of_T(int64_t lanes)
 {
     tail_T tail;
+    ints_T number = {0};
     UNROLL
     for (int64_t l = 0; l < LANES_T; l++) {
         const int64_t beyond = lanes - 1 - l;
-        const int64_t sign = beyond >> 63; /* arithmetic, since a branch would be copied into every loop that loads a tail */
-        tail.at[l] = l + (beyond & sign);
-        tail.there[l] = (int_of_T)~sign;
+        tail.at[l] = l + (beyond & beyond >> 63); /* arithmetic: a branch would be copied into every loop that loads a tail */
+        number[l] = l;
     }
+    tail.there = number < (int_of_T)lanes;
     return tail;
 }
 
 INLINE vec_T load_tail_T(const T *p, tail_T tail)
 {
-    vec_T x;
+    vec_T x = zero_T();
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         x[l] = p[tail.at[l]];

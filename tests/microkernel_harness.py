@@ -1,0 +1,297 @@
+"""C text that checks microkernels against plain loops in higher precision, with every operand up against an unreadable page.
+
+Buffers are filled with NaN, operands are written into them, and what lies outside the result must stay as it was bit for bit.
+Odd checks put an operand's end at the page after it, even ones its start at the page before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from microkernels.catalogue import Microkernel
+from microkernels.ctext import specialise
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+
+PRELUDE = r"""
+#define _GNU_SOURCE
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+"""
+
+BUFFERS = r"""
+enum { ROOM = 1 << 20, PAGE = 1 << 16 };
+typedef struct { char *low; int64_t count; T *data; T before[1 << 14]; } buffer;
+static int64_t checks, failures;
+static uint64_t seed = 1;
+
+static T random_T(void)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (T)((double)(int64_t)(seed >> 33) / (1u << 30) - 1);
+}
+
+static void reserve(buffer *x)
+{
+    x->low = mmap(0, ROOM + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(x->low + PAGE, ROOM, PROT_READ | PROT_WRITE);
+}
+
+/* `count` elements of NaN that end, or start, at an unreadable page. */
+static T *fresh(buffer *x, int64_t count)
+{
+    x->count = count;
+    x->data = (T *)(checks % 2 ? x->low + PAGE + ROOM - count * sizeof(T) : x->low + PAGE);
+    for (int64_t i = 0; i < count; i++)
+        x->data[i] = NAN;
+    return x->data;
+}
+
+static void remember(buffer *x) { memcpy(x->before, x->data, x->count * sizeof(T)); }
+
+static void fail(const char *what, int64_t m, int64_t n, int64_t K, int64_t index, double got, double want)
+{
+    if (failures++ < 5)
+        printf("%s: m=%d n=%d K=%d at %d: got %g, expected %g\n", what, (int)m, (int)n, (int)K, (int)index, got, want);
+}
+
+/* Where `touched` is not set, nothing may have changed. */
+static void check_rest(const char *what, buffer *x, const char *touched, int64_t m, int64_t n, int64_t K)
+{
+    for (int64_t i = 0; i < x->count; i++)
+        if (!touched[i] && memcmp(x->data + i, x->before + i, sizeof(T)))
+            fail(what, m, n, K, i, x->data[i], x->before[i]);
+}
+
+static buffer A, B, C;
+static char touched[1 << 14];
+typedef WIDE wide;
+"""
+
+GEMM = r"""
+typedef void (*kernel_T)(int64_t m, int64_t n, const T *const *a, const T *b, T *const *c,
+    int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2,
+    T alpha, int accumulate);
+
+/* kind 0: packed A and B; 1: strided rows; 2: rows in any order, three levels of reduction. */
+static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t columns, int64_t m, int64_t n, int64_t K,
+                       int kind, int accumulate)
+{
+    const int64_t K1 = kind == 2 ? 2 : 1, K2 = kind == 2 ? 3 : 1;
+    const int64_t a0 = kind == 0 ? rows : kind == 1 ? 1 : 2, b0 = kind == 0 ? columns : n + 3;
+    const int64_t a1 = K * a0 + 1, b1 = K * b0, a2 = K1 * a1 + 2, b2 = K1 * b1 + 1;
+    const int64_t row = kind == 0 ? 1 : K2 * a2 + 1, ldc = n + kind;
+    const int64_t last = K ? (K - 1) : 0;
+    const T alpha = kind == 1 ? (T)1 : (T)-0.75;
+    fresh(&A, (m - 1) * row + (K2 - 1) * a2 + (K1 - 1) * a1 + last * a0 + 1);
+    fresh(&B, (K2 - 1) * b2 + (K1 - 1) * b1 + last * b0 + n);
+    fresh(&C, (m - 1) * ldc + n);
+    const T *a[64];
+    T *c[64];
+    memset(touched, 0, sizeof touched);
+    for (int64_t i = 0; i < m; i++) {
+        const int64_t at = kind == 2 ? m - 1 - i : i;
+        a[i] = A.data + at * row;
+        c[i] = C.data + at * ldc;
+        for (int64_t j = 0; j < n; j++) {
+            touched[at * ldc + j] = 1;
+            if (accumulate)
+                c[i][j] = random_T();
+        }
+    }
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            for (int64_t k = 0; k < K; k++) {
+                for (int64_t i = 0; i < m; i++)
+                    A.data[i * row + k2 * a2 + k1 * a1 + k * a0] = random_T();
+                for (int64_t j = 0; j < n; j++)
+                    B.data[k2 * b2 + k1 * b1 + k * b0 + j] = random_T();
+            }
+    remember(&C);
+    kernel(m, n, a, B.data, c, K, a0, b0, K1, a1, b1, K2, a2, b2, alpha, accumulate);
+    checks++;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            wide sum = 0, size = 0;
+            for (int64_t k2 = 0; k2 < K2; k2++)
+                for (int64_t k1 = 0; k1 < K1; k1++)
+                    for (int64_t k = 0; k < K; k++) {
+                        const wide term = (wide)a[i][k2 * a2 + k1 * a1 + k * a0] * B.data[k2 * b2 + k1 * b1 + k * b0 + j];
+                        sum += term;
+                        size += term < 0 ? -term : term;
+                    }
+            const wide old = accumulate ? C.before[c[i] + j - C.data] : 0, want = alpha * sum + old;
+            const wide bound = (K2 * K1 * K + 3) * EPSILON * (size + (old < 0 ? -old : old));
+            const wide error = c[i][j] - want;
+            if (!(error <= bound && -error <= bound))
+                fail(what, m, n, K, i * n + j, c[i][j], want);
+        }
+    check_rest(what, &C, touched, m, n, K);
+}
+
+static void climb_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t columns)
+{
+    static const int64_t depths[] = {0, 1, 2, 3, 7, 16, 33};
+    for (int64_t m = 1; m <= rows; m++)
+        for (int64_t n = 1; n <= columns; n++)
+            for (int kind = 0; kind < 3; kind++)
+                for (int accumulate = 0; accumulate < 2; accumulate++) {
+                    const int every = (m == rows || n == columns || m * n < 9);
+                    for (int d = 0; d < 7; d++)
+                        if (every || d == (m + n) % 7 || d == 4)
+                            check_gemm(what, kernel, rows, columns, m, n, depths[d], kind, accumulate);
+                }
+}
+"""
+
+PACK = r"""
+typedef void (*packer_T)(T *, int64_t, int64_t, const T *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+typedef void (*gatherer_T)(T *, int64_t, int64_t, const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+
+/* kind 0: lanes contiguous; 1: k contiguous; 2: neither; 3: runs of lanes; 4: lanes anywhere, k contiguous;
+   5: lanes anywhere, nothing contiguous. */
+static void check_pack(const char *what, packer_T pack, gatherer_T gather, int64_t width, int64_t lanes, int64_t K, int kind)
+{
+    const int64_t K1 = 2, K2 = 1 + K % 2;
+    const int64_t s0 = kind == 1 || kind == 4 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
+    const int64_t s1 = K * s0 + 1, s2 = K1 * s1 + 1;
+    const int64_t ls = kind == 0 ? 1 : K2 * s2 + 1;
+    int64_t offsets[256];
+    for (int64_t l = 0; l < lanes; l++)
+        offsets[l] = kind < 3 ? l * ls : kind == 3 ? l + l / 5 : (lanes - 1 - l) * ls + l % 3;
+    int64_t reach = 0;
+    for (int64_t l = 0; l < lanes; l++)
+        if (offsets[l] > reach) reach = offsets[l];
+    fresh(&A, reach + (K2 - 1) * s2 + (K1 - 1) * s1 + (K ? K - 1 : 0) * s0 + 1);
+    for (int64_t i = 0; i < A.count; i++)
+        A.data[i] = random_T();
+    fresh(&C, K2 * K1 * K * width);
+    if (kind < 3)
+        pack(C.data, width, lanes, A.data, ls, K, s0, K1, s1, K2, s2);
+    else
+        gather(C.data, width, lanes, A.data, offsets, K, s0, K1, s1, K2, s2);
+    checks++;
+    const T *at = C.data;
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            for (int64_t k = 0; k < K; k++)
+                for (int64_t l = 0; l < width; l++, at++) {
+                    const T want = l < lanes ? A.data[offsets[l] + k2 * s2 + k1 * s1 + k * s0] : 0;
+                    if (!(*at == want))
+                        fail(what, width, lanes, K, at - C.data, *at, want);
+                }
+}
+
+static void climb_pack(const char *what, packer_T pack, gatherer_T gather, int64_t width)
+{
+    static const int64_t depths[] = {0, 1, 3, 8, 17, 35};
+    for (int64_t lanes = 1; lanes <= width; lanes++)
+        for (int kind = 0; kind < 6; kind++)
+            for (int d = 0; d < 6; d++)
+                check_pack(what, pack, gather, width, lanes, depths[d], kind);
+}
+"""
+
+GEMV = r"""
+static void n_form_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *b, int64_t ldb, T *y, T alpha, int accumulate)
+{
+    gemvn_T(n, K, x, xs, b, ldb, y, alpha, accumulate);
+}
+
+static void t_form_T(int64_t m, int64_t K, const T *a, int64_t lda, const T *x, T *y, int64_t ys, T alpha, int accumulate)
+{
+    gemvt_T(m, K, a, lda, x, y, ys, alpha, accumulate);
+}
+
+/* Both forms on the same matrix of `outer` rows of `inner` columns: the n-form sums over rows, the t-form over columns. */
+static void check_gemv(int t_form, int64_t outer, int64_t inner, int64_t gap, int accumulate)
+{
+    const int64_t ld = inner + gap, count = t_form ? outer : inner, K = t_form ? inner : outer;
+    const int64_t xs = t_form ? 1 : 1 + gap, ys = t_form ? 1 + gap : 1;
+    const T alpha = gap ? (T)1.5 : (T)1;
+    const char *what = t_form ? "gemvt" : "gemvn";
+    fresh(&A, outer ? (outer - 1) * ld + inner : 0);
+    fresh(&B, K ? (K - 1) * xs + 1 : 0);
+    fresh(&C, (count - 1) * ys + 1);
+    memset(touched, 0, sizeof touched);
+    for (int64_t i = 0; i < outer; i++)
+        for (int64_t j = 0; j < inner; j++)
+            A.data[i * ld + j] = random_T();
+    for (int64_t k = 0; k < K; k++)
+        B.data[k * xs] = random_T();
+    for (int64_t j = 0; j < count; j++) {
+        touched[j * ys] = 1;
+        if (accumulate)
+            C.data[j * ys] = random_T();
+    }
+    remember(&C);
+    if (t_form)
+        t_form_T(count, K, A.data, ld, B.data, C.data, ys, alpha, accumulate);
+    else
+        n_form_T(count, K, B.data, xs, A.data, ld, C.data, alpha, accumulate);
+    checks++;
+    for (int64_t j = 0; j < count; j++) {
+        wide sum = 0, size = 0;
+        for (int64_t k = 0; k < K; k++) {
+            const wide term = (wide)B.data[k * xs] * (t_form ? A.data[j * ld + k] : A.data[k * ld + j]);
+            sum += term;
+            size += term < 0 ? -term : term;
+        }
+        const wide old = accumulate ? C.before[j * ys] : 0, want = alpha * sum + old;
+        const wide bound = 2 * (K + 3) * EPSILON * (size + (old < 0 ? -old : old)), error = C.data[j * ys] - want;
+        if (!(error <= bound && -error <= bound))
+            fail(what, count, count, K, j, C.data[j * ys], want);
+    }
+    check_rest(what, &C, touched, count, count, K);
+}
+
+static void climb_gemv(void)
+{
+    static const int64_t some[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 67, 100};
+    for (int o = 0; o < 17; o++)
+        for (int i = 0; i < 17; i++)
+            for (int flags = 0; flags < 8; flags++)
+                if ((flags & 1) ? some[o] : some[i])
+                    check_gemv(flags & 1, some[o], some[i], flags & 2 ? 3 : 0, flags >> 2);
+}
+"""
+
+
+def wrappers(kernel: Microkernel) -> str:
+    """An outlined copy of a kernel, so that the whole ladder calls it once."""
+    parameters = """(int64_t m, int64_t n, const T *const *a, const T *b, T *const *c,
+    int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2,
+    T alpha, int accumulate)"""
+    arguments = "(m, n, a, b, c, K, a0, b0, K1, a1, b1, K2, a2, b2, alpha, accumulate)"
+    return f"static void run_{kernel.c_name}{parameters}\n{{\n    {kernel.c_name}{arguments};\n}}\n"
+
+
+def pack_wrappers(isa: ISA, dtype: DType, width: int) -> str:
+    """Copies of the pack routines with the width a constant, as in generated programs."""
+    rest = "int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2"
+    return f"""
+static void pack_{width}(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, {rest})
+{{
+    (void)width;
+    pack_T(dst, {width}, lanes, src, ls, K, s0, K1, s1, K2, s2);
+}}
+static void gather_{width}(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets, {rest})
+{{
+    (void)width;
+    pack_gather_T(dst, {width}, lanes, src, offsets, K, s0, K1, s1, K2, s2);
+}}
+"""
+
+
+def program(isa: ISA, dtype: DType, sources: Sequence[str], checks: str, calls: Sequence[str]) -> str:
+    """A program that runs the calls and prints `N checks, N failures`."""
+    body = BUFFERS + checks + "\nint main(void)\n{\n    reserve(&A);\n    reserve(&B);\n    reserve(&C);\n"
+    body += "".join(f"    {call}\n" for call in calls)
+    body += '    printf("%d checks, %d failures\\n", (int)checks, (int)failures);\n    return failures != 0;\n}\n'
+    body = body.replace("WIDE", "double" if dtype.size == 4 else "long double")
+    body = body.replace("EPSILON", "FLT_EPSILON" if dtype.size == 4 else "DBL_EPSILON")
+    return PRELUDE + "".join(sources) + specialise(body, isa, dtype)

@@ -1,0 +1,92 @@
+"""Every kernel, ISA, type and edge against plain loops; see microkernel_harness.py for how it is checked."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from microkernel_harness import GEMM, GEMV, PACK, pack_wrappers, program, wrappers
+
+from microkernels.catalogue import gemm, gemv_source, pack_source
+from microkernels.dtypes import DType, f32, f64
+from microkernels.isa import ISA, ISAS
+
+TILES = {
+    "avx512": ((6, 4), (14, 2), (28, 1)),
+    "avx2": ((6, 2), (4, 3), (12, 1)),
+    "neon": ((8, 2), (6, 4), (1, 3)),
+    "portable": ((6, 2), (4, 3), (1, 1)),
+}
+WIDTHS = {"avx512": (6, 14, 16, 48), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
+CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.values() for dtype in (f32, f64)]
+
+
+def tools(isa: ISA) -> tuple[str, list[str]]:
+    """The compiler, and what runs its programs. A missing one is an error in continuous integration, elsewhere a skip."""
+    cross = isa.name == "neon" and not isa.runs_here()
+    compiler = "aarch64-linux-gnu-gcc" if cross else "gcc"
+    runner = ["qemu-aarch64"] if cross else []
+    for tool in [compiler, *runner]:
+        if shutil.which(tool) is None:
+            message = f"{tool} is not installed"
+            if os.environ.get("CI"):
+                pytest.fail(message)
+            pytest.skip(message)
+    if not cross and not isa.runs_here():
+        pytest.skip(f"this CPU lacks {', '.join(isa.missing())}")
+    return compiler, runner
+
+
+def run(isa: ISA, text: str, folder: Path) -> int:
+    """Compile and run a test program; the number of checks it made."""
+    compiler, runner = tools(isa)
+    source, binary = folder / "ladder.c", folder / "ladder"
+    source.write_text(text)
+    static = ["-static"] if runner else []
+    flags = ["-std=gnu11", "-O2", "-Wall", "-Werror", *isa.flags, *static]
+    subprocess.run([compiler, *flags, str(source), "-o", str(binary), "-lm"], check=True)
+    done = subprocess.run([*runner, str(binary)], capture_output=True, text=True)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+    match = re.search(r"(\d+) checks, 0 failures", done.stdout)
+    assert match, done.stdout
+    return int(match[1])
+
+
+@pytest.mark.parametrize(("isa", "dtype"), CASES)
+def test_gemm_at_every_edge(isa: ISA, dtype: DType, tmp_path: Path) -> None:
+    kernels = [gemm(isa, dtype, rows, vectors) for rows, vectors in TILES[isa.name]]
+    calls = [f'climb_gemm("{k.c_name}", run_{k.c_name}, {k.rows}, {k.columns});' for k in kernels]
+    checks = GEMM + "".join(map(wrappers, kernels))
+    text = program(isa, dtype, [k.source() for k in kernels], checks, calls)
+    least = sum(k.rows * k.columns * 6 for k in kernels)
+    assert run(isa, text, tmp_path) > least
+
+
+@pytest.mark.parametrize(("isa", "dtype"), CASES)
+def test_gemm_with_known_sizes(isa: ISA, dtype: DType, tmp_path: Path) -> None:
+    rows, vectors = TILES[isa.name][0]
+    kernel = gemm(isa, dtype, rows, vectors)
+    ms, ns = (rows, 2), (kernel.columns, kernel.columns - 1, 1)
+    calls = [
+        f'check_gemm("{kernel.c_name}", run_{kernel.c_name}, {rows}, {kernel.columns}, {m}, {n}, 33, {kind}, {accumulate});'
+        for m in ms
+        for n in ns
+        for kind in range(3)
+        for accumulate in range(2)
+    ]
+    calls *= 2  # an operand's end at a page, then its start
+    text = program(isa, dtype, [kernel.source(ms, ns)], GEMM.split("static void climb_gemm")[0] + wrappers(kernel), calls)
+    assert run(isa, text, tmp_path) == len(calls)
+
+
+@pytest.mark.parametrize(("isa", "dtype"), CASES)
+def test_pack_and_gemv(isa: ISA, dtype: DType, tmp_path: Path) -> None:
+    widths = WIDTHS[isa.name]
+    calls = [f'climb_pack("pack {width}", pack_{width}, gather_{width}, {width});' for width in widths]
+    checks = PACK + GEMV + "".join(pack_wrappers(isa, dtype, width) for width in widths)
+    text = program(isa, dtype, [pack_source(isa, dtype), gemv_source(isa, dtype)], checks, [*calls, "climb_gemv();"])
+    assert run(isa, text, tmp_path) > 2000
