@@ -22,7 +22,7 @@ from benchmarks.roofline import bound
 from benchmarks.runner import Budget, measure
 from benchmarks.workloads import WORKLOADS
 from microkernels.dtypes import DTYPES
-from poly.machine import machine, measured
+from poly.machine import facts, machine, measured
 
 QUICK = Budget(seconds=0.5, rounds=(3, 30))
 FULL = Budget(seconds=3.0, rounds=(7, 200))
@@ -156,7 +156,7 @@ def _show(lines: Sequence[report.Line], file: Any) -> None:
 
 def _write_json(lines: Sequence[report.Line], name: str) -> None:
     here = machine()
-    text = json.dumps(report.document(lines, report.machine_facts(here, measured(here))), indent=1)
+    text = json.dumps(report.document(lines, facts(here, measured(here))), indent=1)
     if name == "-":
         click.echo(text)
     else:

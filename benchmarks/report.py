@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.runner import Result
@@ -165,17 +165,6 @@ def notes(lines: Sequence[Line]) -> Iterator[str]:
 def exit_status(lines: Sequence[Line]) -> int:
     """1 where a result of ours is wrong or missing, else 0. A peer's wrong result is told, and left out of the ratios."""
     return int(any((timing := line.result.timing(line.ours)) is None or not timing.right for line in lines))
-
-
-def machine_facts(machine: Any, rates: Any) -> dict[str, Any]:
-    """The machine as JSON: what it says of itself, and what was measured before the run."""
-    return {
-        "cpu": machine.cpu,
-        "isa": machine.isa.name,
-        "cores": machine.cores,
-        "caches": [asdict(cache) for cache in machine.caches],
-        **asdict(rates),
-    }
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

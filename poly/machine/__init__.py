@@ -2,5 +2,6 @@
 
 from poly.machine.description import Cache, Machine, machine
 from poly.machine.measured import Bandwidth, Measured, Peak, measured
+from poly.machine.text import facts, table
 
-__all__ = ["Bandwidth", "Cache", "Machine", "Measured", "Peak", "machine", "measured"]
+__all__ = ["Bandwidth", "Cache", "Machine", "Measured", "Peak", "facts", "machine", "measured", "table"]

@@ -1,0 +1,73 @@
+"""The machine in words: for JSON, and as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from poly.machine.description import KIB, Machine
+from poly.machine.measured import Measured
+
+
+def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
+    """Everything, as plain values: sizes in bytes, GFLOP/s, GB/s."""
+    return {
+        "cpu": machine.cpu,
+        "isa": machine.isa.name,
+        "cores": machine.cores,
+        "caches": [asdict(cache) for cache in machine.caches],
+        **asdict(rates),
+    }
+
+
+def table(machine: Machine, rates: Measured) -> Iterator[str]:
+    """Lines of text, columns aligned."""
+    yield f"CPU         {machine.cpu}"
+    yield f"ISA         {machine.isa.name}: {machine.isa.registers} vectors of {machine.isa.vector_bytes} bytes"
+    yield f"cores       {machine.cores} that this process may use"
+    yield ""
+    yield from columns([("cache", "size", "ways", "line", "shared by"), *_caches(machine)])
+    yield ""
+    threads = sorted({peak.threads for peak in rates.peaks})
+    heads = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
+    yield from columns([("FMA peak, GFLOP/s", *heads), *_peaks(rates, threads)])
+    yield ""
+    heads = [f"{kind}, {head}" for head in heads for kind in ("read", "triad")]
+    yield from columns([("bandwidth, GB/s", *heads), *_bandwidths(rates, threads)])
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of equal length as lines: the first column to the left, the others to the right."""
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for first, *others in rows:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        yield "  ".join(cells)
+
+
+def size_text(size: int) -> str:
+    """Bytes in the largest binary unit that divides them."""
+    for unit, name in ((KIB**2, "MiB"), (KIB, "KiB")):
+        if size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def _caches(machine: Machine) -> list[tuple[str, ...]]:
+    return [
+        (f"L{c.level}", size_text(c.bytes), str(c.ways), str(c.line), f"{c.shared_by} CPU{'s' if c.shared_by > 1 else ''}")
+        for c in machine.caches
+    ]
+
+
+def _peaks(rates: Measured, threads: Sequence[int]) -> list[tuple[str, ...]]:
+    dtypes = dict.fromkeys(peak.dtype for peak in rates.peaks)
+    return [(dtype, *(f"{rates.peak(dtype, count):.1f}" for count in threads)) for dtype in dtypes]
+
+
+def _bandwidths(rates: Measured, threads: Sequence[int]) -> list[tuple[str, ...]]:
+    rows = []
+    for level in dict.fromkeys(bandwidth.level for bandwidth in rates.bandwidths):
+        found = [rates.bandwidth(level, count) for count in threads]
+        rows.append((level, *(f"{rate:.1f}" for bandwidth in found for rate in (bandwidth.read, bandwidth.triad))))
+    return rows
