@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from poly.defaults.blocks import blocked
 from poly.defaults.contiguous import contiguous
+from poly.defaults.fusion import fused
 from poly.defaults.marks import shared_out, vectorized
+from poly.defaults.panels import panelled
 from poly.defaults.time_tiles import tiled_in_time
 from poly.defaults.wavefront import overlapped
 from poly.model import Caches
@@ -18,7 +21,7 @@ def dependence_schedule(nest: Nest, caches: Caches, threads: int) -> Schedule:
 
     Each rule is a few steps, proven legal against the nest's dependences; where they are not, it is left out.
     """
-    written = contiguous(schedule(nest))
+    written = fused(contiguous(schedule(nest)))
     shared = shared_out(written) if threads > 1 else written
     made = tiled_in_time(written, caches) if shared is written else shared
-    return vectorized(overlapped(made))
+    return vectorized(overlapped(blocked(panelled(made))))

@@ -15,12 +15,21 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
 
     Only the result is checked, not each step on the way: checks are what a schedule costs.
     """
-    tree, added = schedule.tree, tuple(steps)
     try:
-        for step in added:
-            tree = step.apply(schedule.nest, tree)
+        made = proven(schedule, steps)
     except ScheduleError:
         return None
-    reorders = any(step.reorders for step in added)
-    illegal = reorders and (violations(schedule.nest, tree) or broken_flag(schedule.nest, tree))
-    return None if illegal else Schedule(schedule.nest, (*schedule.steps, *added), tree)
+    illegal = violations(made.nest, made.tree) or broken_flag(made.nest, made.tree)
+    return None if illegal else made
+
+
+def proven(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
+    """The schedule with steps that the caller knows to be legal.
+
+    Raises:
+        ScheduleError: a step does not fit the loops.
+    """
+    tree, added = schedule.tree, tuple(steps)
+    for step in added:
+        tree = step.apply(schedule.nest, tree)
+    return Schedule(schedule.nest, (*schedule.steps, *added), tree)

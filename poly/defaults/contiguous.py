@@ -22,24 +22,23 @@ from poly.tree import Band, Node, Sequence, bands, statements
 def contiguous(schedule: Schedule) -> Schedule:
     """The schedule with loops sunk to the innermost place where that makes the accesses cheaper and is legal."""
     for band in bands(schedule.tree):
-        if not bands(band.body):
-            continue
-        sunk = _sunk(schedule, band.name)
-        if sunk is not None and _cost(sunk) < _cost(schedule):
-            schedule = sunk
+        if bands(band.body) and _gain(schedule, band) > 0:
+            schedule = _sunk(schedule, band.name) or schedule
     return schedule
 
 
-def _cost(schedule: Schedule) -> int:
-    """The strided cost of all statements, those in deeper loops counting more."""
-    total = 0
-    for name, path in paths(schedule.tree).items():
-        loops = [node for node in path if isinstance(node, Band)]
+def _gain(schedule: Schedule, band: Band) -> int:
+    """How much cheaper the strided accesses below a loop are if it is the innermost, those in deeper loops counting more."""
+    gain, found = 0, paths(schedule.tree)
+    for name in statements(band):
+        loops = [node for node in found[name] if isinstance(node, Band)]
         statement = schedule.nest.statement(name)
-        iterator = moved_iterator(statement, path, loops[-1].name) if loops else None
-        if iterator is not None:
-            total += strided_cost(schedule.nest, statement, iterator) * STRIDED ** len(loops)
-    return total
+        now, then = (moved_iterator(statement, found[name], loop.name) for loop in (loops[-1], band))
+        if now is None or then is None:
+            return 0
+        costs = [strided_cost(schedule.nest, statement, iterator) for iterator in (now, then)]
+        gain += (costs[0] - costs[1]) * STRIDED ** len(loops)
+    return gain
 
 
 def _sunk(schedule: Schedule, loop: str) -> Schedule | None:

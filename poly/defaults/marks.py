@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from poly.defaults.attempt import attempt
+from poly.defaults.attempt import proven
 from poly.defaults.loops import extent, innermost
 from poly.defaults.strides import is_contiguous, moved_iterator
-from poly.legality import is_parallel
+from poly.legality import is_parallel, lane_conflict
 from poly.paths import paths
 from poly.schedule import Schedule
 from poly.steps import Parallel, Vectorize
@@ -22,10 +22,10 @@ def vectorized(schedule: Schedule) -> Schedule:
 
     With strided accesses the choice is left to the C compiler.
     """
-    for band in innermost(schedule.tree):
-        if band.unroll < 2 and _contiguous(schedule, band):
-            schedule = attempt(schedule, [Vectorize(band.name)]) or schedule
-    return schedule
+    nest, tree = schedule.nest, schedule.tree
+    found = [band for band in innermost(tree) if band.unroll < 2 and _contiguous(schedule, band)]
+    legal = [band for band in found if lane_conflict(nest, tree, band.name) is None]
+    return proven(schedule, [Vectorize(band.name) for band in legal])
 
 
 def _contiguous(schedule: Schedule, band: Band) -> bool:
@@ -48,7 +48,7 @@ def shared_out(schedule: Schedule, node: Node | None = None) -> Schedule:
     if not isinstance(node, Band):
         return schedule
     if _work(schedule, node) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
-        return attempt(schedule, [Parallel(node.name)]) or schedule
+        return proven(schedule, [Parallel(node.name)])
     return shared_out(schedule, node.body)
 
 

@@ -39,6 +39,11 @@ def is_contiguous(nest: Nest, statement: Statement, iterator: str) -> bool:
     return all(_cost(nest, access, iterator) <= 1 for access in accesses(statement))
 
 
+def is_contiguous_along(nest: Nest, access: Load, iterator: str) -> bool:
+    """Whether an access goes to the next element as `iterator` grows."""
+    return _cost(nest, access, iterator) == 1
+
+
 def accesses(statement: Statement) -> tuple[Load, ...]:
     """The elements that an instance touches, each once."""
     return tuple(dict.fromkeys((statement.target, *statement.reads)))
