@@ -183,7 +183,8 @@ def caches() -> Caches:
 
 def _compiled(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
     """The C text, from the store where this nest was compiled before with this engine."""
-    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, [(a.name, str(a.shape), a.strides) for a in nest.arrays])
+    arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
+    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
     key = repr((*identity, isa.name, threads, repr(caches()), repr(schedule)))
     kept = cache.get(key)
     if kept is not None:

@@ -286,3 +286,20 @@ def test_unknown_and_bad_sizes() -> None:
         poly.compile(matmul, M=2.5)
     with pytest.raises((poly.SpecError, poly.ArgumentError), match="M"):
         poly.compile(matmul, M="many")
+
+
+def test_the_same_text_with_another_type_is_another_kernel() -> None:
+    """What an annotation's name stands for is no part of the text, so it must be part of the kernel's identity."""
+
+    def doubling(dtype: poly.DType) -> poly.Nest:
+        @poly.nest
+        def double_it(x: dtype[N]):
+            for i in range(N):
+                x[i] = x[i] * 2
+
+        return double_it
+
+    for dtype in (f32, f64):
+        x = np.arange(5, dtype=dtype.numpy_name)
+        poly.compile(doubling(dtype))(x)
+        assert x.tolist() == [0, 2, 4, 6, 8]
