@@ -40,7 +40,14 @@ def ranges(draw: st.DrawFn, indices: tuple[str, ...]) -> str:
     bound = affine_texts(indices)
     form = draw(
         st.sampled_from(
-            ["{0}", "{0}, {1}", "{0}, {1}, {2}", "{0}, {1}, -{2}", "max({0}, {1}), min({0}, N)", "min({0}, {1}), -1, -1"]
+            [
+                "{0}",
+                "{0}, {1}",
+                "{0}, {1}, {2}",
+                "{0}, {1}, -{2}",
+                "max({0}, {1}), min({0}, N)",
+                "min({0}, {1}), -1, -1",
+            ]
         )
     )
     return form.format(draw(bound), draw(bound), draw(st.integers(1, 3)))
@@ -92,7 +99,9 @@ def executed(lines: list[str], sizes: dict[str, int]) -> list[Instance]:
 @settings(deadline=None, max_examples=120)
 @given(blocks(depth=3), st.integers(0, 4), st.integers(0, 3))
 def test_the_sets_hold_what_python_runs_in_its_order(lines: list[str], n: int, m: int) -> None:
-    text = "\n".join(["def nest(x: f32[N, M]):", "    x[0, 0] = 1.0", *indented(lines)]).replace(RECORD, "x[0, 0] = 1.0")
+    text = "\n".join(["def nest(x: f32[N, M]):", "    x[0, 0] = 1.0", *indented(lines)]).replace(
+        RECORD, "x[0, 0] = 1.0"
+    )
     known = {"f32": f32, "N": Affine.name("N"), "M": Affine.name("M")}
     nest = parse_text(Source(text, "random.py", 1), known).with_sizes({"N": n, "M": m})
     instances = [(instance.statement, instance.point) for instance in run_order(nest, nest.tree)]

@@ -37,7 +37,8 @@ CASES = {
         "3: `i * i` is not affine: it multiplies two names",
         "x[i*i] = 0.0",
         "  ^^^",
-        f"{FORM} Give the array one more dimension instead (A[i, j] for A[i*N + j]), or fix one factor as a global integer.",
+        f"{FORM} Give the array one more dimension instead (A[i, j] for A[i*N + j]), or fix one factor "
+        "as a global integer.",
     ),
     "index by data": (
         "for i in range(N):\n    x[A[i, 0]] = 0.0",
@@ -189,7 +190,13 @@ CASES = {
         "^^^^",
         "Write A[i, j], not A[i][j].",
     ),
-    "index of a scalar": ("x[0] = s[0]", "2: `s` is a scalar and takes no index", "x[0] = s[0]", "       ^^^^", "Write `s`."),
+    "index of a scalar": (
+        "x[0] = s[0]",
+        "2: `s` is a scalar and takes no index",
+        "x[0] = s[0]",
+        "       ^^^^",
+        "Write `s`.",
+    ),
     "whole array read": (
         "x[0] = A",
         "2: `A` is a whole array",
@@ -451,9 +458,9 @@ def test_a_function_that_assigns_nothing_is_refused() -> None:
 
 
 def test_the_place_is_that_in_the_users_file() -> None:
-    def wrong(x: f32[SIZES["N"]]):  # type: ignore[valid-type]
+    def wrong(x: f32[4]):
         for i in range(3):
-            x[i] = i ** 2
+            x[i] = i**2
 
     with pytest.raises(SpecError) as caught:
         parse(wrong)

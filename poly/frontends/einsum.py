@@ -71,11 +71,7 @@ def parse_subscripts(subscripts: str) -> Subscripts:
         SpecError: a character is no letter, or the output has a letter twice or one that no operand has.
     """
     inputs, arrow, output = subscripts.partition("->")
-    for position, character in enumerate(subscripts):
-        if character not in ascii_letters + ", " and not (arrow and len(inputs) <= position < len(inputs) + 2):
-            why = "is neither a letter, a comma nor the one arrow `->`"
-            remedy = "Give each dimension a letter of its own." if character == "." else "Write it like `mk,kn->mn`."
-            raise _error(subscripts, position, f"`{character}` {why}", remedy)
+    _check_characters(subscripts, len(inputs) if arrow else len(subscripts))
     operands = tuple(inputs.replace(" ", "").split(","))
     counts = Counter("".join(operands))
     if not arrow:
@@ -89,6 +85,15 @@ def parse_subscripts(subscripts: str) -> Subscripts:
         if letter in subscripts[len(inputs) + 2 : position]:
             raise _error(subscripts, position, f"the output has the index `{letter}` twice", "Name it once.")
     return Subscripts(subscripts, operands, output.replace(" ", ""))
+
+
+def _check_characters(subscripts: str, arrow: int) -> None:
+    for position, character in enumerate(subscripts):
+        allowed = ascii_letters + (", " if position < arrow else " ")
+        if character not in allowed and position not in (arrow, arrow + 1):
+            why = f"`{character}` is neither a letter{', a comma' if position < arrow else ''} nor the one arrow `->`"
+            remedy = "Give each dimension a letter of its own." if character == "." else "Write it like `mk,kn->mn`."
+            raise _error(subscripts, position, why, remedy)
 
 
 def _error(subscripts: str, position: int, why: str, remedy: str) -> SpecError:

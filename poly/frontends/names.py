@@ -103,9 +103,7 @@ def check(name: str, node: ast.AST, source: Source) -> None:
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
     if name in FUNCTIONS or name.lower() in SET_WORDS:
-        raise source.error(
-            node, f"`{name}` has a meaning of its own in poly", f"Use another name, such as `{name}_`."
-        )
+        raise source.error(node, f"`{name}` has a meaning of its own in poly", f"Use another name, such as `{name}_`.")
 
 
 def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -> DType | ArrayType:
@@ -117,9 +115,7 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     remedy = "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar."
     try:
-        value = eval(
-            text, {"__builtins__": {}}, dict(environment)
-        )
+        value = eval(text, {"__builtins__": {}}, dict(environment))
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise source.error(node, f"`{text}` is no type ({error})", remedy) from None
     if isinstance(value, DType):

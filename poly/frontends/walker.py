@@ -138,13 +138,9 @@ def _refusal(node: ast.stmt, source: Source) -> SpecError:
     """The error for a statement that has no place in a nest."""
     match node:
         case ast.While(test=test):
-            return source.error(
-                test, "a `while` loop has no affine bounds", "Write `for i in range(N):`."
-            )
+            return source.error(test, "a `while` loop has no affine bounds", "Write `for i in range(N):`.")
         case ast.Return():
-            return source.error(
-                node, "a nest returns nothing", "Write results into an argument: `C[i, j] = ...`."
-            )
+            return source.error(node, "a nest returns nothing", "Write results into an argument: `C[i, j] = ...`.")
         case ast.Break() | ast.Continue():
             word = "break" if isinstance(node, ast.Break) else "continue"
             remedy = "Put the rest of the loop's body below an affine `if`."

@@ -1,0 +1,99 @@
+"""Accesses outside of an array, found by the sets; and a check of the check by enumeration."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codegen.affine import Affine
+from microkernels.dtypes import f32
+from poly.bounds import check
+from poly.errors import SpecError
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
+from poly.nest import Nest
+
+KNOWN = {"f32": f32} | {name: Affine.name(name) for name in "MNPR"}
+
+
+def read(body: str, arguments: str = "A: f32[M, N], x: f32[N]") -> Nest:
+    text = f"def nest({arguments}):\n{textwrap.indent(textwrap.dedent(body), '    ')}"
+    return parse_text(Source(text, "nest.py", 1), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "for i in range(N):\n    x[i] += x[i + 1]",
+            "nest.py:3: S0 reads x[i + 1] outside of x\n    x[i] += x[i + 1]\n"
+            "At i = 0 and with M = 0, N = 1, index 1 of dimension 0 is outside of 0 <= index < N = 1.\n"
+            "Shorten the loops, put an `if` around the statement, or make x larger.",
+        ),
+        (
+            "for i in range(M):\n    for j in range(N):\n        A[j, i] = 0.0",
+            "nest.py:4: S0 writes A[j, i] outside of A\n    A[j, i] = 0.0\n"
+            "At i = 0, j = 1 and with M = 1, N = 2, index 1 of dimension 0 is outside of 0 <= index < M = 1.\n"
+            "Shorten the loops, put an `if` around the statement, or make A larger.",
+        ),
+        (
+            "for i in range(N):\n    x[-1] = 0.0",
+            "nest.py:3: S0 writes x[-1] outside of x\n    x[-1] = 0.0\n"
+            "At i = 0 and with M = 0, N = 1, index -1 of dimension 0 is outside of 0 <= index < N = 1.\n"
+            "A negative index does not count from the end: write the extent minus it.",
+        ),
+        (
+            "x[0] = 1.0",
+            "nest.py:2: S0 writes x[0] outside of x\n    x[0] = 1.0\n"
+            "With M = 0, N = 0, index 0 of dimension 0 is outside of 0 <= index < N = 0.\n"
+            "Shorten the loops, put an `if` around the statement, or make x larger.",
+        ),
+        (
+            "t: f32[3]\nfor i in range(N):\n    t[i] = 0.0",
+            "nest.py:4: S0 writes t[i] outside of t\n    t[i] = 0.0\n"
+            "At i = 3 and with M = 0, N = 4, index 3 of dimension 0 is outside of 0 <= index < 3.\n"
+            "Shorten the loops, put an `if` around the statement, or make t larger.",
+        ),
+    ],
+)
+def test_an_access_outside_is_named_with_one_iteration(body: str, message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        check(read(body))
+    assert str(caught.value) == message
+
+
+def test_a_convolution_stays_inside() -> None:
+    body = """
+        for p in range(P):
+            for r in range(R):
+                y[p] += x[p + r] * w[r]
+    """
+    check(read(body, "x: f32[P + R - 1], w: f32[R], y: f32[P]"))
+    with pytest.raises(SpecError, match=r"reads x\[p \+ r\] outside of x"):
+        check(read(body, "x: f32[P + R - 2], w: f32[R], y: f32[P]"))
+
+
+def test_a_condition_keeps_an_access_inside() -> None:
+    check(read("for i in range(N):\n    if i > 0 and i % 2 == 0:\n        x[i] = x[i - 2]"))
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-3, 3)),
+    st.tuples(st.integers(-1, 2), st.integers(0, 2)),
+    st.integers(0, 5),
+)
+def test_it_finds_what_enumeration_finds(index: tuple[int, int, int], loops: tuple[int, int], size: int) -> None:
+    first, step = loops[0], loops[1] + 1
+    a, b, c = index
+    body = f"for i in range({first}, N, {step}):\n    for j in range(i, N):\n        x[{a}*i + {b}*j + {c}] = 0.0"
+    nest = read(body, "x: f32[N]").with_sizes({"N": size})
+    accesses = [a * i + b * j + c for i in range(first, size, step) for j in range(i, size)]
+    if all(0 <= access < size for access in accesses):
+        check(nest)
+    else:
+        with pytest.raises(SpecError):
+            check(nest)

@@ -1,0 +1,123 @@
+"""Einsums as nests: against NumPy, their loops, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microkernels.dtypes import f32, f64, i32
+from poly.bounds import check
+from poly.errors import SpecError
+from poly.frontends.einsum import einsum, parse_subscripts
+from poly.reference import reference
+
+EXTENTS = dict(zip("abcdijkmnI", [2, 3, 4, 1, 3, 2, 4, 2, 3, 2], strict=True))
+
+
+def agrees(subscripts: str) -> None:
+    """The reference run of the einsum gives NumPy's result."""
+    nest = einsum(subscripts, dtype=f64)
+    check(nest)
+    parsed = parse_subscripts(subscripts)
+    generator = np.random.default_rng(len(subscripts))
+    operands = [generator.standard_normal([EXTENTS[x] for x in letters]) for letters in parsed.operands]
+    output = np.full([EXTENTS[x] for x in parsed.output], np.nan)
+    reference(nest, (*operands, output))
+    np.testing.assert_allclose(output, np.einsum(subscripts, *operands), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "subscripts",
+    ["mk,kn->mn", "ii->i", "ii", "ij->ji", "ij->", "i,i->", "ij,jk", "ba", "abc,cd->abd", "ab,bc,cd->ad", ",i->i",
+     "aIj,Ij->a", "iji->j", " mk , kn -> nm ", "a,b,c->cba", "ij,ij->ij"],
+)  # fmt: skip
+def test_it_is_numpy_s_einsum(subscripts: str) -> None:
+    agrees(subscripts)
+
+
+@st.composite
+def subscripts(draw: st.DrawFn) -> str:
+    letters = st.text(st.sampled_from("abijk"), min_size=1, max_size=3)
+    operands = draw(st.lists(letters, min_size=1, max_size=3))
+    text = ",".join(operands)
+    if draw(st.booleans()):
+        return text
+    available = sorted(set("".join(operands)))
+    return f"{text}->{''.join(draw(st.permutations(available)))[: draw(st.integers(0, len(available)))]}"
+
+
+@settings(deadline=None, max_examples=60)
+@given(subscripts())
+def test_any_einsum_is_numpy_s(text: str) -> None:
+    agrees(text)
+
+
+def test_its_loops_are_those_one_would_write() -> None:
+    nest = einsum("mk,kn->mn", dtype=f64)
+    assert (
+        nest.source
+        == """\
+def einsum_mk_kn_to_mn(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
+    for m in range(M):
+        for n in range(N):
+            C[m, n] = 0.0
+            for k in range(K):
+                C[m, n] += A[m, k] * B[k, n]
+"""
+    )
+    assert [statement.op for statement in nest.statements] == ["=", "+"]
+
+
+def test_without_a_sum_there_is_one_assignment() -> None:
+    (statement,) = einsum("i,j->ij").statements
+    assert statement.op == "="
+
+
+def test_integers_start_at_an_integer() -> None:
+    assert "C[()] = 0\n" in einsum("i,i->", dtype=i32).source
+
+
+def test_sizes_are_given_by_the_letter() -> None:
+    nest = einsum("mk,kn->mn", m=4, k=5)
+    assert (nest.sizes, nest.fixed, nest.arrays[0].dtype) == (("N",), (("M", 4), ("K", 5)), f32)
+    assert str(nest.array("A")) == "A: f32[4, 5]"
+
+
+def test_a_size_does_not_take_the_name_of_an_array_or_of_another_index() -> None:
+    assert einsum("abc,cd->abd").sizes == ("Na", "Nb", "Nc", "D")
+    assert einsum("iI->I").sizes == ("Ni", "NI")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "sentence", "remedy"),
+    [
+        ("mk,kn->mx", 8, "the output's index `x` is in no operand", "Take it out, or name it there."),
+        ("ij->ii", 5, "the output has the index `i` twice", "Name it once."),
+        (
+            "i...->i",
+            1,
+            "`.` is neither a letter, a comma nor the one arrow `->`",
+            "Give each dimension a letter of its own.",
+        ),
+        ("i->->i", 3, "`-` is neither a letter nor the one arrow `->`", "Write it like `mk,kn->mn`."),
+        ("i1", 1, "`1` is neither a letter, a comma nor the one arrow `->`", "Write it like `mk,kn->mn`."),
+        ("ij->i,j", 5, "`,` is neither a letter nor the one arrow `->`", "Write it like `mk,kn->mn`."),
+    ],
+)
+def test_malformed_subscripts_are_refused(text: str, at: int, sentence: str, remedy: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        einsum(text)
+    assert str(caught.value) == f"einsum: {sentence}\n    {text}\n    {' ' * at}^\n{remedy}"
+
+
+def test_a_size_of_no_index_is_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        einsum("mk,kn->mn", x=3)
+    assert str(caught.value) == "einsum('mk,kn->mn') has no index x to give a size to. Its indices: m, n, k."
+
+
+def test_a_size_that_is_no_extent_is_refused() -> None:
+    with pytest.raises(SpecError, match="the size M of einsum_mk_kn_to_mn must be an integer from 0 up, not -3"):
+        einsum("mk,kn->mn", m=-3)
