@@ -8,8 +8,8 @@ A dependence is a relation between instances that touch the same element, at lea
 
 They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
 Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
-listed as flow dependences with `reduction` set; then every other access is ordered against all the updates of a run, not
-only the last.
+listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
+not only the last.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Dependence:
 
     def __str__(self) -> str:
         label = f"{self.kind} on {self.array}" + (" (reduction)" if self.reduction else "")
-        relation = str(self.relation.coalesce())
+        relation = "{" + str(self.relation).partition("{")[2]
         distance = "" if self.distance is None else f"  distance {vector(self.distance)}"
         return f"{label}: {relation}{distance}"
 

@@ -7,8 +7,9 @@
     aB{R:16}c     a grid of threads
     a[,,,(32,8)]  block sizes in the string
 
-The grammar is that of Georganas et al., "Harnessing Deep Learning and HPC Kernels via High-Level Loop and Tensor Abstractions on CPU
-Architectures" (arXiv 2304.12576). What it says is translated to steps of a schedule, and so each string is checked.
+The grammar is that of Georganas et al., "Harnessing Deep Learning and HPC Kernels via High-Level Loop and Tensor
+Abstractions on CPU Architectures" (arXiv 2304.12576). What it says is translated to steps of a schedule, and so each
+string is checked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from itertools import pairwise
 
 from poly.errors import ScheduleError
 from poly.steps import Order, Parallel, Split, Step
+from poly.steps.base import chain
 from poly.tree import Node, bands
 
 LEVEL = re.compile(
@@ -90,12 +92,13 @@ def _level(match: re.Match[str]) -> Level:
 def translate(text: str, tree: Node, blocks: Blocks) -> tuple[Step, ...]:
     """The steps that bring the loops of `tree` into the form of a loop string.
 
-    Loops that the string leaves out stay innermost, in their order. OpenMP's choice of who runs which iteration changes no
-    result, and every parallel loop ends with a barrier: `@schedule(...)` and barriers outside of parallel loops need no step.
+    Loops that the string leaves out stay innermost, in their order. OpenMP's choice of who runs which iteration changes
+    no result, and every parallel loop ends with a barrier: `@schedule(...)` and barriers outside of parallel loops need
+    no step.
 
     Raises:
-        ScheduleError: not in the grammar, or what the model can't say: thread grids, two groups of parallel loops, a barrier in a
-            parallel loop, other ranges than the nest's.
+        ScheduleError: not in the grammar, or what the model can't say: thread grids, two groups of parallel loops, a
+            barrier in a parallel loop, other ranges than the nest's.
     """
     levels = parse(text)
     _check_model(text, levels)
@@ -113,7 +116,14 @@ def translate(text: str, tree: Node, blocks: Blocks) -> tuple[Step, ...]:
         names[letter].append(loop)
     order = [names[level.letter].pop(0) for level in levels]
     parallel = [Parallel(name) for name, level in zip(order, levels, strict=True) if level.parallel]
+    order += _around(tree, frozenset(loops.values()))
     return (*splits, *([Order(tuple(order))] if len(order) > 1 else []), *parallel)
+
+
+def _around(tree: Node, named: frozenset[str]) -> list[str]:
+    """The loops around a named one that are not named themselves."""
+    innermost = [band for band in bands(tree) if band.name in named][-1]
+    return [band.name for band in bands(tree) if band.name not in named and chain(band, innermost)]
 
 
 def _tile_name(loop: str, used: set[str]) -> str:
@@ -144,8 +154,10 @@ def _blocks(text: str, letter: str, levels: tuple[Level, ...], given: Blocks) ->
     value = given.get(letter, baked)
     sizes = value if isinstance(value, tuple) else (value,)
     if len(sizes) != len(own) - 1:
-        hint = f"blocks={{'{letter}': ({', '.join(['SIZE'] * (len(own) - 1))},)}}" if len(own) > 1 else "no block size"
-        raise ScheduleError(f"loops({text!r}): {letter} comes {len(own)} times, so it needs {hint}, not {list(sizes)}.")
+        needs = f"{len(own) - 1} block size{'s' * (len(own) > 2)}" if len(own) > 1 else "no block size"
+        hint = f"\nGive them as blocks={{'{letter}': (…,)}}." if len(own) > 1 else ""
+        times = f"{len(own)} time{'s' * (len(own) > 1)}"
+        raise ScheduleError(f"loops({text!r}): {letter} comes {times}, so it needs {needs}, not {list(sizes)}.{hint}")
     for outer, inner in pairwise(sizes):
         if inner < 1 or outer % inner:
             raise ScheduleError(f"loops({text!r}): of the blocks of {letter}, {outer} is no multiple of {inner}.")
@@ -160,28 +172,34 @@ def _check_unused(text: str, blocks: Blocks, loops: Mapping[str, str]) -> None:
 
 def _check_model(text: str, levels: tuple[Level, ...]) -> None:
     """Refuse what a schedule can't say."""
-    groups = 0
-    inside = False
-    for above, level in pairwise((None, *levels)):
-        starts = level.parallel and not (above is not None and above.parallel)
-        groups += starts
-        if groups > 1 and starts:
-            raise ScheduleError(
-                f"loops({text!r}): {level.letter.upper()} starts a second group of parallel loops, which every thread would run in "
-                f"full. Remedy: write it next to the first group, or as {level.letter}."
-            )
-        inside = inside or level.parallel
-        if level.barrier and inside:
-            raise ScheduleError(
-                f"loops({text!r}): the barrier after {level.letter} stands in a parallel loop, whose threads have different numbers of "
-                "iterations. Remedy: put it behind a loop that is outside of the capitals."
-            )
-        if level.grid:
-            raise ScheduleError(
-                f"loops({text!r}): a grid of threads {level.grid} is not in the model. Remedy: leave it out; the threads then share the "
-                "iterations of the loops in capitals."
-            )
-        if any(level.range[:2]) or level.range[2] not in ("", "1"):
-            raise ScheduleError(
-                f"loops({text!r}): the nest says where loop {level.letter} starts and ends. Remedy: leave these empty."
-            )
+    for place, level in enumerate(levels):
+        within = any(above.parallel for above in levels[:place])
+        reason = _outside_model(level, within, within and not levels[place - 1].parallel)
+        if reason:
+            raise ScheduleError(f"loops({text!r}): {reason}")
+
+
+def _outside_model(level: Level, within: bool, after_group: bool) -> str | None:
+    """Why a level can't be said, and what to write instead.
+
+    It stands `within` a parallel loop, and perhaps `after_group`: letters that are not parallel come between.
+    """
+    if level.parallel and after_group:
+        return (
+            f"{level.letter.upper()} starts a second group of parallel loops, which every thread would run in full. "
+            f"Remedy: write it next to the first group, or as {level.letter}."
+        )
+    if level.barrier and (within or level.parallel):
+        return (
+            f"the barrier after {level.letter} stands in a parallel loop, whose threads may come to it at different times. "
+            "Remedy: put it behind a loop that is outside of the capitals."
+        )
+    if level.grid:
+        return (
+            f"a grid of threads {level.grid} is not in the model. "
+            "Remedy: leave it out; the threads then share the iterations of the loops in capitals."
+        )
+    start, end, step = level.range
+    if start or end or step not in ("", "1"):
+        return f"the nest says where loop {level.letter} starts and ends. Remedy: leave these fields empty."
+    return None

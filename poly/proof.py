@@ -15,7 +15,7 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
 
     Raises:
         ScheduleError: names that do not exist, loops without the form that the step needs, or an order that breaks a
-            dependence. The message then has two concrete iterations, and what to do first or instead where that is known.
+            dependence. The message then has two concrete iterations, and what to do first or instead if that is known.
     """
     result = step.apply(nest, tree)
     reason = _objection(nest, result, step) if step.reorders else None

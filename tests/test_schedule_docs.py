@@ -5,6 +5,7 @@ import inspect
 import sys
 
 import doc_nests
+
 import poly
 from poly.schedule import Schedule
 
