@@ -6,7 +6,6 @@ from poly.defaults.blocks import blocked
 from poly.defaults.contiguous import contiguous
 from poly.defaults.fusion import fused
 from poly.defaults.marks import shared_out, vectorized
-from poly.defaults.panels import panelled
 from poly.defaults.time_tiles import tiled_in_time
 from poly.defaults.wavefront import overlapped
 from poly.model import Caches
@@ -24,4 +23,4 @@ def dependence_schedule(nest: Nest, caches: Caches, threads: int) -> Schedule:
     written = fused(contiguous(schedule(nest)))
     shared = shared_out(written) if threads > 1 else written
     made = tiled_in_time(written, caches) if shared is written else shared
-    return vectorized(overlapped(blocked(panelled(made))))
+    return vectorized(overlapped(blocked(made)))
