@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import islpy as isl
+
 from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
 from poly.calls import inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
-from poly.ctext import constants
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.micro_call import LEVELS
@@ -125,13 +126,18 @@ def _check_tile(nest: Nest, statement: Statement, micro: Micro, kernel: Microker
     for band, most, what in ((micro.rows, kernel.rows, "rows"), (micro.columns, kernel.columns, "columns")):
         if band is None:
             continue
-        counts = constants(instances.most(band.function(statement.name)))
-        if counts is None or max(counts) > most:
-            size = "any number of" if counts is None else str(max(counts))
+        count = instances.count(band.function(statement.name))
+        if not _exceeds(count, most).is_empty():
             raise ScheduleError(
-                f"microkernel({kernel.name}): loop {band.name} runs over {size} {what} at a time, the kernel's tile has {most}. "
+                f"microkernel({kernel.name}): loop {band.name} runs over more than {most} {what} at a time, which is the kernel's tile. "
                 f"Remedy: split({band.name}={most}) first."
             )
+
+
+def _exceeds(count: isl.PwAff, most: int) -> isl.Set:
+    """Where a count is above a number."""
+    limit = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(count.get_domain_space())).add_constant_val(isl.Val(most))
+    return count.gt_set(limit)
 
 
 def zeroing(nest: Nest, statement: Statement) -> str | None:

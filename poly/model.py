@@ -22,6 +22,12 @@ LATENCY, PER_CYCLE = 4, 2
 TRAFFIC, STREAM = 0.1, 0.004
 """What a load beside each multiply-add costs, relative to it, and one more row read in place (a stream of its own)."""
 
+POINTERS, CROWDED = 14, 0.2
+"""Rows that can be addressed from registers, and what more of them cost."""
+
+LONELY = 0.3
+"""What a result of one tile alone costs: with two, one's last stores overlap the other's first loads."""
+
 WORTHWHILE = 4_000_000
 """Multiply-adds below which threads don't pay."""
 
@@ -68,15 +74,15 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
     parallel = _parallel(m, n, steps, batches, r, kernel, threads)
     symbolic = any(axis.extent is None for axis in r.columns)
     columns = None
-    if pack_right and (symbolic or depth * n * size > caches.l3 // 2):
-        columns = max(kernel.columns, caches.l3 // 2 // (depth * size) // kernel.columns * kernel.columns)
+    if pack_right and (symbolic or depth * n * size > caches.l3 * 3 // 8):
+        columns = max(kernel.columns, caches.l3 * 3 // 8 // (depth * size) // kernel.columns * kernel.columns)
     if parallel == "columns":
         share = ceil(ceil(n / kernel.columns) / threads) * kernel.columns
         columns = share if columns is None else _balanced(share, columns, kernel.columns)
     rows = None
     right = depth * min(n, columns or n) * size
-    right_fits = not symbolic and (right <= caches.l2 // 2 or (pack_right and right <= caches.l3 // 4))
-    block = max(8, caches.l3 // 8 // (depth * size) // kernel.rows) * kernel.rows
+    right_fits = not symbolic and right <= caches.l2 // 2
+    block = max(8, min(2 * caches.l2, caches.l3 // 8) // (depth * size) // kernel.rows) * kernel.rows
     if not right_fits and m > block:
         rows = _balanced(m, block, kernel.rows)
     if parallel == "rows":
@@ -93,7 +99,10 @@ def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:
         for rows in range(1, min(isa.registers - 1, m) + 1):
             if not fits(isa, rows, vectors):
                 break
-            cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows)
+            cost = _tile_cycles(m, n, rows, vectors, lanes)
+            cost *= 1 + TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (CROWDED if rows > POINTERS else 0)
+            if rows >= m > 4 and vectors * lanes >= n:
+                cost *= 1 + LONELY
             if best is None or cost < best[0]:
                 best = cost, gemm(isa, dtype, rows, vectors)
     assert best is not None, "one row of one vector always fits"
