@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from numbers import Integral
+from typing import Literal, SupportsIndex
 
 import islpy as isl
 
@@ -130,31 +131,32 @@ class Nest:
         body = textwrap.indent(self.source[self.source.index("def ") :].rstrip(), "    ")
         return "\n".join((head, body, *(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements)))
 
-    def with_sizes(self, values: Mapping[str, int]) -> Nest:
+    def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Nest:
         """The same nest with some sizes fixed: they leave the sets, shapes and expressions.
 
         Raises:
             SpecError: no such size, or a value that is no integer from 0 up.
         """
         _check_values(self, values)
+        fixed = {name: int(value) for name, value in values.items()}
         return replace(
             self,
-            sizes=tuple(size for size in self.sizes if size not in values),
-            arrays=tuple(replace(a, shape=tuple(e.substitute(values) for e in a.shape)) for a in self.arrays),
-            statements=tuple(_fixed_statement(s, values) for s in self.statements),
-            tree=fix_tree(self.tree, values),
-            context=fix_set(self.context, values),
-            fixed=(*self.fixed, *values.items()),
-            names=tuple((n, v.substitute(values) if isinstance(v, Affine) else v) for n, v in self.names),
+            sizes=tuple(size for size in self.sizes if size not in fixed),
+            arrays=tuple(replace(a, shape=tuple(e.substitute(fixed) for e in a.shape)) for a in self.arrays),
+            statements=tuple(_fixed_statement(s, fixed) for s in self.statements),
+            tree=fix_tree(self.tree, fixed),
+            context=fix_set(self.context, fixed),
+            fixed=(*self.fixed, *fixed.items()),
+            names=tuple((n, v.substitute(fixed) if isinstance(v, Affine) else v) for n, v in self.names),
         )
 
 
-def _check_values(nest: Nest, values: Mapping[str, int]) -> None:
+def _check_values(nest: Nest, values: Mapping[str, SupportsIndex]) -> None:
     for name, value in values.items():
         if name not in nest.sizes:
             known = ", ".join(nest.sizes) or "none"
             raise SpecError(f"{nest.name} has no size {name} that is still open. Its open sizes: {known}.")
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
             raise SpecError(f"the size {name} of {nest.name} must be an integer from 0 up, not {value!r}.")
 
 

@@ -163,7 +163,7 @@ def blocks(draw: st.DrawFn, indices: tuple[str, ...] = ()) -> list[str]:
     return lines or ["x[0] = 1.0"]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(blocks(), blocks())
 def test_expanded_locals_mean_what_they_mean_in_python(first: list[str], second: list[str]) -> None:
     try:

@@ -96,7 +96,7 @@ def executed(lines: list[str], sizes: dict[str, int]) -> list[Instance]:
     return instances
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=80)
 @given(blocks(depth=3), st.integers(0, 4), st.integers(0, 3))
 def test_the_sets_hold_what_python_runs_in_its_order(lines: list[str], n: int, m: int) -> None:
     text = "\n".join(["def nest(x: f32[N, M]):", "    x[0, 0] = 1.0", *indented(lines)]).replace(

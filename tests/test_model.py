@@ -93,6 +93,10 @@ def test_sizes_that_can_not_be_fixed(values: dict[str, int], message: str) -> No
     assert str(caught.value) == message
 
 
+def test_sizes_may_come_from_numpy() -> None:
+    assert parse(mean).with_sizes({"N": np.int64(5)}).fixed == (("N", 5),)
+
+
 def test_relations_are_bound_to_the_domain() -> None:
     statement = parse(convolution).statements[1]
     expected = "[P, R] -> { S1[p, r] -> x[p + r] : 0 <= p < P and 0 <= r < R }"

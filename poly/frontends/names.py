@@ -17,10 +17,8 @@ from codegen.names import KEYWORDS
 from microkernels.dtypes import ArrayType, DType
 from poly.frontends.source import Source
 
-SET_WORDS = frozenset(
-    ("exists", "implies", "mod", "floor", "ceil", "floord", "ceild", "rat", "true", "false", "infty", "infinity", "nan")
-    + ("and", "or", "not", "min", "max")
-)
+_WORDS = "and or not exists implies mod floor ceil floord ceild min max rat true false infty infinity nan"
+SET_WORDS = frozenset(_WORDS.split())
 """Words of isl's notation for sets, in which sizes, indices and arrays appear; in capitals too."""
 
 
@@ -123,8 +121,8 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
     if not isinstance(value, ArrayType):
         raise source.error(node, f"`{text}` is no type of poly", remedy)
     for extent in value.shape:
-        if isinstance(extent, bool) or not isinstance(extent, int | Affine):
+        if isinstance(extent, bool) or not isinstance(extent, Integral | Affine):
             raise source.error(node, f"`{extent!r}` in the shape is neither a size nor an integer", remedy)
-        if isinstance(extent, int) and extent < 0:
+        if isinstance(extent, Integral) and int(extent) < 0:
             raise source.error(node, f"the extent {extent} is negative", remedy)
     return value
