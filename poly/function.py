@@ -9,6 +9,7 @@ from typing import Any
 from codegen.affine import Affine
 from codegen.errors import ArgumentError
 from microkernels.dtypes import DType, f32
+from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
 from poly.kernel import Kernel, compile_nest
@@ -17,10 +18,10 @@ from poly.reference import reference
 from poly.sizes import deduce_sizes
 
 SPECIALISED = 8
-"""How many combinations of sizes a nest that is called directly is compiled for; after that one kernel serves all others."""
+"""How many combinations of sizes a nest that is called directly is compiled for; then one kernel serves all others."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Function(Nest):
     """A nest that is called like the function it was made from: `matmul(A, B, C)` updates C in place.
 
@@ -28,6 +29,9 @@ class Function(Nest):
     """
 
     _kernels: dict[tuple[Any, ...] | None, Kernel] = field(default_factory=dict, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         """Run the nest on NumPy arrays and scalars; sizes that no array tells are given by keyword.
@@ -44,7 +48,10 @@ class Function(Nest):
 
     def _kernel(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Kernel:
         """The kernel for the shapes of these arguments, compiled if they are new."""
-        shapes = (*(getattr(a, "shape", None) for a in arguments), *keywords.items())
+        named = (
+            (name, value if name in self.sizes else getattr(value, "shape", None)) for name, value in keywords.items()
+        )
+        shapes = (*(getattr(a, "shape", None) for a in arguments), *named)
         if shapes not in self._kernels:
             self._kernels[shapes] = self._compile(arguments, keywords)
         return self._kernels[shapes]
@@ -52,7 +59,8 @@ class Function(Nest):
     def _compile(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Kernel:
         if len(self._kernels) < SPECIALISED and self.sizes:
             try:
-                return compile_nest(self, sizes=deduce_sizes(self, arguments, keywords))
+                told = {name: value for name, value in keywords.items() if name != "threads"}
+                return compile_nest(self, sizes=deduce_sizes(self, arguments, told))
             except ArgumentError:
                 pass  # the kernel's own check says more
         return self._kernels.get(None) or self._kernels.setdefault(None, compile_nest(self))
@@ -84,7 +92,14 @@ def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Function:
 
 
 def sizes(names: str) -> Any:
-    """Symbolic sizes: `M, N = poly.sizes("M N")`; one name gives that one size."""
+    """Symbolic sizes: `M, N = poly.sizes("M N")`; one name gives that one size.
+
+    Raises:
+        SpecError: a name that is no identifier.
+    """
+    wrong = [name for name in names.split() if not name.isidentifier()] if isinstance(names, str) else [names]
+    if wrong or not names.split():
+        raise SpecError(f"sizes are names separated by spaces, as in poly.sizes('M N'), not {names!r}.")
     made = tuple(Affine.name(name) for name in names.split())
     return made[0] if len(made) == 1 else made
 

@@ -16,6 +16,7 @@ from codegen.signature import Signature
 from microkernels.isa import ISA, parse_target
 from poly.bounds import check
 from poly.default import default_schedule
+from poly.errors import ScheduleError, SpecError
 from poly.lower import arguments, c_sizes, lower
 from poly.machine import machine
 from poly.model import Caches
@@ -33,12 +34,13 @@ class Compiled:
     scratch: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """A compiled nest.
 
-    Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`, with `threads=` for this call and by
-    keyword the sizes that no array tells. The outputs are updated in place. It may be called from several threads at once.
+    Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`, with `threads=` for this
+    call and by keyword the sizes that no array tells. The outputs are updated in place. It may be called from several
+    threads at once.
 
     Raises (when called):
         ArgumentError: an argument does not fit; nothing has been changed.
@@ -50,6 +52,9 @@ class Kernel:
     given: Schedule | None
     compiled: Compiled
     _strided: bool = False
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         self._caller(*arguments, **keywords)
@@ -73,7 +78,9 @@ class Kernel:
         """
         if self.nest.sizes:
             sizes = ", ".join(f"{size}=…" for size in self.nest.sizes)
-            raise ArgumentError(f"the workspace of {self.nest.name} depends on its sizes: ask kernel.workspace({sizes}).")
+            raise ArgumentError(
+                f"the workspace of {self.nest.name} depends on its sizes: ask kernel.workspace({sizes})."
+            )
         return self.workspace()
 
     def workspace(self, threads: int | None = None, **sizes: int) -> int:
@@ -131,9 +138,10 @@ def compile_nest(
 ) -> Kernel:
     """Compile a nest. Nothing is measured: without a schedule, the model picks one from the sets and the caches.
 
-    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves them all.
-    `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`, `"c:portable"`. `threads` is how many
-    a call uses unless it says otherwise (default: the cores that this process may use).
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves
+    them all. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
+    `"c:portable"`. `threads` is how many a call uses unless it says otherwise (default: the cores that this process
+    may use).
 
     Raises:
         SpecError: an unknown size, or an access outside of its array.
@@ -144,7 +152,12 @@ def compile_nest(
     isa = parse_target(target)
     threads = _threads(threads)
     fixed = dict(sizes or {}, **more)
+    if not isinstance(nest, Nest):
+        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
     if schedule is not None:
+        if (schedule.nest.name, schedule.nest.source) != (nest.name, nest.source):
+            told = f"this is a schedule of {schedule.nest.name}, not of {nest.name}"
+            raise ScheduleError(f"{told}. Make it with poly.schedule({nest.name}).")
         nest = schedule.nest
     if fixed:
         nest = nest.with_sizes(fixed)
@@ -158,9 +171,14 @@ def signature(nest: Nest, scratch: bool) -> Signature:
 
 
 def with_strides(nest: Nest) -> Nest:
-    """The same nest with the strides of its arrays as further sizes; neighbours along the last dimension stay neighbours."""
+    """The same nest with the strides of its arrays as further sizes.
+
+    Neighbours along the last dimension stay neighbours.
+    """
     names = {
-        array.name: tuple(f"{array.name}_stride{d}" for d in range(len(array.shape) - 1)) for array in nest.arguments if array.shape
+        array.name: tuple(f"{array.name}_stride{d}" for d in range(len(array.shape) - 1))
+        for array in nest.arguments
+        if array.shape
     }
     arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
     return replace(nest, arrays=arrays)
@@ -208,7 +226,9 @@ def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Comp
 def engine() -> str:
     """A digest of the engine's own text: what an older engine has kept is not used."""
     root = Path(__file__).parent.parent
-    files = [path for folder in ("poly", "codegen", "microkernels") for path in sorted((root / folder).rglob("*.[pch]*"))]
+    files = [
+        path for folder in ("poly", "codegen", "microkernels") for path in sorted((root / folder).rglob("*.[pch]*"))
+    ]
     digest = hashlib.sha256()
     for path in files:
         if path.suffix in (".py", ".h", ".c"):

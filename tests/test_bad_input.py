@@ -303,3 +303,34 @@ def test_the_same_text_with_another_type_is_another_kernel() -> None:
         x = np.arange(5, dtype=dtype.numpy_name)
         poly.compile(doubling(dtype))(x)
         assert x.tolist() == [0, 2, 4, 6, 8]
+
+
+def test_what_is_no_nest_is_not_compiled() -> None:
+    with pytest.raises(poly.SpecError, match=r"is no nest\. Make one with @poly\.nest or poly\.einsum"):
+        poly.compile(lambda A: A)
+
+
+def test_a_schedule_of_another_nest() -> None:
+    other = poly.einsum("mk,kn->mn")
+    with pytest.raises(poly.ScheduleError, match=r"this is a schedule of einsum_mk_kn_to_mn, not of matmul"):
+        poly.compile(matmul, schedule=poly.schedule(other))
+
+
+@pytest.mark.parametrize("names", ["", "M, N", "M-1", "2", ["M", "N"]])
+def test_sizes_that_are_no_names(names: Any) -> None:
+    with pytest.raises(poly.SpecError, match="names separated by spaces"):
+        poly.sizes(names)
+
+
+def test_arguments_by_name() -> None:
+    A, B, C = matrices()
+    expected = C + 2 * (A @ B)
+    matmul(A, C=C, B=B)
+    matmul(C=C, A=A, B=B, threads=2)
+    np.testing.assert_allclose(C, expected, rtol=1e-5)
+
+
+def test_a_nest_and_a_kernel_have_a_short_repr() -> None:
+    assert repr(matmul) == "<nest matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N])>"
+    kernel = poly.compile(matmul, M=2, N=3, K=4, target="c:portable")
+    assert repr(kernel) == "<kernel matmul(A: f32[2, 4], B: f32[4, 3], C: f32[2, 3]) for portable>"
