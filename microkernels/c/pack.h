@@ -1,9 +1,40 @@
 /* Packing into a panel: dst[k * width + lane] = src[lane's offset + k2*s2 + k1*s1 + k0*s0], k counting (k2, k1, k0) in order;
-   lanes from `lanes` up to `width` become zero. Lane l lies at offsets[l] or, where offsets is null, at l * ls. */
+   lanes from `lanes` up to `width` become zero. Lane l lies at l * ls, or where the lanes are anywhere at offsets[l]. */
 
-enum { PACK_AHEAD_T = 8 }; /* rows to prefetch ahead, for strides that the hardware does not follow */
+enum {
+    PACK_AHEAD_T = 8,  /* rows to prefetch ahead, since the hardware does not follow long strides */
+    PACK_CHUNK_T = 64, /* lanes whose runs are found at a time */
+};
 
-/* A block of a vector's lanes by a vector of k, turned in registers by zips of the halves. */
+/* Up to a vector of lanes next to each other in the source and in the panel. */
+typedef struct {
+    int64_t lane, offset;
+    tail_T tail;
+} run_T;
+
+INLINE void pack_zeros_T(T *dst, int64_t width, int64_t lanes)
+{
+    for (int64_t l = lanes; l < width; l++)
+        dst[l] = 0;
+}
+
+/* Lanes next to each other: rows are copied by vectors. */
+INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0)
+{
+    const tail_T tail = tail_of_T(lanes % LANES_T ? lanes % LANES_T : LANES_T);
+    for (int64_t k = 0; k < K; k++, src += s0, dst += width) {
+        int64_t l = 0;
+        for (; l + LANES_T <= lanes; l += LANES_T) {
+            __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 3);
+            store_T(dst + l, load_T(src + l));
+        }
+        if (l < lanes)
+            store_tail_T(dst + l, load_tail_T(src + l, tail), tail);
+        pack_zeros_T(dst, width, lanes);
+    }
+}
+
+/* A square of vectors, turned in registers: each step zips the upper half with the lower. */
 INLINE void transpose_T(vec_T *x)
 {
     UNROLL
@@ -20,26 +51,30 @@ INLINE void transpose_T(vec_T *x)
     }
 }
 
-/* Lanes next to each other: rows are copied by vectors. */
-INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0)
+/* k is contiguous in each lane: blocks of a vector of lanes by a vector of k are turned. `there` lanes of the panel are
+   written, `here` of them from the source; `some` are the steps of k. Whole blocks have constants there. */
+INLINE void pack_block_T(T *dst, int64_t width, int64_t there, int64_t here, const T *const *from, int64_t k, int64_t some)
 {
-    for (int64_t k = 0; k < K; k++, src += s0, dst += width) {
-        int64_t j = 0;
-        for (; j + LANES_T <= lanes; j += LANES_T) {
-            __builtin_prefetch(src + PACK_AHEAD_T * s0 + j, 0, 3);
-            store_T(dst + j, load_T(src + j));
-        }
-        if (j < width) {
-            vec_T x = j < lanes ? load_tail_T(src + j, tail_of_T(lanes - j)) : zero_T();
-            for (; j + LANES_T <= width; j += LANES_T, x = zero_T())
-                store_T(dst + j, x);
-            if (j < width)
-                store_tail_T(dst + j, x, tail_of_T(width - j));
-        }
+    vec_T x[LANES_T];
+    UNROLL
+    for (int64_t i = 0; i < LANES_T; i++) {
+        if (i >= here)
+            x[i] = zero_T();
+        else
+            x[i] = some == LANES_T ? load_T(from[i] + k) : load_tail_T(from[i] + k, tail_of_T(some));
+    }
+    transpose_T(x);
+    UNROLL
+    for (int64_t i = 0; i < LANES_T; i++) {
+        if (i >= some)
+            break;
+        if (there == LANES_T)
+            store_T(dst + (k + i) * width, x[i]);
+        else
+            store_tail_T(dst + (k + i) * width, x[i], tail_of_T(there));
     }
 }
 
-/* k is contiguous in each lane: blocks are transposed in registers. */
 INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, const int64_t *offsets, int64_t K)
 {
     for (int64_t l = 0; l < width; l += LANES_T) {
@@ -47,37 +82,59 @@ INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, i
         const int64_t there = width - l < LANES_T ? width - l : LANES_T;
         const T *from[LANES_T];
         for (int64_t i = 0; i < LANES_T; i++)
-            from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : 0;
-        for (int64_t k = 0; k < K; k += LANES_T) {
-            const int64_t some = K - k < LANES_T ? K - k : LANES_T;
-            vec_T x[LANES_T];
-            UNROLL
-            for (int64_t i = 0; i < LANES_T; i++)
-                x[i] = i >= here ? zero_T() : some == LANES_T ? load_T(from[i] + k) : load_tail_T(from[i] + k, tail_of_T(some));
-            transpose_T(x);
-            UNROLL
-            for (int64_t i = 0; i < LANES_T; i++) {
-                T *to = dst + (k + i) * width + l;
-                if (i < some) {
-                    if (there == LANES_T)
-                        store_T(to, x[i]);
-                    else
-                        store_tail_T(to, x[i], tail_of_T(there));
-                }
-            }
-        }
+            from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
+        int64_t k = 0;
+        for (; k + LANES_T <= K; k += LANES_T)
+            pack_block_T(dst + l, width, there, here, from, k, LANES_T);
+        if (k < K)
+            pack_block_T(dst + l, width, there, here, from, k, K - k);
     }
 }
 
+/* The runs of consecutive offsets among `lanes` lanes: their number. */
+INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, const int64_t *offsets)
+{
+    int64_t count = 0;
+    for (int64_t l = 0, length; l < lanes; l += length, count++) {
+        length = 1;
+        while (l + length < lanes && length < LANES_T && offsets[l + length] == offsets[l] + length)
+            length++;
+        runs[count] = (run_T){l, offsets[l], tail_of_T(length)};
+    }
+    return count;
+}
+
+/* Lanes anywhere: runs of them are copied by vectors, or where there are none, element by element. */
+INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets, int64_t K, int64_t s0)
+{
+    for (int64_t l = 0; l < lanes; l += PACK_CHUNK_T) {
+        const int64_t chunk = lanes - l < PACK_CHUNK_T ? lanes - l : PACK_CHUNK_T;
+        run_T runs[PACK_CHUNK_T];
+        const int64_t count = find_runs_T(runs, chunk, offsets + l);
+        for (int64_t k = 0; k < K; k++) {
+            T *to = dst + k * width + l;
+            const T *from = src + k * s0;
+            if (2 * count > chunk)
+                for (int64_t i = 0; i < chunk; i++)
+                    to[i] = from[offsets[l + i]];
+            else
+                for (int64_t r = 0; r < count; r++) {
+                    __builtin_prefetch(from + runs[r].offset + PACK_AHEAD_T * s0, 0, 3);
+                    store_tail_T(to + runs[r].lane, load_tail_T(from + runs[r].offset, runs[r].tail), runs[r].tail);
+                }
+        }
+    }
+    for (int64_t k = 0; k < K; k++)
+        pack_zeros_T(dst + k * width, width, lanes);
+}
+
 /* Nothing is contiguous: element by element. */
-INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, const int64_t *offsets,
-                            int64_t K, int64_t s0)
+INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, int64_t K, int64_t s0)
 {
     for (int64_t k = 0; k < K; k++, src += s0, dst += width) {
         for (int64_t l = 0; l < lanes; l++)
-            dst[l] = src[offsets ? offsets[l] : l * ls];
-        for (int64_t l = lanes; l < width; l++)
-            dst[l] = 0;
+            dst[l] = src[l * ls];
+        pack_zeros_T(dst, width, lanes);
     }
 }
 
@@ -93,7 +150,7 @@ INLINE void pack_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t l
             else if (s0 == 1)
                 pack_columns_T(dst, width, lanes, at, ls, 0, K);
             else
-                pack_elements_T(dst, width, lanes, at, ls, 0, K, s0);
+                pack_elements_T(dst, width, lanes, at, ls, K, s0);
         }
     }
 }
@@ -108,7 +165,7 @@ INLINE void pack_gather_T(T *dst, int64_t width, int64_t lanes, const T *src, co
             if (s0 == 1)
                 pack_columns_T(dst, width, lanes, at, 0, offsets, K);
             else
-                pack_elements_T(dst, width, lanes, at, 0, offsets, K, s0);
+                pack_runs_T(dst, width, lanes, at, offsets, K, s0);
         }
     }
 }

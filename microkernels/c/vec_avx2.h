@@ -23,6 +23,15 @@ INLINE void store_T(T *p, vec_T x) { _mm256_storeu_px(p, x); }
 INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm256_maskstore_px(p, tail, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm256_fmadd_px(a, b, c); }
 
+INLINE T total_T(vec_T x)
+{
+    x += _mm256_permute2f128_px(x, x, 1);
+    UNROLL
+    for (int l = LANES_T / 2; l > 1; l /= 2)
+        x = _mm256_hadd_px(x, x);
+    return x[0];
+}
+
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {

@@ -11,6 +11,15 @@ INLINE vec_T load_T(const T *p) { return (vec_T)*(const loose_T *)p; }
 INLINE void store_T(T *p, vec_T x) { *(loose_T *)p = (loose_T)x; }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }
 
+INLINE T total_T(vec_T x)
+{
+    T total = x[0];
+    UNROLL
+    for (int l = 1; l < LANES_T; l++)
+        total += x[l];
+    return total;
+}
+
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {
