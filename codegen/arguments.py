@@ -30,6 +30,20 @@ class Fitted:
     contiguous: bool
 
 
+def bind(names: Sequence[str], positional: Sequence[Any], keywords: Values) -> dict[str, Any]:
+    """The arguments by name: those by position, and those that are given by name.
+
+    Raises ArgumentError where one comes both ways.
+    """
+    bound = dict(zip(names, positional, strict=False))
+    for name, value in keywords.items():
+        if name in bound:
+            raise ArgumentError(f"got {name} twice, by position and by name")
+        if name in names:
+            bound[name] = value
+    return bound
+
+
 def fit(signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values) -> Fitted:
     """Check the arguments of a call one by one.
 

@@ -28,10 +28,11 @@ FLAGS = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=fast",
+    "-Wl,-Bsymbolic",
 )
 """Flags of every build. Each operation rounds as IEEE 754 says, but a product and a sum may be fused into one rounding
 (-ffp-contract=fast). errno and floating-point traps are given up, so `sqrtf` is one instruction and a choice needs no
-branch."""
+branch. A library's calls go to its own functions (-Bsymbolic), also where a kernel is named as one of C's: `index`."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 
 import cgen
@@ -86,4 +87,5 @@ def workspace_function(program: Program) -> str:
 def link_flags(text: str) -> tuple[str, ...]:
     """The compiler's flags that a C text made here needs to be built: OpenMP only where a loop is parallel."""
     openmp = ("-fopenmp",) if "#pragma omp parallel" in text else ()
-    return openmp + (("-lmvec",) if LIBMVEC in text else ()) + ("-lm",)
+    has_vectors = platform.machine() in ("x86_64", "AMD64") and platform.libc_ver()[0] == "glibc"
+    return openmp + (("-lmvec",) if LIBMVEC in text and has_vectors else ()) + ("-lm",)

@@ -13,7 +13,6 @@ import platformdirs
 
 from codegen.errors import ToolchainError
 
-
 TEMPORARY = ".part-"
 """How the names of files begin that are being written."""
 DAY = 24 * 60 * 60

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from codegen.arguments import Fitted, check_threads, fit, not_contiguous
+from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
 from codegen.build import Library
 from codegen.fastcall import caller_source
 from codegen.names import c_name
@@ -120,15 +120,17 @@ class SlowCall:
         self._strided: Caller | None = None
 
     def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
-        names = (b.name for b in self.signature.buffers)
-        bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
+        names = [b.name for b in self.signature.buffers]
+        positional = [value for value in values if value is not MISSING]
         given = {name: value for name, value in keywords.items() if value is not MISSING}
+        bound = bind(names, positional, given)
+        given = {name: value for name, value in given.items() if name not in bound}
         fitted = fit(self.signature, bound, extra, given)
         threads = check_threads(threads)
         if fitted.contiguous or self.signature.strided:
             self._run(fitted, threads)
         else:
-            self._strided_caller(fitted)(**fitted.values, **given, threads=threads)
+            self._strided_caller(fitted)(*fitted.values.values(), **given, threads=threads)
 
     def _strided_caller(self, fitted: Fitted) -> Caller:
         if self._strided is None:

@@ -1,6 +1,6 @@
 """The Python text of a call's fast way, made for one kernel's arguments.
 
-    def matmul(A=_MISSING, B=_MISSING, C=_MISSING, *_extra, threads=1, **_keywords):
+    def matmul(A=_MISSING, B=_MISSING, C=_MISSING, /, *_extra, threads=1, **_keywords):
         try:
             if (A.__class__ is _ndarray and A.dtype is _f32 and A.shape == (64, 64) and …):
                 if not _guarded(_buffer(A), _buffer(B), _buffer(_CHARS, C, True), threads, _NULL):
@@ -16,7 +16,9 @@ arrays that overlap.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from codegen.affine import Affine
 from codegen.names import c_name
 from codegen.program import Buffer
 from codegen.signature import Signature, Solve
@@ -24,10 +26,11 @@ from codegen.signature import Signature, Solve
 
 def caller_source(signature: Signature, threads: int, scratch: bool) -> str:
     """The text. `scratch` says whether the kernel needs a workspace."""
+    given = "".join(f", {size!r}: {c_name(size)}" for size in signature.given)
+    signature = renamed(signature)
     arguments = [b.name for b in signature.buffers]
-    head = [*(f"{a}=_MISSING" for a in arguments), "*_extra", f"threads={threads}"]
+    head = [*(f"{a}=_MISSING" for a in arguments), *("/",) * bool(arguments), "*_extra", f"threads={threads}"]
     head += [*(f"{size}=_MISSING" for size in signature.given), "**_keywords"]
-    given = "".join(f", {size!r}: {size}" for size in signature.given)
     keywords = f"{{**_keywords{given}}}" if given else "_keywords"
     lines = [f"def {c_name(signature.name)}({', '.join(head)}):", "    try:"]
     lines += [f"        {line}" for line in _sizes(signature)]
@@ -36,6 +39,21 @@ def caller_source(signature: Signature, threads: int, scratch: bool) -> str:
     lines += ["    except (AttributeError, TypeError, ValueError, BufferError, OverflowError):", "        pass"]
     lines.append(f"    _slow({_tuple(arguments)}, _extra, threads, {keywords})")
     return "\n".join(lines) + "\n"
+
+
+def renamed(signature: Signature) -> Signature:
+    """The signature with names that don't get into the way of the text's own: an array `threads` is `threads_`."""
+    names = {size: Affine.name(c_name(size)) for size in signature.sizes}
+    buffers = tuple(
+        replace(
+            b,
+            name=c_name(b.name),
+            shape=tuple(extent.substitute(names) for extent in b.shape),
+            strides=b.strides and tuple(c_name(s) if s in names else s for s in b.strides),
+        )
+        for b in signature.buffers
+    )
+    return replace(signature, sizes=tuple(map(c_name, signature.sizes)), buffers=buffers)
 
 
 def _sizes(signature: Signature) -> Iterator[str]:

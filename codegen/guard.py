@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from codegen.integer import extent
-from codegen.names import c_name
+from codegen.names import c_name, fresh
 from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
 from codegen.program import Buffer
 from codegen.scalar import strides
@@ -23,11 +25,13 @@ def guard(signature: Signature) -> str:
     """
     name = c_name(signature.name)
     parameters = (*size_parameters(signature.sizes), *map(_parameter, signature.buffers), *call_parameters())
-    lines = [f"const int64_t {_bytes(b)} = {array_bytes(b)};" for b in signature.arrays]
-    empty = " && ".join(f"!{_bytes(b)}" for b in signature.outputs)
+    taken = frozenset(p.name for p in parameters)
+    counts = {b.name: fresh(f"{b.name}_bytes", taken) for b in signature.arrays}
+    lines = [f"const int64_t {counts[b.name]} = {array_bytes(b)};" for b in signature.arrays]
+    empty = " && ".join(f"!{counts[b.name]}" for b in signature.outputs)
     if empty:
         lines.append(f"if ({empty}) return 0;")
-    lines += [f"if ({_overlaps(a, b)}) return 1;" for a, b in _pairs(signature)]
+    lines += [f"if ({_overlaps(a, b, counts)}) return 1;" for a, b in _pairs(signature)]
     aligned = [b for b in signature.arrays if b.dtype.size > 1]
     lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in aligned]
     lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
@@ -71,10 +75,6 @@ def _pairs(signature: Signature) -> list[tuple[Buffer, Buffer]]:
     return [(a, b) for n, a in enumerate(outputs) for b in (*outputs[n + 1 :], *inputs)]
 
 
-def _overlaps(a: Buffer, b: Buffer) -> str:
+def _overlaps(a: Buffer, b: Buffer, counts: Mapping[str, str]) -> str:
     first, second = c_name(a.name), c_name(b.name)
-    return f"overlap((const char *){first}, {_bytes(a)}, (const char *){second}, {_bytes(b)})"
-
-
-def _bytes(buffer: Buffer) -> str:
-    return f"{c_name(buffer.name)}_bytes"
+    return f"overlap((const char *){first}, {counts[a.name]}, (const char *){second}, {counts[b.name]})"

@@ -17,8 +17,9 @@ from microkernels.dtypes import DType
 class Buffer:
     """An argument of the generated function.
 
-    `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) are C expressions; None means
-    dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local lies in the workspace.
+    `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) are C expressions;
+    None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local lies in the
+    workspace.
     """
 
     name: str
@@ -79,10 +80,10 @@ class Workspace:
 class Program:
     """One function to generate.
 
-    Its C prototype is `int32_t NAME(int64_t SIZE…, T *restrict ARRAY… (const where only read), T SCALAR…, int64_t threads,
-    void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t SIZE…, int64_t threads)`
-    returns the workspace's bytes. `preamble` is C text that goes before the function (microkernels). `fixed` sizes are only
-    for the comment atop.
+    Its C prototype is `int32_t NAME(int64_t SIZE…, T *restrict ARRAY… (const where only read), T SCALAR…, int64_t
+    threads, void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t
+    SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that goes before the function
+    (microkernels). `fixed` sizes are only for the comment atop. Names in C are those of `codegen.names.c_name`.
     """
 
     name: str

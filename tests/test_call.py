@@ -79,7 +79,8 @@ def test_wrong_dtype(arrays: Arrays) -> None:
     call = compiled(matmul())
     message = "A has dtype float64; expected A: f32[M, K]. Remedy: A.astype(np.float32)"
     refused(call, (a.astype(np.float64), b, c), message)
-    swapped = "A has dtype float32 with its bytes in the other order; expected A: f32[M, K]. Remedy: A.astype(np.float32)"
+    got = "A has dtype float32 with its bytes in the other order"
+    swapped = f"{got}; expected A: f32[M, K]. Remedy: A.astype(np.float32)"
     refused(call, (a.astype(">f4"), b, c), swapped)
 
 
@@ -147,7 +148,8 @@ def test_not_aligned(call: Caller, arrays: Arrays) -> None:
 def test_not_an_array(call: Caller, arrays: Arrays) -> None:
     a, b, c = arrays
     for value, kind in ((a.tolist(), "a list"), (3, "an int"), (None, "a NoneType")):
-        with pytest.raises(ArgumentError, match=rf"^A is {kind}; expected a NumPy array, A: f32\[.*np.asarray\(A, dtype=np.float32\)$"):
+        expected = rf"^A is {kind}; expected a NumPy array, A: f32\[.*Remedy: np.asarray\(A, dtype=np.float32\)$"
+        with pytest.raises(ArgumentError, match=expected):
             call(value, b, c)
     with pytest.raises(ArgumentError, match=r"masked array.*A.filled\(0\)"):
         call(np.ma.masked_array(a), b, c)
@@ -183,6 +185,7 @@ def test_number_of_arguments() -> None:
     refused(call, (a, b), f"{takes}. Missing: C.")
     refused(call, (), f"{takes}. Missing: A, B, C.")
     refused(call, (a, b, c, c), f"{takes}. Got 4.")
+    refused(call, (a, b, c), "got A twice, by position and by name", A=a)
     refused(call, (a, b, c), f"{takes}. It has no D.", D=c)
     refused(call, (a, b, c), f"{takes}. It has no M: this size is read from the arrays.", M=6)
 
@@ -213,7 +216,22 @@ def shift(scalar: Buffer) -> Caller:
     """`y[i] = n` for i below N."""
     body = Assign(Load("y", (i,)), "=", Load("n", ()))
     ast = scan("[N] -> { S[i] : 0 <= i < N }", band("i", "[N] -> { S[i] -> [i] }"))
-    return compiled(Program("put", ("N",), (Buffer("y", i32, (N,), "out"), scalar), ast, {"S": Statement(("i",), body)}))
+    buffers = (Buffer("y", i32, (N,), "out"), scalar)
+    return compiled(Program("put", ("N",), buffers, ast, {"S": Statement(("i",), body)}))
+
+
+@pytest.mark.parametrize("name", ["threads", "int64_t", "double", "workspace", "max_f32", "memcpy", "A_bytes"])
+def test_any_name_of_an_array_or_size(name: str) -> None:
+    """Names that the generated C or Python uses itself."""
+    size = Affine.name(name + "s" if name != "threads" else "workspace")
+    known = f"[{size}] -> "
+    body = Assign(Load(name, (i,)), "=", Load("A", (i,)))
+    ast = scan(f"{known}{{ S[i] : 0 <= i < {size} }}", band("i", f"{known}{{ S[i] -> [i] }}"))
+    buffers = (Buffer("A", f32, (size,), "in"), Buffer(name, f32, (size,), "out"))
+    call = compiled(Program("index", (str(size),), buffers, ast, {"S": Statement(("i",), body)}))
+    x, y = np.ones(3, np.float32), np.zeros(3, np.float32)
+    call(x, y)
+    assert (y == 1).all()
 
 
 def test_integer_scalars() -> None:
@@ -253,7 +271,8 @@ def window(extent: Affine, sizes: tuple[str, ...], *more: Buffer) -> Program:
     known = f"[{', '.join(sizes)}] -> "
     ast = scan(f"{known}{{ S[p] : 0 <= p < P }}", band("p", f"{known}{{ S[p] -> [p] }}"))
     buffers = (Buffer("x", f32, (extent,), "in"), *more, Buffer("y", f32, (Affine.name("P"),), "out"))
-    return Program("window", sizes, buffers, ast, {"S": Statement(("p",), Assign(Load("y", (p,)), "=", Load("x", (p,))))})
+    body = Assign(Load("y", (p,)), "=", Load("x", (p,)))
+    return Program("window", sizes, buffers, ast, {"S": Statement(("p",), body)})
 
 
 def test_sizes_from_compound_extents() -> None:
@@ -286,14 +305,16 @@ def test_sizes_that_disagree_with_a_compound_extent() -> None:
     refused(
         call,
         (x, w[:2], y),
-        "x has shape (7,); expected (6,): it is x: f32[P + R - 1], and P = 5 (dimension 0 of y), R = 2 (dimension 0 of w)",
+        "x has shape (7,); expected (6,): it is x: f32[P + R - 1], "
+        "and P = 5 (dimension 0 of y), R = 2 (dimension 0 of w)",
     )
 
 
 def test_sizes_that_no_array_tells() -> None:
     """A number of time steps: it comes by keyword."""
     t = Affine.name("t")
-    ast = scan("[T, N] -> { S[t, i] : 0 <= t < T and 0 <= i < N }", band("t", "[T, N] -> { S[t, i] -> [t] }", band("i", "[T, N] -> { S[t, i] -> [i] }")))
+    tree = band("t", "[T, N] -> { S[t, i] -> [t] }", band("i", "[T, N] -> { S[t, i] -> [i] }"))
+    ast = scan("[T, N] -> { S[t, i] : 0 <= t < T and 0 <= i < N }", tree)
     body = Assign(Load("y", (i,)), "+", Binary("*", Index(t), Load("y", (i,))))
     program = Program("steps", ("T", "N"), (Buffer("y", f64, (N,), "inout"),), ast, {"S": Statement(("t", "i"), body)})
     call = compiled(program)

@@ -45,7 +45,8 @@ def filled(domain: str, function: str, target: tuple[Affine, ...], name: str = "
     shape = (Affine.of(100),) * len(target)
     tree = band(name, function)
     iterators = tuple(re.findall(r"\w+", domain[domain.index("[") : domain.index("]")]))
-    program = Program("fill", (), (Buffer("y", f32, shape, "out"),), scan(domain, tree), {"S": Statement(iterators, body)})
+    buffers = (Buffer("y", f32, shape, "out"),)
+    program = Program("fill", (), buffers, scan(domain, tree), {"S": Statement(iterators, body)})
     return replace(program, marks={f"loop:{mark.name}": mark for mark in marks.values()})
 
 

@@ -84,7 +84,7 @@ def test_empty_loops_touch_nothing() -> None:
 @pytest.mark.parametrize("op", ["+", "*", "min", "max"])
 @pytest.mark.parametrize("dtype", [f32, f64, i32])
 def test_reductions_in_lanes(op: str, dtype: DType) -> None:
-    """A vectorized reduction is the scalar one; a start value that is NaN stays, a NaN on the way is passed over by min, max."""
+    """A vectorized reduction is the scalar one: min and max keep a NaN that they start with, and pass over others."""
     domain, known = "[M, N] -> { S[i, j] : 0 <= i < M and 0 <= j < N }", "[M, N] -> "
     tree = band("i", f"{known}{{ S[i, j] -> [i] }}", band("j", f"{known}{{ S[i, j] -> [j] }}"))
     buffers = (Buffer("x", dtype, (M, N), "in"), Buffer("y", dtype, (M,), "inout"))
@@ -191,7 +191,8 @@ def test_indices_beyond_32_bits() -> None:
 def test_signature_tells_what_cffi_needs() -> None:
     program = scaled_copy()
     text = declarations(Signature.of(program))
-    assert "int32_t scaled_copy(int64_t M, int64_t N, void * x, void * y, float alpha, int64_t threads, void *workspace);" in text
+    data = "void * x, void * y, float alpha"
+    assert f"int32_t scaled_copy(int64_t M, int64_t N, {data}, int64_t threads, void *workspace);" in text
     assert Signature.of(program).scratch
     assert not Signature.of(matmul()).scratch
     assert {step.size for step in Signature.of(matmul()).solved} == {str(M), str(N), str(K)}
