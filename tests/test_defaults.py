@@ -1,0 +1,310 @@
+"""The default schedule of loops that are no contraction: which steps it takes, that they are legal, and that the results are right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import poly
+from poly import f32, f64
+from poly.defaults import dependence_schedule
+from poly.defaults.distances import slope
+from poly.defaults.loops import extent
+from poly.defaults.strides import moved_iterator, strided_cost
+from poly.legality import broken_flag, violations
+from poly.model import Caches
+from poly.paths import paths
+from poly.schedule import Schedule
+from poly.tree import bands
+
+T, N, M = poly.sizes("T N M")
+
+LARGE = Caches(32 << 10, 1 << 20, 32 << 20)
+TINY = Caches(256, 1 << 10, 1 << 12)
+"""Caches so small that small arrays exceed them."""
+
+
+@poly.nest
+def jacobi_1d(A: f64[N], B: f64[N]):
+    for t in range(T):
+        for i in range(1, N - 1):
+            B[i] = (A[i - 1] + A[i] + A[i + 1]) / 3.0
+        for i in range(1, N - 1):
+            A[i] = (B[i - 1] + B[i] + B[i + 1]) / 3.0
+
+
+@poly.nest
+def jacobi_2d(A: f32[N, N], B: f32[N, N]):
+    for t in range(T):
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                B[i, j] = 0.2 * (A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j])
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                A[i, j] = 0.2 * (B[i, j] + B[i, j - 1] + B[i, j + 1] + B[i + 1, j] + B[i - 1, j])
+
+
+@poly.nest
+def heat_3d(A: f64[N, N, N], B: f64[N, N, N]):
+    for t in range(T):
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                for k in range(1, N - 1):
+                    B[i, j, k] = 0.1 * (A[i + 1, j, k] + A[i - 1, j, k] + A[i, j + 1, k] + A[i, j - 1, k] + A[i, j, k + 1])
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                for k in range(1, N - 1):
+                    A[i, j, k] = 0.1 * (B[i + 1, j, k] + B[i - 1, j, k] + B[i, j + 1, k] + B[i, j, k - 1] + B[i, j, k])
+
+
+@poly.nest
+def seidel_2d(A: f64[N, N]):
+    for t in range(T):
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                A[i, j] = (
+                    A[i - 1, j - 1] + A[i - 1, j] + A[i - 1, j + 1] + A[i, j - 1] + A[i, j]
+                    + A[i, j + 1] + A[i + 1, j - 1] + A[i + 1, j] + A[i + 1, j + 1]
+                ) / 9.0  # fmt: skip
+
+
+@poly.nest
+def seidel_1d(A: f64[N]):
+    for t in range(T):
+        for i in range(1, N - 1):
+            A[i] = (A[i - 1] + A[i] + A[i + 1]) / 3.0
+
+
+@poly.nest
+def forward(L: f64[N, N], b: f64[N], x: f64[N]):
+    for i in range(N):
+        x[i] = b[i]
+        for j in range(i):
+            x[i] -= L[i, j] * x[j]
+        x[i] = x[i] / L[i, i]
+
+
+@poly.nest
+def solve_rows(L: f64[N, N], X: f64[N, M]):
+    for r in range(M):
+        for i in range(N):
+            for j in range(i):
+                X[i, r] -= L[i, j] * X[j, r]
+            X[i, r] = X[i, r] / L[i, i]
+
+
+@poly.nest
+def softmax(A: f32[N, M], B: f32[N, M]):
+    for i in range(N):
+        m = -1000.0
+        for j in range(M):
+            m = max(m, A[i, j])
+        s = 0.0
+        for j in range(M):
+            B[i, j] = exp(A[i, j] - m)  # noqa: F821
+            s += B[i, j]
+        for j in range(M):
+            B[i, j] = B[i, j] / s
+
+
+@poly.nest
+def transpose(A: f64[N, M], B: f64[M, N]):
+    for i in range(N):
+        for j in range(M):
+            B[j, i] = A[i, j]
+
+
+@poly.nest
+def column_sums(A: f64[N, M], s: f64[M]):
+    for j in range(M):
+        s[j] = 0.0
+        for i in range(N):
+            s[j] += A[i, j]
+
+
+@poly.nest
+def chain(A: f64[N, M], B: f64[N, M], C: f64[N, M]):
+    for i in range(N):
+        for j in range(M):
+            B[i, j] = 2.0 * A[i, j]
+    for i in range(N):
+        for j in range(M):
+            C[i, j] = B[i, j] + A[i, j]
+
+
+@poly.nest
+def normalised(A: f64[N, M], s: f64[N]):
+    for i in range(N):
+        for j in range(M):
+            s[i] += A[i, j]
+    for i in range(N):
+        for j in range(M):
+            A[i, j] = A[i, j] / s[i]
+
+
+@poly.nest
+def two_triangles(A: f64[N, N], B: f64[N, N]):
+    for i in range(N):
+        for j in range(i):
+            B[i, j] = A[j, i] + A[i, j]
+
+
+NESTS = [
+    jacobi_1d, jacobi_2d, heat_3d, seidel_2d, seidel_1d, forward, solve_rows,
+    softmax, transpose, column_sums, chain, normalised, two_triangles,
+]  # fmt: skip
+
+
+def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[np.ndarray]:
+    """Random arrays; what divides is away from 0."""
+    random = np.random.default_rng(0)
+    shapes = [tuple(e.evaluate(sizes) for e in a.shape) for a in nest.arguments]
+    dtypes = [a.dtype.numpy_name for a in nest.arguments]
+    return [(random.random(shape) + 0.5).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+
+
+def used(nest: poly.Nest, **sizes: int) -> dict[str, int]:
+    """Those of the sizes that the nest has."""
+    return {name: value for name, value in sizes.items() if name in nest.sizes}
+
+
+def check(nest: poly.Function, schedule: Schedule, sizes: dict[str, int], threads: int = 1) -> None:
+    """A kernel of the schedule does what the loops as written do."""
+    kernel = poly.compile(schedule.nest, schedule=schedule, threads=threads)
+    expected, got = arguments(nest, sizes), arguments(nest, sizes)
+    nest.reference(*expected, **used(nest, T=sizes["T"]))
+    kernel(*got, **used(schedule.nest, T=sizes["T"]))
+    for want, have in zip(expected, got, strict=True):
+        tolerance = 1e-5 if want.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(have, want, rtol=tolerance)
+
+
+def is_legal(schedule: Schedule) -> bool:
+    return violations(schedule.nest, schedule.tree) is None and broken_flag(schedule.nest, schedule.tree) is None
+
+
+@pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
+@pytest.mark.parametrize("caches", [LARGE, TINY], ids=["fits", "exceeds"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_kernel_is_right_for_all_sizes(nest: poly.Function, caches: Caches, threads: int) -> None:
+    schedule = dependence_schedule(nest, caches, threads)
+    assert is_legal(schedule)
+    for n, m, t in ((1, 1, 1), (2, 3, 2), (3, 1, 0), (9, 17, 3), (17, 9, 9), (13, 33, 5)):
+        check(nest, schedule, {"N": n if nest is not heat_3d else min(n, 11), "M": m, "T": t}, threads)
+
+
+@pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
+@pytest.mark.parametrize(("n", "m", "t"), [(1, 1, 1), (10, 7, 4), (17, 33, 9)])
+def test_kernels_for_known_sizes_are_right(nest: poly.Function, n: int, m: int, t: int) -> None:
+    sizes = {"N": n if nest is not heat_3d else min(n, 12), "M": m, "T": t}
+    schedule = dependence_schedule(nest.with_sizes(used(nest, **sizes)), TINY, 1)
+    assert is_legal(schedule)
+    check(nest, schedule, sizes)
+
+
+@pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
+def test_each_step_is_legal_by_itself(nest: poly.Function) -> None:
+    schedule = dependence_schedule(nest, LARGE, 1)
+    again = Schedule.from_json(nest, schedule.to_json())
+    assert repr(again) == repr(schedule)
+
+
+@pytest.mark.parametrize("nest", [forward, softmax, normalised, column_sums], ids=lambda nest: nest.name)
+def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> None:
+    strict = replace(nest, reassociate=False)
+    schedule = dependence_schedule(strict, LARGE, 1)
+    assert is_legal(schedule)
+    check(strict, schedule, {"N": 11, "M": 19, "T": 1})
+
+
+@pytest.mark.parametrize(
+    ("nest", "steps"),
+    [
+        (
+            jacobi_2d,
+            ".shift('i_2', by=1, statement='S1').fuse('S0', 'S1', at='i').skew('i', by='t', factor=2)"
+            ".split(t=16).order('t_tile i t').vectorize('j').vectorize('j_2')",
+        ),
+        (seidel_2d, ".skew('j', by='i', factor=2).split(i=8).order('i_tile j i').unroll(i=8)"),
+        (seidel_1d, ".skew('i', by='t', factor=2).split(t=8).order('t_tile i t').unroll(t=8)"),
+        (forward, ".vectorize('j')"),
+        (
+            solve_rows,
+            ".interchange('r', 'i').distribute('r').interchange('r', 'j').vectorize('r').vectorize('r_2')",
+        ),
+        (softmax, ".vectorize('j').vectorize('j_2').vectorize('j_3')"),
+        (transpose, ".tile(i=8, j=8).interchange('i', 'j').vectorize('i')"),
+        (column_sums, ".distribute('j').interchange('j_2', 'i').vectorize('j').vectorize('j_2')"),
+        (chain, ".fuse('S0', 'S1', at='j').vectorize('j')"),
+        (normalised, ".fuse('S0', 'S1', at='i').vectorize('j').vectorize('j_2')"),
+    ],
+    ids=lambda value: value.name if isinstance(value, poly.Nest) else "",
+)
+def test_steps(nest: poly.Function, steps: str) -> None:
+    assert repr(dependence_schedule(nest, LARGE, 1)) == f"schedule({nest.name}){steps}"
+
+
+def test_arrays_that_fit_are_not_tiled_in_time() -> None:
+    small = jacobi_2d.with_sizes({"N": 100, "T": 10})
+    assert repr(dependence_schedule(small, LARGE, 1)) == "schedule(jacobi_2d).vectorize('j').vectorize('j_2')"
+
+
+@pytest.mark.parametrize(
+    ("nest", "threads", "parallel"),
+    [
+        (jacobi_2d, 2, ["i", "i_2"]),
+        (jacobi_2d, 1, []),
+        (seidel_2d, 2, []),
+        (forward, 2, []),
+        (softmax, 2, ["i"]),
+        (transpose, 2, ["i_tile"]),
+        (chain, 2, ["i"]),
+    ],
+    ids=lambda value: value.name if isinstance(value, poly.Nest) else "",
+)
+def test_the_outermost_legal_loop_is_parallel(nest: poly.Function, threads: int, parallel: list[str]) -> None:
+    tree = dependence_schedule(nest, LARGE, threads).tree
+    assert [band.name for band in bands(tree) if band.parallel] == parallel
+
+
+def test_small_loops_are_not_parallel() -> None:
+    small = chain.with_sizes({"N": 20, "M": 20})
+    assert not any(band.parallel for band in bands(dependence_schedule(small, LARGE, 2).tree))
+
+
+def functions(nest: poly.Nest, *names: str) -> dict:
+    return {s: f for band in bands(poly.schedule(nest).tree) if band.name in names for s, f in band.functions}
+
+
+def test_slope_of_a_stencil_in_two_arrays() -> None:
+    found = slope(jacobi_2d, functions(jacobi_2d, "t"), functions(jacobi_2d, "i", "i_2"))
+    assert found is not None
+    assert found.factor == 2
+    assert found.shifts == {"S0": 0, "S1": 1}
+
+
+def test_slope_of_a_stencil_in_place() -> None:
+    found = slope(seidel_2d, functions(seidel_2d, "i"), functions(seidel_2d, "j"))
+    assert found is None, "the time loop carries dependences that no skew of j by i turns forward"
+    found = slope(seidel_2d, functions(seidel_2d, "t"), functions(seidel_2d, "i"))
+    assert found is not None
+    assert found.factor == 1
+
+
+def test_moved_iterator_and_cost() -> None:
+    statement = transpose.statements[0]
+    path = paths(transpose.tree)[statement.name]
+    assert moved_iterator(statement, path, "i") == "i"
+    assert strided_cost(transpose, statement, "i") == strided_cost(transpose, statement, "j") == 17
+    skewed = poly.schedule(seidel_2d).skew("j", by="i", factor=2)
+    assert moved_iterator(seidel_2d.statements[0], paths(skewed.tree)["S0"], "j") == "j"
+    tiled = poly.schedule(transpose).tile(i=4, j=4)
+    assert moved_iterator(statement, paths(tiled.tree)["S0"], "i_tile") is None
+
+
+def test_extent() -> None:
+    fixed = jacobi_2d.with_sizes({"N": 12, "T": 3})
+    assert [extent(fixed, band) for band in bands(fixed.tree)[:3]] == [3, 10, 10]
+    assert extent(jacobi_2d, bands(jacobi_2d.tree)[0]) is None
