@@ -94,6 +94,15 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     return _carried(dependences(nest).binding, tree, loop)
 
 
+def iterates(nest: Nest, tree: Node, loop: str) -> bool:
+    """Whether a loop makes more than one iteration, for some sizes and some values of the loops around it."""
+    for name, path in paths(tree).items():
+        domain = nest.statement(name).domain
+        if _differing(isl.Map.from_domain_and_range(domain, domain), path, path, loop) is not None:
+            return True
+    return False
+
+
 def broken_flag(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
     """The first loop that is marked parallel or vectorised and may not be, with what it carries."""
     for band in bands(tree):

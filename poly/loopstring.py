@@ -191,8 +191,8 @@ def _outside_model(level: Level, within: bool, after_group: bool) -> str | None:
         )
     if level.barrier and (within or level.parallel):
         return (
-            f"the barrier after {level.letter} stands in a parallel loop, whose threads may come to it at different times. "
-            "Remedy: put it behind a loop that is outside of the capitals."
+            f"the barrier after {level.letter} stands in a parallel loop, whose threads may come to it at different "
+            "times. Remedy: put it behind a loop that is outside of the capitals."
         )
     if level.grid:
         return (

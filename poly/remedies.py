@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations, permutations
 
 from poly.errors import ScheduleError
-from poly.legality import broken_flag, violations
+from poly.legality import broken_flag, iterates, violations
 from poly.nest import Nest
 from poly.steps import Distribute, Fuse, Interchange, Order, Parallel, Shift, Skew, Step, Tile, Vectorize
 from poly.tree import Node, bands, statements
@@ -13,66 +14,68 @@ from poly.tree import Node, bands, statements
 FACTORS = (1, 2)
 """Skewing factors that are tried."""
 SHIFTS = range(1, 5)
-"""Shifts that are tried, in both directions."""
+"""Shifts that are tried."""
+
+Steps = tuple[Step, ...]
 
 
-def remedy(nest: Nest, tree: Node, step: Step) -> tuple[Step, ...] | None:
-    """Steps that can be added to `tree`: instead of `step` (the last one is a `step` of other loops), or before it; None if none was found.
-
-    The steps that come before an illegal one are returned without it.
-    """
+def remedy(nest: Nest, tree: Node, step: Step) -> Steps:
+    """Legal steps to take before an illegal one, which make it legal, or else instead of it; none if none was found."""
     for before in _preparations(tree, step):
         if _legal(nest, tree, (*before, step)):
             return before
-    for instead in _alternatives(nest, tree, step):
-        if _legal(nest, tree, (instead,)):
-            return (instead,)
-    return None
+    return next((instead for instead in _alternatives(tree, step) if _legal(nest, tree, instead)), ())
 
 
-def _preparations(tree: Node, step: Step) -> Iterator[tuple[Step, ...]]:
+def _preparations(tree: Node, step: Step) -> Iterator[Steps]:
     match step:
         case Interchange(outer, inner):
-            yield from _skews((outer, inner))
+            yield from _skews(tree, {outer, inner})
         case Order(loops):
-            yield from _skews(loops)
+            yield from _skews(tree, set(loops))
         case Tile(sizes):
-            yield from _skews(tuple(name for name, _ in sizes))
-        case Fuse(first, second, at):
-            holder = next(band for band in bands(tree) if band.name == at)
-            name = next(
-                (b.name for b in bands(tree) if second in statements(b) and first not in statements(b)), holder.name
-            )
+            yield from _skews(tree, {name for name, _ in sizes})
+        case Fuse(first, second, _):
+            yield from _delays(tree, first, second)
+
+
+def _skews(tree: Node, loops: set[str]) -> Iterator[Steps]:
+    """One loop skewed by another; or the inner loops by the outermost; or every loop by all outside of it."""
+    outside_in = [band.name for band in bands(tree) if band.name in loops]
+    for factor in FACTORS:
+        for by, loop in permutations(outside_in, 2):
+            yield (Skew(loop, by, factor),)
+    yield tuple(Skew(loop, outside_in[0]) for loop in outside_in[1:])
+    yield tuple(Skew(loop, by) for by, loop in combinations(outside_in, 2))
+
+
+def _delays(tree: Node, first: str, second: str) -> Iterator[Steps]:
+    """The second statement shifted along one of its own loops."""
+    for band in bands(tree):
+        if second in statements(band) and first not in statements(band):
             for by in SHIFTS:
-                yield (Shift(name, by, second),)
+                yield (Shift(band.name, by, second if len(statements(band)) > 1 else None),)
 
 
-def _skews(loops: tuple[str, ...]) -> Iterator[tuple[Step, ...]]:
-    for factor in FACTORS:
-        for by in loops:
-            for loop in loops:
-                if loop != by:
-                    yield (Skew(loop, by, factor),)
-    for factor in FACTORS:
-        for by in loops:
-            if len(loops) > 2:
-                yield tuple(Skew(loop, by, factor) for loop in loops if loop != by)
-
-
-def _alternatives(nest: Nest, tree: Node, step: Step) -> Iterator[Step]:
+def _alternatives(tree: Node, step: Step) -> Iterator[Steps]:
+    names = [band.name for band in bands(tree)]
     match step:
-        case Parallel() | Vectorize():
-            for band in bands(tree):
-                if band.name != step.loop:
-                    yield type(step)(band.name)
-            if isinstance(step, Parallel):
-                yield Distribute(step.loop)
+        case Parallel(loop):
+            yield from ((Parallel(name),) for name in names if name != loop)
+            for outer, inner in combinations(names, 2):
+                yield (Skew(inner, outer), Interchange(outer, inner), Parallel(outer))
+            yield (Distribute(loop), Parallel(loop))
+        case Vectorize(loop):
+            for name in names:
+                yield (Interchange(name, loop), Vectorize(name))
 
 
-def _legal(nest: Nest, tree: Node, steps: tuple[Step, ...]) -> bool:
+def _legal(nest: Nest, tree: Node, steps: Steps) -> bool:
     try:
         for step in steps:
             tree = step.apply(nest, tree)
     except ScheduleError:
         return False
-    return violations(nest, tree) is None and broken_flag(nest, tree) is None
+    parallel = [band.name for band in bands(tree) if band.parallel]
+    useful = all(iterates(nest, tree, name) for name in parallel)
+    return useful and violations(nest, tree) is None and broken_flag(nest, tree) is None

@@ -3,8 +3,8 @@
     schedule(matmul).tile(i=6, j=64).parallel("i_tile")
 
 Each step is proven against the exact dependences when it is added, or refused with two iterations that would change
-places. The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a row,
-`wave` is a stencil in time and space, `dot` and `matmul` reduce.
+places. The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a
+row, `wave` is a stencil in time and space, `dot` and `matmul` reduce.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Schedule:
             Traceback (most recent call last):
                 ...
             poly.errors.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
-                with N = 1). Remedy: shift(j, by=1, statement=S1).
+                with N = 1). Remedy: shift(j, by=1).
 
         Halide: `compute_with`. TVM: `compute_at`. loopy: `rename_iname` to one name.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import replace
 from itertools import count
 from typing import ClassVar, Protocol
@@ -55,14 +55,25 @@ def find_loop(tree: Node, name: str) -> Band:
     raise ScheduleError(f"there is no loop {name}. Loops: {loops}.")
 
 
-def check_size(what: str, size: object, least: int = 1) -> None:
-    """Refuse what is no integer from `least` up.
+def check_integer(what: str, value: object, least: int | None = None) -> None:
+    """Refuse what is no integer, or one below `least`.
 
     Raises:
         ScheduleError: names `what`.
     """
-    if isinstance(size, bool) or not isinstance(size, int) or size < least:
-        raise ScheduleError(f"{what} must be an integer from {least} up, not {size!r}.")
+    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+        bound = "" if least is None else f" from {least} up"
+        raise ScheduleError(f"{what} must be an integer{bound}, not {value!r}.")
+
+
+def check_given(tree: Node, step: str, needs: str, given: Sized) -> None:
+    """Refuse a step without any loop.
+
+    Raises:
+        ScheduleError: says what the step needs, and lists the loops.
+    """
+    if not given:
+        raise ScheduleError(f"{step} needs {needs}. Loops: {', '.join(band.name for band in bands(tree)) or 'none'}.")
 
 
 def edit(tree: Node, old: Node, new: Node) -> Node:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, check_size, edit, find_loop
+from poly.steps.base import Arguments, check_given, check_integer, edit, find_loop
 from poly.tree import Node, bands
 
 
@@ -58,8 +58,9 @@ class Unroll:
     reorders: ClassVar[bool] = False
 
     def apply(self, nest: Nest, tree: Node) -> Node:
+        check_given(tree, self.name, "loops and factors, such as i=4", self.factors)
         for name, factor in self.factors:
-            check_size(f"the unroll factor of loop {name}", factor)
+            check_integer(f"the unroll factor of loop {name}", factor, least=1)
             band = find_loop(tree, name)
             tree = edit(tree, band, replace(band, unroll=factor))
         return tree

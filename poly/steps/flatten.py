@@ -62,9 +62,9 @@ def _range(nest: Nest, band: Band) -> tuple[int, int]:
         values = isl.Map.from_pw_aff(function).intersect_domain(nest.statement(name).domain).range()
         ends += [values.dim_min_val(0), values.dim_max_val(0)]
     if not all(end.is_int() for end in ends):
-        sizes = ", ".join(f"{size}=…" for size in nest.sizes)
+        sizes = ", ".join(f"{size!r}: …" for size in nest.sizes)
         raise ScheduleError(
-            f"the extent of loop {band.name} is not known. Remedy: fix the sizes first: nest.with_sizes({sizes})."
+            f"the extent of loop {band.name} is not known. Remedy: fix the sizes first: nest.with_sizes({{{sizes}}})."
         )
     numbers = [end.to_python() for end in ends]
     return min(numbers), max(numbers) - min(numbers) + 1

@@ -9,7 +9,7 @@ import islpy as isl
 
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, edit, find_loop, map_functions
+from poly.steps.base import Arguments, check_integer, edit, find_loop, map_functions
 from poly.tree import Node, statements
 
 
@@ -25,6 +25,7 @@ class Skew:
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         band, other = find_loop(tree, self.loop), find_loop(tree, self.by)
+        check_integer(f"the skewing factor of loop {self.loop}", self.factor)
         if band is other:
             raise ScheduleError(f"loop {self.loop} cannot be skewed by itself.")
         alone = set(statements(band)) - set(statements(other))
@@ -52,6 +53,7 @@ class Shift:
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         band = find_loop(tree, self.loop)
+        check_integer(f"the shift of loop {self.loop}", self.by)
         if self.statement is not None and self.statement not in statements(band):
             raise ScheduleError(
                 f"loop {self.loop} holds no statement {self.statement}, but {', '.join(statements(band))}."

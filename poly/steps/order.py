@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, chain, edit, find_loop
+from poly.steps.base import Arguments, chain, check_given, edit, find_loop
 from poly.steps.sinking import perfect_chain, rebuild
 from poly.tree import Band, Node, bands
 
@@ -33,13 +33,14 @@ class Interchange:
 
 @dataclass(frozen=True)
 class Order:
-    """Bring loops that are nested in each other into a new order, outermost first; loops between them keep their places."""
+    """Bring loops that are nested in each other into a new order, outermost first; others keep their places."""
 
     loops: tuple[str, ...]
     name: ClassVar[str] = "order"
     reorders: ClassVar[bool] = True
 
     def apply(self, nest: Nest, tree: Node) -> Node:
+        check_given(tree, self.name, "the names of loops, such as 'j i'", self.loops)
         if len(self.loops) < 2:
             nested(tree, self.loops)
             return tree

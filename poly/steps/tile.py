@@ -8,11 +8,12 @@ from typing import ClassVar
 import islpy as isl
 
 from poly.nest import Nest
-from poly.steps.base import Arguments, check_size, edit, find_loop, fresh, map_functions
+from poly.steps.base import Arguments, check_given, check_integer, edit, find_loop, fresh, map_functions
 from poly.steps.order import rearrange
 from poly.tree import Node
 
 Sizes = tuple[tuple[str, int], ...]
+SIZES = "loops and sizes, such as i=8"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Split:
     reorders: ClassVar[bool] = False
 
     def apply(self, nest: Nest, tree: Node) -> Node:
+        check_given(tree, self.name, SIZES, self.sizes)
         for name, size in self.sizes:
             tree, _ = strip_mine(tree, name, size)
         return tree
@@ -41,6 +43,7 @@ class Tile:
     reorders: ClassVar[bool] = True
 
     def apply(self, nest: Nest, tree: Node) -> Node:
+        check_given(tree, self.name, SIZES, self.sizes)
         tiles = set()
         for name, size in self.sizes:
             tree, outer = strip_mine(tree, name, size)
@@ -63,7 +66,7 @@ def strip_mine(tree: Node, name: str, size: int) -> tuple[Node, str]:
     Raises:
         ScheduleError: no such loop, or a size below 1.
     """
-    check_size(f"the block size of loop {name}", size)
+    check_integer(f"the block size of loop {name}", size, least=1)
     points = find_loop(tree, name)
     blocks = map_functions(points, lambda _, value: value.scale_down_val(isl.Val(size)).floor())
     inner = replace(points, parallel=False)
