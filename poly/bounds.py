@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import islpy as isl
 
@@ -11,21 +12,45 @@ from poly.errors import SpecError
 from poly.nest import Array, Nest, Statement, parameters
 
 
-def check(nest: Nest) -> None:
-    """Prove that each access of each iteration is inside of its array.
+def check(nest: Nest) -> Nest:
+    """Prove that each access of each iteration is inside of its array, and return the nest that is safe to run.
+
+    An iteration that accesses an array without any element, at sizes of 0, is no mistake: it does not run. Where there
+    are such iterations, the result's domains leave them out; otherwise it is the nest itself.
+
+        for i in range(M):                         for i in range(M):
+            x[i] = A[i, 0]    for A: f32[M, N]         if N >= 1: x[i] = A[i, 0]
 
     Raises:
-        SpecError: one is not; it is named with the smallest sizes and the first iteration at which that happens.
+        SpecError: an access is outside; it is named with the smallest sizes and the first iteration at which it is.
     """
-    inside = {array.name: _elements(array, nest) for array in nest.arrays if array.kind != "scalar"}
-    for statement in nest.statements:
-        for access in dict.fromkeys((statement.target, *statement.reads)):
-            if access.array not in inside:
-                continue
-            relation = statement.relation(access).intersect_params(nest.context)
-            outside = relation.subtract_range(inside[access.array]).domain()
-            if not outside.is_empty():
-                raise _error(nest, statement, access, _witness(outside, statement))
+    statements = tuple(_checked(statement, nest) for statement in nest.statements)
+    same = all(new is old for new, old in zip(statements, nest.statements, strict=True))
+    return nest if same else replace(nest, statements=statements)
+
+
+def _checked(statement: Statement, nest: Nest) -> Statement:
+    domain = statement.domain
+    for access in dict.fromkeys((statement.target, *statement.reads)):
+        array = nest.array(access.array)
+        if array.kind == "scalar":
+            continue
+        relation = statement.relation(access).intersect_params(nest.context)
+        outside = relation.subtract_range(_elements(array, nest)).domain()
+        if outside.is_empty():
+            continue
+        not_empty = _not_empty(array, nest)
+        wrong = outside.intersect_params(not_empty)
+        if not wrong.is_empty():
+            raise _error(nest, statement, access, _witness(wrong, statement))
+        domain = domain.intersect_params(not_empty)
+    return statement if domain is statement.domain else replace(statement, domain=domain)
+
+
+def _not_empty(array: Array, nest: Nest) -> isl.Set:
+    """The sizes at which an array has elements."""
+    limits = " and ".join(f"{extent} >= 1" for extent in array.shape) or "0 = 0"
+    return isl.Set(f"[{', '.join(nest.sizes)}] -> {{ : {limits} }}")
 
 
 def _elements(array: Array, nest: Nest) -> isl.Set:

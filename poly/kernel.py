@@ -216,7 +216,7 @@ def _compiled(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> 
 def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
     from codegen.c import link_flags, source
 
-    check(nest)
+    nest = check(nest)
     program = lower(nest, (schedule or default_schedule(nest, isa, caches(), threads)).tree, isa)
     text = source(program)
     return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)

@@ -12,10 +12,10 @@ import poly
 
 REFUSED = (
     *("double", "register", "restrict", "struct", "int", "inline", "typeof"),
-    *("mod", "floor", "exists", "rat", "min", "exp", "é", "Ω"),
+    *("mod", "floor", "exists", "rat", "min", "exp", "NAN", "INFINITY", "é", "Ω"),
 )
 TAKEN = (
-    *("printf", "malloc", "main", "memcpy", "int64_t", "stdin", "NULL", "NAN", "INFINITY", "M_PI", "errno", "I"),
+    *("printf", "malloc", "main", "memcpy", "int64_t", "stdin", "NULL", "M_PI", "errno", "I"),
     *("threads", "workspace", "c0", "c1", "i_tile", "A_pack", "imin", "overlap", "unix"),
     *("vec_f32_avx512", "load_f32_avx512"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import islpy as isl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,9 +47,9 @@ def read(body: str, arguments: str = "A: f32[M, N], x: f32[N]") -> Nest:
             "A negative index does not count from the end: write the extent minus it.",
         ),
         (
-            "x[0] = 1.0",
-            "nest.py:2: S0 writes x[0] outside of x\n    x[0] = 1.0\n"
-            "With M = 0, N = 0, index 0 of dimension 0 is outside of 0 <= index < N = 0.\n"
+            "x[1] = 1.0",
+            "nest.py:2: S0 writes x[1] outside of x\n    x[1] = 1.0\n"
+            "With M = 0, N = 1, index 1 of dimension 0 is outside of 0 <= index < N = 1.\n"
             "Shorten the loops, put an `if` around the statement, or make x larger.",
         ),
         (
@@ -80,6 +81,16 @@ def test_a_condition_keeps_an_access_inside() -> None:
     check(read("for i in range(N):\n    if i > 0 and i % 2 == 0:\n        x[i] = x[i - 2]"))
 
 
+def test_an_iteration_on_an_empty_array_does_not_run() -> None:
+    nest = read(
+        "for i in range(M):\n    A[i, 0] = 0.0\nfor i in range(M):\n    for j in range(N):\n        A[i, j] = 1.0"
+    )
+    first, second = check(nest).statements
+    assert first.domain.is_equal(isl.Set("[M, N] -> { S0[i] : 0 <= i < M and N >= 1 }"))
+    assert second is nest.statements[1]
+    assert check(nest.with_sizes({"N": 0})).statements[0].domain.is_empty()
+
+
 @settings(deadline=None, max_examples=80)
 @given(
     st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-3, 3)),
@@ -92,8 +103,10 @@ def test_it_finds_what_enumeration_finds(index: tuple[int, int, int], loops: tup
     body = f"for i in range({first}, N, {step}):\n    for j in range(i, N):\n        x[{a}*i + {b}*j + {c}] = 0.0"
     nest = read(body, "x: f32[N]").with_sizes({"N": size})
     accesses = [a * i + b * j + c for i in range(first, size, step) for j in range(i, size)]
-    if all(0 <= access < size for access in accesses):
-        check(nest)
+    if size == 0:
+        assert check(nest).statements[0].domain.is_empty(), "x has no element"
+    elif all(0 <= access < size for access in accesses):
+        assert check(nest) is nest
     else:
         with pytest.raises(SpecError):
             check(nest)
