@@ -334,3 +334,17 @@ def test_a_nest_and_a_kernel_have_a_short_repr() -> None:
     assert repr(matmul) == "<nest matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N])>"
     kernel = poly.compile(matmul, M=2, N=3, K=4, target="c:portable")
     assert repr(kernel) == "<kernel matmul(A: f32[2, 4], B: f32[4, 3], C: f32[2, 3]) for portable>"
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_an_index_into_an_empty_array_is_a_no_op(known: bool) -> None:
+    @poly.nest
+    def first_column(A: f64[M, N], x: f64[M]):
+        for i in range(M):
+            x[i] = A[i, 0]
+
+    x = np.arange(3.0)
+    poly.compile(first_column, **({"M": 3, "N": 0} if known else {}))(np.zeros((3, 0)), x)
+    assert x.tolist() == [0, 1, 2]
+    poly.compile(first_column)(np.ones((3, 2)), x)
+    assert x.tolist() == [1, 1, 1]
