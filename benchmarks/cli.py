@@ -71,7 +71,8 @@ def bench(
     if plot_file:
         from benchmarks.plot import plot
 
-        plot(lines, Path(plot_file))
+        here = machine()
+        plot([line.row() for line in lines], Path(plot_file), f"{here.cpu}, {here.isa.name}")
     sys.exit(report.exit_status(lines))
 
 
@@ -103,7 +104,7 @@ def _plan(
 
 
 def _run(plan: Plan, names: Sequence[str], target: str, cpus: tuple[int, ...], budget: Budget) -> list[report.Line]:
-    rates = measured(machine())
+    rates = measured(machine(), anew=True)
     with ExitStack() as stack:
         ours = Poly(cpus, target)
         remote = [stack.enter_context(RemotePeer(name, cpus)) for name in names]

@@ -18,10 +18,10 @@ GEMV_TYPES = ("int", "int", "{i}", "{i}", "{t}", "{t} *", "{i}", "{t} *", "{i}",
 
 BATCH = """
 /* One product after the other, as a program without a batched interface does. */
-void batched(void (*gemm)({types}), int64_t batch, {i} m, {i} n, {i} k, {t} *a, {t} *b, {t} *c)
+void batched(void *gemm, int64_t batch, {i} m, {i} n, {i} k, {t} *a, {t} *b, {t} *c)
 {{
     for (int64_t i = 0; i < batch; i++)
-        gemm(101, 111, 111, m, n, k, 1, a + i * m * k, k, b + i * k * n, n, 1, c + i * m * n, n);
+        ((void (*)({types}))gemm)(101, 111, 111, m, n, k, 1, a + i * m * k, k, b + i * k * n, n, 1, c + i * m * n, n);
 }}
 """
 
@@ -61,8 +61,9 @@ class CBlas:
         source = BATCH.format(types=types, **names)
         head = source[source.index("void batched") : source.index("{\n")].strip()
         library = load(f"#include <stdint.h>\n{source}", f"{head};")
-        signature = (f"void (*)({types})", "int64_t", *[self.integer] * 3, *[f"{names['t']} *"] * 3)
-        arguments = (self.gemm[dtype], problem.batch, problem.m, problem.n, problem.k, *pointers(arrays))
+        signature = ("void *", "int64_t", *[self.integer] * 3, *[f"{names['t']} *"] * 3)
+        gemm = library.ffi.cast("void *", self.gemm[dtype])
+        arguments = (gemm, problem.batch, problem.m, problem.n, problem.k, *pointers(arrays))
         return CFunction(library.ffi.addressof(library.lib, "batched"), "void", signature, arguments, (library, self.library))
 
     def _types(self, pattern: tuple[str, ...], dtype: str) -> tuple[str, ...]:

@@ -34,6 +34,6 @@ def cases(dtype: DType) -> Iterator[Case]:
         for layout in ("NHWC", "NCHW"):
             problem = Convolution(*layer, layout=layout)
             name = f"conv2d_{layout.lower()}_{problem.stride}"
-            size = f"{number} {layout} {problem.c}-{problem.k} {problem.h}² {problem.r}x{problem.r}/{problem.stride}"
+            size = f"{number} {layout} {problem.c}→{problem.k} {problem.out}² {problem.r}x{problem.r}"
             quick = dtype.name == "f32" and f"{number} {layout}" in QUICK
             yield Case("conv2d", size, dtype, problem, partial(nests.make, name, dtype), problem.sizes, quick)
