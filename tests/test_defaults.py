@@ -1,8 +1,9 @@
-"""The default schedule of loops that are no contraction: which steps it takes, that they are legal, and that the results are right."""
+"""The default schedule of loops that are no contraction: its steps, that they are legal, that the results are right."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ TINY = Caches(256, 1 << 10, 1 << 12)
 
 @poly.nest
 def jacobi_1d(A: f64[N], B: f64[N]):
-    for t in range(T):
+    for _t in range(T):
         for i in range(1, N - 1):
             B[i] = (A[i - 1] + A[i] + A[i + 1]) / 3.0
         for i in range(1, N - 1):
@@ -37,7 +38,7 @@ def jacobi_1d(A: f64[N], B: f64[N]):
 
 @poly.nest
 def jacobi_2d(A: f32[N, N], B: f32[N, N]):
-    for t in range(T):
+    for _t in range(T):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
                 B[i, j] = 0.2 * (A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j])
@@ -48,11 +49,13 @@ def jacobi_2d(A: f32[N, N], B: f32[N, N]):
 
 @poly.nest
 def heat_3d(A: f64[N, N, N], B: f64[N, N, N]):
-    for t in range(T):
+    for _t in range(T):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
                 for k in range(1, N - 1):
-                    B[i, j, k] = 0.1 * (A[i + 1, j, k] + A[i - 1, j, k] + A[i, j + 1, k] + A[i, j - 1, k] + A[i, j, k + 1])
+                    B[i, j, k] = 0.1 * (
+                        A[i + 1, j, k] + A[i - 1, j, k] + A[i, j + 1, k] + A[i, j - 1, k] + A[i, j, k + 1]
+                    )
         for i in range(1, N - 1):
             for j in range(1, N - 1):
                 for k in range(1, N - 1):
@@ -61,7 +64,7 @@ def heat_3d(A: f64[N, N, N], B: f64[N, N, N]):
 
 @poly.nest
 def seidel_2d(A: f64[N, N]):
-    for t in range(T):
+    for _t in range(T):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
                 A[i, j] = (
@@ -72,7 +75,7 @@ def seidel_2d(A: f64[N, N]):
 
 @poly.nest
 def seidel_1d(A: f64[N]):
-    for t in range(T):
+    for _t in range(T):
         for i in range(1, N - 1):
             A[i] = (A[i - 1] + A[i] + A[i + 1]) / 3.0
 
@@ -103,7 +106,7 @@ def softmax(A: f32[N, M], B: f32[N, M]):
             m = max(m, A[i, j])
         s = 0.0
         for j in range(M):
-            B[i, j] = exp(A[i, j] - m)  # noqa: F821
+            B[i, j] = exp(A[i, j] - m)
             s += B[i, j]
         for j in range(M):
             B[i, j] = B[i, j] / s
@@ -224,11 +227,11 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
     [
         (
             jacobi_2d,
-            ".shift('i_2', by=1, statement='S1').fuse('S0', 'S1', at='i').skew('i', by='t', factor=2)"
-            ".split(t=16).order('t_tile i t').vectorize('j').vectorize('j_2')",
+            ".shift('i_2', by=1, statement='S1').fuse('S0', 'S1', at='i').skew('i', by='_t', factor=2)"
+            ".split(_t=16).order('_t_tile i _t').vectorize('j').vectorize('j_2')",
         ),
         (seidel_2d, ".skew('j', by='i', factor=2).split(i=8).order('i_tile j i').unroll(i=8)"),
-        (seidel_1d, ".skew('i', by='t', factor=2).split(t=8).order('t_tile i t').unroll(t=8)"),
+        (seidel_1d, ".skew('i', by='_t', factor=2).split(_t=8).order('_t_tile i _t').unroll(_t=8)"),
         (forward, ".vectorize('j')"),
         (
             solve_rows,
@@ -279,7 +282,7 @@ def functions(nest: poly.Nest, *names: str) -> dict:
 
 
 def test_slope_of_a_stencil_in_two_arrays() -> None:
-    found = slope(jacobi_2d, functions(jacobi_2d, "t"), functions(jacobi_2d, "i", "i_2"))
+    found = slope(jacobi_2d, functions(jacobi_2d, "_t"), functions(jacobi_2d, "i", "i_2"))
     assert found is not None
     assert found.factor == 2
     assert found.shifts == {"S0": 0, "S1": 1}
@@ -288,7 +291,7 @@ def test_slope_of_a_stencil_in_two_arrays() -> None:
 def test_slope_of_a_stencil_in_place() -> None:
     found = slope(seidel_2d, functions(seidel_2d, "i"), functions(seidel_2d, "j"))
     assert found is None, "the time loop carries dependences that no skew of j by i turns forward"
-    found = slope(seidel_2d, functions(seidel_2d, "t"), functions(seidel_2d, "i"))
+    found = slope(seidel_2d, functions(seidel_2d, "_t"), functions(seidel_2d, "i"))
     assert found is not None
     assert found.factor == 1
 

@@ -25,7 +25,7 @@ LINE = 64
 
 
 def blocked(schedule: Schedule) -> Schedule:
-    """The schedule with the two innermost loops in blocks of cache lines wherever neither makes all accesses contiguous."""
+    """The schedule with the two innermost loops in blocks of lines wherever neither makes all accesses contiguous."""
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
         if isinstance(outer, Band):
@@ -57,7 +57,7 @@ def _blocked(schedule: Schedule, outer: Band, inner: Band) -> Schedule | None:
 
 
 def _conflicting(nest: Nest, statement: Statement, along: str, across: str) -> bool:
-    """Whether an access is contiguous along the one iterator and moves with the other, and another access the other way round."""
+    """Whether an access is contiguous along one iterator and moves with the other, and another the other way round."""
 
     def favours(one: str, other: str) -> bool:
         return any(

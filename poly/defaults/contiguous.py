@@ -1,11 +1,11 @@
 """Bring the loop along which most accesses are contiguous innermost.
 
-    for r:                              for i:
-      for i:                              for j < i:
-        for j < i:               ->         for r:
-          X[i, r] -= L[i, j]*X[j, r]          X[i, r] -= L[i, j]*X[j, r]
-        X[i, r] /= L[i, i]                for r:
-                                            X[i, r] /= L[i, i]
+for r:                              for i:
+  for i:                              for j < i:
+    for j < i:               ->         for r:
+      X[i, r] -= L[i, j]*X[j, r]          X[i, r] -= L[i, j]*X[j, r]
+    X[i, r] /= L[i, i]                for r:
+                                        X[i, r] /= L[i, i]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def contiguous(schedule: Schedule) -> Schedule:
 
 
 def _gain(schedule: Schedule, band: Band) -> int:
-    """How much cheaper the strided accesses below a loop are if it is the innermost, those in deeper loops counting more."""
+    """How much cheaper the accesses below a loop are if it is the innermost, those in deeper loops counting more."""
     gain, found = 0, paths(schedule.tree)
     for name in statements(band):
         loops = [node for node in found[name] if isinstance(node, Band)]
@@ -64,6 +64,6 @@ def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
 
 
 def _loops_of(tree: Node, name: str, below: tuple[str, ...]) -> list[str]:
-    """The loops into which the loop `name` was distributed: it and its numbered successors that hold some of `below`."""
+    """The loops into which loop `name` was distributed: it and its numbered successors that hold some of `below`."""
     found = [band for band in bands(tree) if band.name == name or band.name.rpartition("_")[0] == name]
     return [band.name for band in found if set(statements(band)) <= set(below) and bands(band.body)]

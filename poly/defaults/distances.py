@@ -1,7 +1,7 @@
 """How far dependences reach along loops, and the shifts and skews that make them all point forward.
 
-A loop counts a function of each statement's iterators. The distance of a dependence along it is the function's value at the sink
-minus that at the source.
+A loop counts a function of each statement's iterators. The distance of a dependence along it is the function's value at
+the sink minus that at the source.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def _least(distances: isl.Set, factor: int) -> int | None:
 
 
 def _shifts(statements: tuple[str, ...], weights: Mapping[tuple[str, str], int]) -> dict[str, int] | None:
-    """The least shifts, from 0 up, with `shift[sink] - shift[source] + weight >= 0`: longest paths (Bellman and Ford)."""
+    """The least shifts, from 0 up, with `shift[sink] - shift[source] + weight >= 0`; None where there are none.
+
+    They are the longest paths from the sources, found as by Bellman and Ford.
+    """
     shifts = dict.fromkeys(statements, 0)
     for _ in range(len(statements) + 1):
         changed = False

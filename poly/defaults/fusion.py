@@ -1,14 +1,16 @@
-"""Fuse loops that follow each other and touch the same arrays, so that what the first brings to the caches is used there.
+"""Fuse loops that follow each other and touch the same arrays: what the first brings to the caches is used there.
 
     for i: for j: B[i, j] = f(A[i, j])              for i:
     for i: for j: C[i, j] = g(B[i, j])       ->       for j:
                                                         B[i, j] = f(A[i, j])
                                                         C[i, j] = g(B[i, j])
 
-Where the innermost loops may not become one, or could then not run in vector lanes, only the loops around them are fused.
+Where the innermost loops may not become one, or could then not run in vector lanes, the loops around them are fused.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import islpy as isl
 
@@ -40,7 +42,7 @@ def _pairs(tree: Node) -> list[tuple[Chain, Chain]]:
     for node in walk(tree):
         if isinstance(node, Sequence):
             chains = [chain_of(child) for child in parts(node)]
-            found += [(a, b) for a, b in zip(chains, chains[1:], strict=False) if a is not None and b is not None]
+            found += [(a, b) for a, b in pairwise(chains) if a is not None and b is not None]
     return found
 
 

@@ -30,7 +30,10 @@ def moved_iterator(statement: Statement, path: Path, loop: str) -> str | None:
 
 
 def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
-    """What the statement's accesses cost with `iterator` innermost: 0 for each that stays, 1 for the next element, else STRIDED."""
+    """What the statement's accesses cost with `iterator` innermost.
+
+    It is the sum over accesses: 0 for one that stays, 1 for one that goes to the next element, else STRIDED.
+    """
     return sum(_cost(nest, access, iterator) for access in accesses(statement))
 
 

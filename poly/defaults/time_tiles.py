@@ -6,8 +6,9 @@
                                               for j: B[i - 2*t, j] = …A…
                                               for j: A[i - 2*t - 1, j] = …B…
 
-The loops below the time loop are shifted against each other, fused but for the innermost, and skewed by the time loop until
-no dependence points backward along any of them (Wolf and Lam, "A loop transformation theory", 1991): then they may be tiled.
+The loops below the time loop are shifted against each other, fused but for the innermost, and skewed by the time loop
+until no dependence points backward along any of them: then they may be tiled (Wolf and Lam, "A loop transformation
+theory and an algorithm to maximize parallelism", 1991).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _joined(steps: _Steps, depth: int) -> list[Step]:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Time steps in a tile, and the block of each loop that is tiled with it (None: whole, in a loop around the time steps)."""
+    """Time steps in a tile, and the block of each loop tiled with it (None: one value, whose loop is around them)."""
 
     time: int
     blocks: tuple[int | None, ...]
@@ -124,9 +125,9 @@ def _sizes(nest: Nest, steps: _Steps, caches: Caches) -> _Sizes | None:
     """The largest tiles whose footprint fits the second-level cache; None where all the arrays do."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
     arrays = [nest.array(name) for name in sorted(names) if nest.array(name).shape]
-    if all(not e.terms for a in arrays for e in a.shape):
-        if sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l2:
-            return None
+    known = all(not e.terms for a in arrays for e in a.shape)
+    if known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l2:
+        return None
     guess = ROW_GUESS.get(steps.depth, ROW_GUESS[3])
     extents = [extent(nest, band) or guess for band in steps.chains[0].bands]
     row = sum(a.dtype.size for a in arrays) * extents[-1]
@@ -143,5 +144,6 @@ def _sizes(nest: Nest, steps: _Steps, caches: Caches) -> _Sizes | None:
 
 
 def _rows(size: int, factors: list[int]) -> int:
-    """Rows that a tile of `size` time steps and blocks of `size` touches: the block, and what it gains with each time step."""
-    return size ** len(factors) + size * (prod(size + f for f in factors) - size ** len(factors))
+    """Rows that a tile of `size` time steps and blocks of `size` touches: the block, and what it gains in each step."""
+    block = prod(size for _ in factors)
+    return block + size * (prod(size + factor for factor in factors) - block)

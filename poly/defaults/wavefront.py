@@ -1,4 +1,4 @@
-"""Overlap recurrences: run a few neighbouring iterations of an outer loop side by side, each a little behind the one before.
+"""Overlap recurrences: run neighbouring iterations of an outer loop side by side, each a little behind the one before.
 
     for i:                                          for i_tile:
       for j:                                 ->       for j:                     j counts 2*i + j
@@ -23,7 +23,7 @@ CHAINS = 8
 
 
 def overlapped(schedule: Schedule) -> Schedule:
-    """The schedule with innermost loops that carry a recurrence run beside those of their neighbours, where that is legal."""
+    """The schedule with innermost loops that carry a recurrence run beside those of their neighbours, where legal."""
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
         if isinstance(outer, Band) and lane_conflict(schedule.nest, schedule.tree, inner.name) is not None:
@@ -32,7 +32,7 @@ def overlapped(schedule: Schedule) -> Schedule:
 
 
 def _beside(schedule: Schedule, outer: str, inner: str) -> Schedule | None:
-    """The outer loop's blocks inside the inner loop, with the least skew for which the iterations of a block are independent."""
+    """Blocks of the outer loop inside the inner loop, with the least skew that makes their iterations independent."""
     for factor in range(STEEPEST + 1):
         skewed: list[Step] = [Skew(inner, outer, factor)] if factor else []
         blocked: list[Step] = [Split(((outer, CHAINS),)), Order((f"{outer}_tile", inner, outer))]
