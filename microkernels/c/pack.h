@@ -2,13 +2,13 @@
    lanes from `lanes` up to `width` become zero. Lane l lies at l * ls, or where the lanes are anywhere at offsets[l]. */
 
 enum {
-    PACK_AHEAD_T = 8,  /* rows to prefetch ahead, since the hardware does not follow long strides */
+    PACK_AHEAD_T = 16, /* rows to prefetch ahead into L2, since the hardware does not follow long strides */
     PACK_CHUNK_T = 64, /* lanes whose runs are found at a time */
 };
 
 /* Up to a vector of lanes next to each other in the source and in the panel. */
 typedef struct {
-    int64_t lane, offset;
+    int64_t lane, offset, length;
     tail_T tail;
 } run_T;
 
@@ -18,42 +18,54 @@ INLINE void pack_zeros_T(T *dst, int64_t width, int64_t lanes)
         dst[l] = 0;
 }
 
+/* A partial vector of a panel's row may be stored whole where rows follow that are written later: `spill` of them. */
+INLINE int64_t spill_T(int64_t width) { return width > 0 ? (LANES_T + width - 1) / width : 0; }
+
 /* Lanes next to each other: rows are copied by vectors. */
 INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0)
 {
     const tail_T tail = tail_of_T(lanes % LANES_T ? lanes % LANES_T : LANES_T);
+    const int64_t roomy = K - spill_T(width);
     for (int64_t k = 0; k < K; k++, src += s0, dst += width) {
         int64_t l = 0;
         for (; l + LANES_T <= lanes; l += LANES_T) {
-            __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 3);
+            __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 2);
             store_T(dst + l, load_T(src + l));
         }
-        if (l < lanes)
-            store_tail_T(dst + l, load_tail_T(src + l, tail), tail);
+        if (l < lanes) {
+            __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 2);
+            const vec_T x = load_tail_T(src + l, tail);
+            if (k < roomy)
+                store_T(dst + l, x);
+            else
+                store_tail_T(dst + l, x, tail);
+        }
         pack_zeros_T(dst, width, lanes);
     }
 }
 
-/* A square of vectors, turned in registers: each step zips the upper half with the lower. */
-INLINE void transpose_T(vec_T *x)
+/* Turn `rows` vectors in registers; each step zips the upper half of them with the lower. Afterwards the vectors, one behind
+   the other, hold all rows' first elements, all rows' second elements, and so on. */
+INLINE void transpose_T(vec_T *x, int64_t rows)
 {
     UNROLL
-    for (int64_t step = 1; step < LANES_T; step *= 2) {
+    for (int64_t step = 1; step < rows; step *= 2) {
         vec_T y[LANES_T];
         UNROLL
-        for (int64_t i = 0; i < LANES_T / 2; i++) {
-            y[2 * i] = zip_low_T(x[i], x[i + LANES_T / 2]);
-            y[2 * i + 1] = zip_high_T(x[i], x[i + LANES_T / 2]);
+        for (int64_t i = 0; i < rows / 2; i++) {
+            y[2 * i] = zip_low_T(x[i], x[i + rows / 2]);
+            y[2 * i + 1] = zip_high_T(x[i], x[i + rows / 2]);
         }
         UNROLL
-        for (int64_t i = 0; i < LANES_T; i++)
+        for (int64_t i = 0; i < rows; i++)
             x[i] = y[i];
     }
 }
 
 /* k is contiguous in each lane: blocks of a vector of lanes by a vector of k are turned. `there` lanes of the panel are
    written, `here` of them from the source; `some` are the steps of k. Whole blocks have constants there. */
-INLINE void pack_block_T(T *dst, int64_t width, int64_t there, int64_t here, const T *const *from, int64_t k, int64_t some)
+INLINE void pack_block_T(T *dst, int64_t width, int64_t there, int64_t here, const T *const *from, int64_t k, int64_t some,
+                         int roomy)
 {
     vec_T x[LANES_T];
     UNROLL
@@ -63,31 +75,56 @@ INLINE void pack_block_T(T *dst, int64_t width, int64_t there, int64_t here, con
         else
             x[i] = some == LANES_T ? load_T(from[i] + k) : load_tail_T(from[i] + k, tail_of_T(some));
     }
-    transpose_T(x);
+    transpose_T(x, LANES_T);
     UNROLL
     for (int64_t i = 0; i < LANES_T; i++) {
         if (i >= some)
             break;
-        if (there == LANES_T)
+        if (there == LANES_T || roomy)
             store_T(dst + (k + i) * width, x[i]);
         else
             store_tail_T(dst + (k + i) * width, x[i], tail_of_T(there));
     }
 }
 
+/* A panel of at most half a vector: half as many rows are turned, and each vector then holds two steps of k. */
+INLINE void pack_narrow_T(T *dst, int64_t width, int64_t here, const T *const *from, int64_t k)
+{
+    enum { HALF = LANES_T / 2 };
+    vec_T x[LANES_T];
+    T both[LANES_T];
+    UNROLL
+    for (int64_t i = 0; i < HALF; i++)
+        x[i] = i < here ? load_T(from[i] + k) : zero_T();
+    transpose_T(x, HALF);
+    UNROLL
+    for (int64_t i = 0; i < HALF; i++) {
+        T *to = dst + (k + 2 * i) * width;
+        store_T(to, x[i]);
+        if (width < HALF) {
+            store_T(both, x[i]);
+            __builtin_memcpy(to + width, both + HALF, HALF * sizeof(T));
+        }
+    }
+}
+
+/* Vectors of lanes go from the last to the first, so that what a roomy store spills into the next row is written after. */
 INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, const int64_t *offsets, int64_t K)
 {
-    for (int64_t l = 0; l < width; l += LANES_T) {
+    for (int64_t l = (width - 1) / LANES_T * LANES_T; l >= 0; l -= LANES_T) {
         const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
         const int64_t there = width - l < LANES_T ? width - l : LANES_T;
         const T *from[LANES_T];
         for (int64_t i = 0; i < LANES_T; i++)
             from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
         int64_t k = 0;
-        for (; k + LANES_T <= K; k += LANES_T)
-            pack_block_T(dst + l, width, there, here, from, k, LANES_T);
-        if (k < K)
-            pack_block_T(dst + l, width, there, here, from, k, K - k);
+        for (; k + LANES_T + spill_T(width) <= K; k += LANES_T)
+            if (2 * width <= LANES_T)
+                pack_narrow_T(dst, width, here, from, k);
+            else
+                pack_block_T(dst + l, width, there, here, from, k, LANES_T, 1);
+        for (; k < K; k += LANES_T)
+            pack_block_T(dst + l, width, there, here, from, k, K - k < LANES_T ? K - k : LANES_T, 0);
     }
 }
 
@@ -99,7 +136,7 @@ INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, const int64_t *offsets)
         length = 1;
         while (l + length < lanes && length < LANES_T && offsets[l + length] == offsets[l] + length)
             length++;
-        runs[count] = (run_T){l, offsets[l], tail_of_T(length)};
+        runs[count] = (run_T){l, offsets[l], length, tail_of_T(length)};
     }
     return count;
 }
@@ -119,8 +156,12 @@ INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, cons
                     to[i] = from[offsets[l + i]];
             else
                 for (int64_t r = 0; r < count; r++) {
-                    __builtin_prefetch(from + runs[r].offset + PACK_AHEAD_T * s0, 0, 3);
-                    store_tail_T(to + runs[r].lane, load_tail_T(from + runs[r].offset, runs[r].tail), runs[r].tail);
+                    const T *at = from + runs[r].offset;
+                    __builtin_prefetch(at + PACK_AHEAD_T * s0, 0, 2);
+                    if (runs[r].length == LANES_T)
+                        store_T(to + runs[r].lane, load_T(at));
+                    else
+                        store_tail_T(to + runs[r].lane, load_tail_T(at, runs[r].tail), runs[r].tail);
                 }
         }
     }
