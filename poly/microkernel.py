@@ -16,6 +16,7 @@ from microkernels.catalogue import Microkernel, find
 from poly.calls import inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
+from poly.dependences import dependences
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.micro_call import LEVELS
@@ -37,7 +38,7 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     """
     chosen, contraction = _chosen(nest, tree, kernel, statement)
     if initial is not None and initial != zeroing(nest, chosen):
-        raise ScheduleError(f"microkernel({kernel}): {initial} does not set to 0 just what {chosen.name} adds to.")
+        raise ScheduleError(f"microkernel({kernel}): {initial} does not set to 0 what {chosen.name} adds to, unseen by others.")
     bands = _innermost(tree, chosen)
     natural = _absorb(chosen, contraction, bands, kernel)
     micro = natural or _absorb(chosen, exchange(contraction), bands, kernel)
@@ -148,4 +149,13 @@ def zeroing(nest: Nest, statement: Statement) -> str | None:
         return None
     zero = touching[-1]
     written = statement.relation(statement.target).range()
-    return zero.name if written.is_subset(zero.relation(zero.target).range()) else None
+    complete = written.is_subset(zero.relation(zero.target).range())
+    return zero.name if complete and not _seen_between(nest, zero, statement) else None
+
+
+def _seen_between(nest: Nest, zero: Statement, statement: Statement) -> bool:
+    """Whether some instance touches an element after it was set to 0 and before the contraction adds to it."""
+    array = statement.target.array
+    return any(
+        d.sink == statement.name and d.array == array and d.source != zero.name for d in dependences(nest).binding
+    )

@@ -369,23 +369,75 @@ class Schedule:
         """
         return self.apply([Unroll(tuple(factors.items()))])
 
-    def pack(self, array: str, at: str | None = None, statement: str | None = None, role: str | None = None) -> Schedule:
-        """Copy what each iteration of the loop `at` reads of `array` to where it lies better; without a loop, all of it once.
+    def pack(
+        self, array: str, at: str | None = None, statement: str | None = None, role: str | None = None
+    ) -> Schedule:
+        """Copy what each iteration of the loop `at` reads of an array to where it lies better; without a loop, all of it.
 
-        Below a microkernel's loops the copy is laid out in the kernel's panels; elsewhere it is a dense box. `statement` says whose
-        reads, where several statements read the array; `role` (`left`, `right`) which operand, where a contraction reads it twice.
+        Around a microkernel the copy is laid out in the kernel's panels; elsewhere it is a dense box.
 
-        Halide: `compute_at` of a copy. TVM: `cache_read`.
+        Args:
+            array: the array; no statement in the loop may write it.
+            at: the loop.
+            statement: whose reads, where several statements read the array.
+            role: which operand (`left`, `right`), where a contraction reads the array twice.
+
+        Before:
+
+            >>> tiled = schedule(matmul).tile(i=6, j=16).microkernel("gemm_avx512_6x16")
+            >>> print(tiled)
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        After:
+
+            >>> print(tiled.pack("A", at="i_tile"))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):  # pack A before
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        Halide: `compute_at` of a copy. TVM: `cache_read`. loopy: `add_prefetch`.
         """
         return self.apply([Pack(array, at, statement, role)])
 
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
         """Put a hand-tuned kernel (`gemm_avx512_6x64`) in place of the innermost loops of a contraction.
 
-        These are a loop over the kernel's rows, one over its columns, and up to three of the reduction. `initial` names a statement
-        that sets the output to 0: the kernel's first visit of each element then does that.
+        These are a loop over the kernel's rows, one over its columns, and up to three of the reduction.
 
-        Exo: `replace`. TVM: `tensorize`.
+        Args:
+            kernel: its name in the catalogue.
+            statement: the contraction; the first one that has no kernel yet, where none is named.
+            initial: a statement that sets the output to 0: the kernel's first visit of each element then does that.
+
+        Before:
+
+            >>> print(schedule(matmul).tile(i=6, j=16))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        After:
+
+            >>> print(schedule(matmul).tile(i=6, j=16).microkernel("gemm_avx512_6x16"))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        Exo: `replace`. TVM: `tensorize`. Halide and loopy have none.
         """
         return self.apply([Microkernel(kernel, statement, initial)])
 

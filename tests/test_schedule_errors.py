@@ -43,6 +43,19 @@ def sums(A: f64[M, N], s: f64[M]):
             s[i] += A[i, j]
 
 
+@poly.nest
+def neighbour(A: f64[M, N], B: f64[N, N], C: f64[M + 1, N], D: f64[M, N]):
+    for i in range(M + 1):
+        for j in range(N):
+            C[i, j] = 0.0
+    for i in range(M):
+        for j in range(N):
+            for k in range(N):
+                C[i, j] += A[i, k] * B[k, j]
+        for j in range(N):
+            D[i, j] = C[i + 1, j]
+
+
 def refused(make) -> str:
     with pytest.raises(ScheduleError) as caught:
         make()
@@ -105,6 +118,10 @@ def refused(make) -> str:
             lambda: schedule(sums).order("j i").parallel("j"),
             "parallel(j) is illegal: S1[0, 0] and S1[0, 1] update one element of s "
             "(reduction, distance (0, 1), with M = 1, N = 2). Remedy: parallel(i).",
+        ),
+        (
+            lambda: schedule(neighbour).split(j_2=16).microkernel("gemm_avx512_6x16", initial="S0"),
+            "microkernel(gemm_avx512_6x16): S0 does not set to 0 what S1 adds to, unseen by others.",
         ),
         (lambda: schedule(chain).fuse("S0", "S2", at="i"), "there is no statement S2. Statements: S0, S1."),
         (lambda: schedule(chain).fuse("S0", "S1", at="j"), "loop j is not around S0."),
