@@ -58,6 +58,8 @@ class Choice:
     pack_right: bool
     rows_inside: bool
     """Whether the microkernel's tiles go down the rows first (a panel of the right operand stays), or along the columns."""
+    panel_by_panel: bool
+    """Whether each panel of the right operand is copied just before the rows pass by it, or all of them before."""
     parallel: str | None
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
@@ -88,7 +90,9 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
     if parallel == "rows":
         share = ceil(ceil(m / kernel.rows) / threads) * kernel.rows
         rows = share if rows is None else min(rows, share)
-    return Choice(kernel, cut, inner, columns, rows, pack_left, pack_right, not right_fits, parallel)
+    together = any(axis.right.constant == 1 for axis in r.columns) and n * size < 2 * PAGE
+    by_panel = not right_fits and not together and (rows is None or parallel == "rows")
+    return Choice(kernel, cut, inner, columns, rows, pack_left, pack_right, not right_fits, by_panel, parallel)
 
 
 def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:

@@ -13,13 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
+from typing import Literal
 
 from microkernels.isa import ISA
 from poly.matrix_vector import matrix_vector_steps
 from poly.model import ASSUMED_STRIDE, Caches, Choice, choose
 from poly.nest import Nest, Statement
+from poly.polynomial import Polynomial
 from poly.roles import Axis, Roles, roles
 from poly.steps import Flatten, Microkernel, Order, Pack, Parallel, Split, Step
+
+RUN = 128
+"""Bytes of contiguous results below which the order of the other loops must use up the output's cache lines, not an operand's."""
 
 WASTE = 1.03
 """How much of the vectors may stay empty before columns that are not contiguous share a tile."""
@@ -56,18 +61,39 @@ def contraction_steps(
     if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
         r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))))
     dtype = nest.array(statement.target.array).dtype
-    columns, extra_columns = _column_group(r.columns, isa.lanes(dtype))
-    rows, extra_rows = _row_group(r.rows)
+    m, n, k = (prod(axis.guess for axis in axes) for axes in (r.rows, r.columns, r.reduce))
+    short = prod(axis.guess for axis in _contiguous(r.columns)) * dtype.size < RUN
+    columns, extra_columns = _column_group(r.columns, isa.lanes(dtype), "output" if short and m > k else "right")
+    rows, extra_rows = _row_group(r.rows, "output" if short and n > k else "left")
     choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads)
     return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial).steps()
 
 
-def _column_group(axes: tuple[Axis, ...], lanes: int) -> tuple[Group, tuple[Axis, ...]]:
+Side = Literal["output", "left", "right"]
+
+
+def _stride(axis: Axis, side: Side) -> int:
+    """The distance between neighbours along the axis in an operand, as far as it is known."""
+    strides: dict[Side, Polynomial] = {"output": axis.output, "left": axis.left, "right": axis.right}
+    return strides[side].constant or 0
+
+
+def _column_group(axes: tuple[Axis, ...], lanes: int, side: Side) -> tuple[Group, tuple[Axis, ...]]:
     """The column axes that become one loop, and those that stay loops of their own.
 
     The axes along which the output is contiguous come innermost. The others join them where vectors would not be full otherwise;
-    a tile then has several runs of contiguous results. Their order is that of the right operand, so that its cache lines are used up.
+    a tile then has several runs of contiguous results. Their order is that in the operand `side`, so that its cache lines are used up.
     """
+    inner = _contiguous(axes)
+    others = sorted((a for a in axes if a not in inner), key=lambda axis: -_stride(axis, side))
+    length = prod(axis.guess for axis in inner)
+    if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
+        return Group((*others, *inner)), ()
+    return Group(tuple(inner)), tuple(others)
+
+
+def _contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
+    """The axes along which the output is contiguous, outermost first; or the one with the least stride."""
     inner = [axis for axis in axes if axis.output.constant == 1]
     inner = inner or [min(axes, key=lambda axis: axis.output.constant or ASSUMED_STRIDE)]
     while inner[0].extent is not None:
@@ -76,20 +102,16 @@ def _column_group(axes: tuple[Axis, ...], lanes: int) -> tuple[Group, tuple[Axis
         if outer is None:
             break
         inner.insert(0, outer)
-    others = sorted((a for a in axes if a not in inner), key=lambda axis: -(axis.right.constant or 0))
-    length = prod(axis.guess for axis in inner)
-    if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
-        return Group((*others, *inner)), ()
-    return Group(tuple(inner)), tuple(others)
+    return inner
 
 
-def _row_group(axes: tuple[Axis, ...]) -> tuple[Group | None, tuple[Axis, ...]]:
-    """All row axes as one loop where sizes are known, in the order of the left operand; otherwise the innermost, and the others."""
+def _row_group(axes: tuple[Axis, ...], side: Side) -> tuple[Group | None, tuple[Axis, ...]]:
+    """All row axes as one loop where sizes are known, in the order of the operand `side`; otherwise the innermost."""
     if not axes:
         return None, ()
     if any(axis.extent is None for axis in axes):
         return Group(axes[-1:]), axes[:-1]
-    return Group(tuple(sorted(axes, key=lambda axis: -(axis.left.constant or 0)))), ()
+    return Group(tuple(sorted(axes, key=lambda axis: -_stride(axis, side)))), ()
 
 
 @dataclass
@@ -182,15 +204,24 @@ class _Planner:
         return max(place, key=order.index) if place else None
 
     def _right_place(self, cuts: dict[str, list[str]]) -> list[str]:
-        """The loops that a copy of the right operand lies in: all above the blocks of rows."""
+        """The loops that a copy of the right operand lies in: all above the blocks of rows.
+
+        Where all rows pass by one panel after the other, each panel may be copied just before.
+        """
         outer = self._outer_reduction()
         whole = [self._name(axis) for axis in (outer[:-1] if self.choice.reduce_cut is not None else outer)]
         first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
-        return [*(self._name(axis) for axis in self.roles.batch), *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
+        above = [*(self._name(axis) for axis in self.roles.batch), *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
+        if self.choice.panel_by_panel:
+            return [*above, *(self._name(axis) for axis in self.extra_columns), cuts["columns"][-1]]
+        return above
 
     def _left_place(self, cuts: dict[str, list[str]]) -> list[str]:
-        """The loops that a copy of the left operand lies in: those of the right's, and the blocks of rows."""
-        return [*self._right_place(cuts), *cuts["rows"][:-1]]
+        """The loops that a copy of the left operand lies in: all above the register tiles."""
+        outer = self._outer_reduction()
+        whole = [self._name(axis) for axis in (outer[:-1] if self.choice.reduce_cut is not None else outer)]
+        batch = [self._name(axis) for axis in self.roles.batch]
+        return [*batch, *cuts["columns"][:-1], *whole, *cuts["reduce"], *cuts["rows"][:-1]]
 
     def _shared(self, cuts: dict[str, list[str]]) -> str | None:
         """The parallel loop."""
