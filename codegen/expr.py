@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from codegen.affine import Affine
@@ -82,3 +82,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def loads(expr: Expr) -> tuple[Load, ...]:
     """Every element that the expression reads, in order, repeats kept."""
     return tuple(node for node in walk(expr) if isinstance(node, Load))
+
+
+def map_loads(expr: Expr, change: Callable[[Load], Expr]) -> Expr:
+    """The expression with `change(load)` in place of every element that it reads."""
+    match expr:
+        case Load():
+            return change(expr)
+        case Unary(op, operand):
+            return Unary(op, map_loads(operand, change))
+        case Binary(op, left, right):
+            return Binary(op, map_loads(left, change), map_loads(right, change))
+        case Call(function, args):
+            return Call(function, tuple(map_loads(arg, change) for arg in args))
+    return expr

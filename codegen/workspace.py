@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.affine import Affine
-from codegen.integer import extent
+from codegen.integer import product
 from codegen.names import c_name
 from codegen.program import Program, Workspace
 
@@ -23,8 +22,11 @@ class Layout:
 
     @staticmethod
     def of(program: Program) -> Layout:
+        placed = {w.name for w in program.workspaces}
         local = tuple(
-            Workspace(b.name, b.dtype, _product(b.shape), private=False) for b in program.buffers if b.kind == "local"
+            Workspace(b.name, b.dtype, product(b.shape), private=False)
+            for b in program.buffers
+            if b.kind == "local" and b.name not in placed
         )
         shared = tuple(w for w in program.workspaces if not w.private)
         return Layout(local + shared, tuple(w for w in program.workspaces if w.private))
@@ -60,14 +62,3 @@ def pointers(workspaces: Sequence[Workspace], base: str) -> list[str]:
         declared = f"{workspace.dtype.c_name} *restrict const {c_name(workspace.name)}"
         lines.append(f"{declared} = __builtin_assume_aligned({address}, 64);")
     return lines
-
-
-def _product(shape: Sequence[Affine]) -> str:
-    known = 1
-    texts = []
-    for size in shape:
-        if size.terms:
-            texts.append(extent(size))
-        else:
-            known *= size.constant
-    return "*".join([str(known)] * (known != 1 or not texts) + texts)

@@ -17,6 +17,7 @@ import islpy as isl
 
 from codegen.program import Assign, LoopMark, Statement, Text, Workspace
 from microkernels.isa import ISA
+from poly.box_copy import reading_kernels
 from poly.calls import Call, Panel
 from poly.micro_call import kernel_call
 from poly.panel_copy import panel_copy
@@ -134,7 +135,7 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
 
 
 def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
-    micro = next(n for n in walk(node.body) if isinstance(n, Micro))
+    micro = reading_kernels(nest, node)[0]
     between = _bands_to(node.body, micro)
     copy = panel_copy(nest, node, micro, target, path.loops(micro.statement), between, path.is_parallel)
     out.domains[copy.call.name] = copy.call.domain

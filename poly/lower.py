@@ -8,6 +8,7 @@ from codegen.program import Buffer, Program
 from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from poly.box_copy import with_boxes
 from poly.calls import Call
 from poly.expand import Expansion, expand
 from poly.nest import Array, Nest
@@ -24,15 +25,16 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
 
     Raises ScheduleError where a microkernel does not fit the loops below which it stands.
     """
-    expansion = expand(nest, tree, isa)
+    boxed = with_boxes(nest, tree)
+    expansion = expand(boxed.nest, boxed.tree, isa)
     return Program(
         name=nest.name,
         sizes=c_sizes(nest),
-        buffers=tuple(_buffer(nest, array) for array in nest.arrays),
+        buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
         ast=scan(expansion.domains, expansion.tree, nest.context),
         statements=expansion.statements,
         marks=expansion.marks,
-        workspaces=tuple(expansion.workspaces),
+        workspaces=(*expansion.workspaces, *boxed.workspaces),
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",

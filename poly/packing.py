@@ -32,7 +32,7 @@ def insert(nest: Nest, tree: Node, array: str, at: str | None, statement: str | 
     place = band.body if band else _around(tree, readers)
     if any(nest.statement(name).target.array == array for name in statements(place)):
         raise ScheduleError(f"pack({array}): the same loops write {array}; only what is read alone can be copied.")
-    packed = Pack(array, place, role)
+    packed = Pack(array, place, role, statement)
     return edit(tree, band, replace(band, body=packed)) if band else edit(tree, place, packed)
 
 

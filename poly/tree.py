@@ -58,14 +58,16 @@ class Band:
 class Pack:
     """Before `body` runs, copy what it reads of `array` into a buffer, and read that instead.
 
-    Below it stands one microkernel that reads the array: the copy is laid out in that kernel's panels.
-    Or plain statements do: then it is a dense box, the array's footprint for one pass of `body`.
+    Where a microkernel below reads the array, the copy is laid out in that kernel's panels.
+    Where plain statements do, it is a dense box, the array's footprint for one pass of `body`.
     """
 
     array: str
     body: Node
     role: str | None = None
     """`left` or `right` where one microkernel reads the array in both roles."""
+    statement: str | None = None
+    """Whose reads, where not those of all statements below."""
 
 
 @dataclass(frozen=True)

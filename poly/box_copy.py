@@ -1,0 +1,205 @@
+"""Copies that no microkernel reads: dense boxes of their own, which plain statements read instead of the array.
+
+    for i_tile:                                for i_tile:
+      pack A                                     for A_0: for A_1:
+      for i: for j:                    ->          A_box[A_0 - 64*i_tile, A_1] = A[A_0, A_1]
+        B[j, i] = A[i, j]                        for i: for j:
+                                                   B[j, i] = A_box[i - 64*i_tile, j]
+
+The copy is a statement `A_copy[i_tile, x0, x1]` over the elements read in one iteration of the loops around it. A statement
+that reads the box has the box's start as further iterators, `S0[i, j, s0, s1]`, so that its indices stay affine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import count
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.expr import Load, map_loads
+from codegen.program import Buffer, Workspace
+from poly.box import Box, enclose
+from poly.errors import ScheduleError
+from poly.instances import Instances
+from poly.nest import Array, Nest, Statement
+from poly.steps.base import chain, fresh
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, walk
+
+
+@dataclass(frozen=True)
+class Boxed:
+    """A nest and its tree with the copies as statements, and the memory of the boxes."""
+
+    nest: Nest
+    tree: Node
+    buffers: tuple[Buffer, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+
+
+def with_boxes(nest: Nest, tree: Node) -> Boxed:
+    """The nest with a statement for each copy that no microkernel reads; inner copies first, so that outer ones feed them.
+
+    Raises:
+        ScheduleError: a copy of an operand in a role, where no microkernel reads it.
+    """
+    boxed = Boxed(nest, tree)
+    while packs := [n for n in walk(boxed.tree) if isinstance(n, Pack) and not reading_kernels(nest, n)]:
+        boxed = _with_box(boxed, packs[-1])
+    return boxed
+
+
+def reading_kernels(nest: Nest, node: Pack) -> list[Micro]:
+    """The microkernels below a copy that read it."""
+    micros = [n for n in walk(node.body) if isinstance(n, Micro) and node.statement in (None, n.statement)]
+    return [m for m in micros if _reads(nest.statement(m.statement), node.array)]
+
+
+def _reads(statement: Statement, array: str) -> list[isl.Map]:
+    """The access relations of the statement's reads of an array."""
+    return [statement.relation(load) for load in statement.reads if load.array == array]
+
+
+def _readers(nest: Nest, node: Pack) -> list[Statement]:
+    """The plain statements below a copy that read it."""
+    leaves = [nest.statement(n.statement) for n in walk(node.body) if isinstance(n, Leaf)]
+    return [s for s in leaves if _reads(s, node.array) and node.statement in (None, s.name)]
+
+
+def _with_box(boxed: Boxed, node: Pack) -> Boxed:
+    """One copy made a statement."""
+    nest, tree = boxed.nest, boxed.tree
+    if node.role is not None:
+        raise ScheduleError(f"pack({node.array}, role={node.role}): no microkernel below the copy reads {node.array}.")
+    above = tuple(n for n in chain(tree, node) if isinstance(n, Band))
+    readers = _readers(nest, node)
+    groups = [_groups(s.domain, [band.function(s.name) for band in above]) for s in readers]
+    footprint = reduce(
+        isl.Map.union,
+        (group.reverse().apply_range(read) for s, group in zip(readers, groups, strict=True) for read in _reads(s, node.array)),
+    )
+    if footprint.is_empty():
+        return replace(boxed, tree=_Change(node, node.body).visit(tree))
+    array, name = nest.array(node.array), _fresh_name(boxed, f"{node.array}_box")
+    box = enclose(footprint, _elements(nest, array))
+    copy = _copy(name, array.name, box, len(above))
+    redirected = {s.name: _redirected(s, name, array.name, box, group) for s, group in zip(readers, groups, strict=True)}
+    body = Sequence((_copy_loops(tree, node, copy, len(above)), node.body))
+    return Boxed(
+        replace(nest, statements=(*(redirected.get(s.name, s) for s in nest.statements), copy)),
+        _Change(node, body, above, copy, redirected).visit(tree),
+        (*boxed.buffers, Buffer(name, array.dtype, array.shape, "local", box.strides)),
+        (*boxed.workspaces, Workspace(name, array.dtype, box.count, private=any(band.parallel for band in above))),
+    )
+
+
+def _elements(nest: Nest, array: Array) -> isl.Set:
+    """`{ A[x0, x1] : 0 <= x0 < M, 0 <= x1 < N }`."""
+    names = [f"x{d}" for d in range(len(array.shape))]
+    bounds = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, array.shape, strict=True))
+    return isl.Set(f"[{', '.join(nest.sizes)}] -> {{ {array.name}[{', '.join(names)}] : {bounds} }}")
+
+
+def _groups(domain: isl.Set, loops: list[isl.PwAff]) -> isl.Map:
+    """`{ S0[i, j] -> copy[i_tile] }`."""
+    return Instances("copy", domain, tuple(("", function) for function in loops)).groups
+
+
+def _fresh_name(boxed: Boxed, name: str) -> str:
+    """The name, numbered where an array, a size or another box has it."""
+    taken = {a.name for a in boxed.nest.arrays} | {b.name for b in boxed.buffers} | set(boxed.nest.sizes)
+    names = (name if number == 1 else f"{name}{number}" for number in count(1))
+    return next(candidate for candidate in names if candidate not in taken)
+
+
+def _copy(buffer: str, array: str, box: Box, depth: int) -> Statement:
+    """`A_box_copy[i_tile, x0, x1, s0, s1]`, which is `A_box[x0 - s0, x1 - s1] = A[x0, x1]`."""
+    name = f"{buffer}_copy"
+    domain = box.elements.wrap().flatten().set_tuple_name(name)
+    iterators = tuple(f"{buffer}_{d}" for d in range(depth + len(box.starts)))
+    indices = tuple(Affine.name(i) for i in iterators[depth:])
+    copy = Statement(name, iterators, domain, Load(array, indices), "=", Load(array, indices))
+    moved = _with_starts(copy, buffer, box, _groups(domain, [_dimension(domain, d) for d in range(depth)]))
+    return replace(moved, target=_shifted(copy.target, buffer))
+
+
+def _redirected(statement: Statement, buffer: str, array: str, box: Box, groups: isl.Map) -> Statement:
+    """The statement with the box in place of the array."""
+    expr = map_loads(statement.expr, lambda load: _shifted(load, buffer) if load.array == array else load)
+    return replace(_with_starts(statement, buffer, box, groups), expr=expr)
+
+
+def _shifted(load: Load, buffer: str) -> Load:
+    """`A[i, j]` as `A_box[i - s0, j - s1]`."""
+    return Load(buffer, tuple(index - Affine.name(_start(buffer, d)) for d, index in enumerate(load.indices)))
+
+
+def _start(buffer: str, dimension: int) -> str:
+    """The iterator that holds the box's start."""
+    return f"{buffer}_start{dimension}"
+
+
+def _with_starts(statement: Statement, buffer: str, box: Box, groups: isl.Map) -> Statement:
+    """The statement with the box's start as its last iterators."""
+    graph = isl.Map.from_domain(groups.domain())
+    for start in box.starts:
+        graph = graph.flat_range_product(groups.apply_range(isl.Map.from_pw_aff(start)))
+    domain = graph.wrap().flatten().set_tuple_name(statement.name)
+    added = tuple(_start(buffer, d) for d in range(len(box.starts)))
+    return replace(statement, iterators=(*statement.iterators, *added), domain=domain)
+
+
+def _copy_loops(tree: Node, node: Pack, copy: Statement, depth: int) -> Node:
+    """The loops over the elements; the innermost is contiguous. Where threads share the loops below, they share the copy."""
+    rank = (len(copy.iterators) - depth) // 2
+    shared = not any(b.parallel for b in chain(tree, node) if isinstance(b, Band)) and any(b.parallel for b in bands(node))
+    loops: Node = Leaf(copy.name)
+    for d in reversed(range(rank)):
+        function = _dimension(copy.domain, depth + d)
+        name = fresh(tree, f"{node.array}_{d}", "_")
+        last = d == rank - 1
+        loops = Band(name, ((copy.name, function),), loops, parallel=shared and d == 0 and not last, vectorize=last)
+    return loops
+
+
+def _dimension(domain: isl.Set, position: int) -> isl.PwAff:
+    return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The tree with `body` in place of the copy `node`, and every loop's functions on the statements' new iterators."""
+
+    node: Pack
+    body: Node
+    above: tuple[Band, ...] = ()
+    copy: Statement | None = None
+    redirected: Mapping[str, Statement] = field(default_factory=dict)
+
+    def visit(self, node: Node) -> Node:
+        match node:
+            case Sequence(nodes):
+                return Sequence(tuple(self.visit(child) for child in nodes))
+            case Pack():
+                return self.visit(self.body) if node is self.node else replace(node, body=self.visit(node.body))
+            case Band():
+                functions = tuple((name, self._function(name, function)) for name, function in node.functions)
+                return replace(node, functions=(*functions, *self._copied(node)), body=self.visit(node.body))
+        return node
+
+    def _function(self, name: str, function: isl.PwAff) -> isl.PwAff:
+        """The loop's value in terms of a redirected statement's iterators, of which it does not use the last."""
+        if name not in self.redirected:
+            return function
+        old, new = function.dim(isl.dim_type.in_), len(self.redirected[name].iterators)
+        space = self.redirected[name].domain.get_space()
+        dropped = isl.MultiAff.project_out_map(space, isl.dim_type.set, old, new - old).set_tuple_name(isl.dim_type.out, name)
+        return function.pullback_multi_aff(dropped)
+
+    def _copied(self, band: Band) -> tuple[tuple[str, isl.PwAff], ...]:
+        """The function of the copy's statement in a loop around it."""
+        depth = next((d for d, one in enumerate(self.above) if one is band), None)
+        return () if self.copy is None or depth is None else ((self.copy.name, _dimension(self.copy.domain, depth)),)
