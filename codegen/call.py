@@ -7,6 +7,7 @@ to `codegen.arguments`, which says what is wrong or finds that it fits after all
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -34,13 +35,10 @@ def make_caller(
 
     The caller raises ArgumentError, with nothing changed in the arrays.
     """
-    slow = SlowCall(signature, library, threads, strided)
+    slow = SlowCall(signature, library, strided)
     name = c_name(signature.name)
-    workspace_bytes = getattr(library.lib, f"{name}_workspace")
     names: dict[str, Any] = {
         "_guarded": getattr(library.lib, f"{name}_guarded"),
-        "_workspace_bytes": workspace_bytes,
-        "_bytes": 0 if signature.sizes else workspace_bytes(threads),
         "_buffer": library.ffi.from_buffer,
         "_CHARS": library.ffi.typeof("char[]"),
         "_cast": library.ffi.cast,
@@ -53,8 +51,7 @@ def make_caller(
         "_ndarray": np.ndarray,
         **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
     }
-    scratch = signature.scratch if signature.sizes else names["_bytes"] > 0
-    exec(caller_source(signature, threads, scratch), names)
+    exec(caller_source(signature, threads), names)
     return cast(Caller, names[name])
 
 
@@ -71,9 +68,8 @@ def c_arguments(
     for b in signature.arrays:
         if not fitted.values[b.name].flags.c_contiguous:
             raise not_contiguous(b, fitted.values[b.name])
-    extents = fitted.sizes.values()
-    workspace_bytes = getattr(library.lib, f"{c_name(signature.name)}_workspace")
-    _, memory = Pool(library.ffi).take(workspace_bytes(*extents, check_threads(threads)))
+    extents = tuple(fitted.sizes.values())
+    _, memory = Pool(signature, library).take((*extents, check_threads(threads)))
     values = [
         value if b.kind == "scalar" else library.ffi.from_buffer(value)
         for b, value in ((b, fitted.values[b.name]) for b in signature.buffers)
@@ -87,13 +83,15 @@ class Pool:
     Appending to a list and popping from it are atomic in CPython, so no lock is needed.
     """
 
-    def __init__(self, ffi: Any) -> None:
+    def __init__(self, signature: Signature, library: Library) -> None:
         self._free: list[tuple[int, Any]] = []
-        self._from_buffer = ffi.from_buffer
+        self._bytes = lru_cache(getattr(library.lib, f"{c_name(signature.name)}_workspace"))
+        self._from_buffer = library.ffi.from_buffer
         self.give = self._free.append
 
-    def take(self, size: int) -> tuple[int, Any]:
-        """The size and the memory of a workspace of at least `size` bytes; it starts a page."""
+    def take(self, key: tuple[int, ...]) -> tuple[int, Any]:
+        """The size and the memory of a workspace for a call with these sizes and threads; it starts a page."""
+        size = self._bytes(*key)
         try:
             found = self._free.pop()
         except IndexError:
@@ -109,13 +107,10 @@ class Pool:
 class SlowCall:
     """The way of a call that the fast one turned down: it raises ArgumentError, or runs the kernel after all."""
 
-    def __init__(
-        self, signature: Signature, library: Library, threads: int, strided: Callable[[], Caller] | None
-    ) -> None:
+    def __init__(self, signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> None:
         self.signature = signature
         self.library = library
-        self.threads = threads
-        self.pool = Pool(library.ffi)
+        self.pool = Pool(signature, library)
         self._make_strided = strided
         self._strided: Caller | None = None
 
@@ -145,7 +140,7 @@ class SlowCall:
             return
         ffi, lib, name = self.library.ffi, self.library.lib, c_name(self.signature.name)
         sizes = list(fitted.sizes.values())
-        memory = self.pool.take(getattr(lib, f"{name}_workspace")(*sizes, threads))
+        memory = self.pool.take((*sizes, threads))
         values = [
             value if b.kind == "scalar" else ffi.cast("void *", value.ctypes.data)
             for b, value in ((b, fitted.values[b.name]) for b in self.signature.buffers)

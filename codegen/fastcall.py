@@ -24,8 +24,8 @@ from codegen.program import Buffer
 from codegen.signature import Signature, Solve
 
 
-def caller_source(signature: Signature, threads: int, scratch: bool) -> str:
-    """The text. `scratch` says whether the kernel needs a workspace."""
+def caller_source(signature: Signature, threads: int) -> str:
+    """The text, for a caller that uses `threads` threads where the call doesn't say."""
     given = "".join(f", {size!r}: {c_name(size)}" for size in signature.given)
     signature = renamed(signature)
     arguments = [b.name for b in signature.buffers]
@@ -35,7 +35,7 @@ def caller_source(signature: Signature, threads: int, scratch: bool) -> str:
     lines = [f"def {c_name(signature.name)}({', '.join(head)}):", "    try:"]
     lines += [f"        {line}" for line in _sizes(signature)]
     lines.append(f"        if {' and '.join(_conditions(signature))}:")
-    lines += [f"            {line}" for line in _invocation(signature, threads, scratch)]
+    lines += [f"            {line}" for line in _invocation(signature)]
     lines += ["    except (AttributeError, TypeError, ValueError, BufferError, OverflowError):", "        pass"]
     lines.append(f"    _slow({_tuple(arguments)}, _extra, threads, {keywords})")
     return "\n".join(lines) + "\n"
@@ -121,16 +121,14 @@ def _stride_conditions(buffer: Buffer) -> Iterator[str]:
         yield f"{buffer.name}.flags.writeable"
 
 
-def _invocation(signature: Signature, threads: int, scratch: bool) -> Iterator[str]:
+def _invocation(signature: Signature) -> Iterator[str]:
     """The call, with a workspace around it where the kernel needs one."""
     data = [_pointer(b, signature.strided) for b in signature.buffers]
-    if scratch:
-        sizes = ", ".join([*signature.sizes, "threads"])
-        fixed = f"_bytes if threads == {threads} else " if not signature.sizes else ""
-        yield f"_memory = _take({fixed}_workspace_bytes({sizes}))"
-    workspace = "_memory[1]" if scratch else "_NULL"
+    if signature.scratch:
+        yield f"_memory = _take({_tuple([*signature.sizes, 'threads'])})"
+    workspace = "_memory[1]" if signature.scratch else "_NULL"
     yield f"_status = _guarded({', '.join([*signature.sizes, *data, 'threads', workspace])})"
-    if scratch:
+    if signature.scratch:
         yield "_give(_memory)"
     yield "if not _status:"
     yield "    return"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codegen.integer import extent
+from codegen.integer import extent, product
 from codegen.names import c_name, fresh
 from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
 from codegen.program import Buffer
@@ -55,9 +55,9 @@ def declarations(signature: Signature) -> str:
 
 def array_bytes(buffer: Buffer) -> str:
     """The bytes from an array's first element to behind its last: 0 where it is empty."""
-    shape = [extent(e) for e in buffer.shape]
     if buffer.strides is None:
-        return "*".join([*shape, str(buffer.dtype.size)])
+        return product(buffer.shape, buffer.dtype.size)
+    shape = [extent(e) for e in buffer.shape]
     last = " + ".join(f"({e} - 1)*{s}" for e, s in zip(shape, strides(buffer), strict=True))
     return f"{' && '.join(shape)} ? ({last} + 1)*{buffer.dtype.size} : 0"
 

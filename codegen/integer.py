@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from math import prod
 
 import islpy as isl
 
@@ -99,7 +100,7 @@ def condition(expr: isl.AstExpr, values: Values) -> str:
 def comparison(left: Affine, symbol: str, right: Affine) -> str:
     """`i <= 63` is written `i < 64`, and `i <= M - 1` is `i < M`."""
     plain = all(re.fullmatch(r"\w+", name) for name in right.names)
-    if symbol == "<=" and plain and (right.constant < 0 or not right.terms):
+    if symbol == "<=" and plain and (right.constant or not right.terms):
         return f"{left} < {right + 1}"
     return f"{left} {symbol} {right}"
 
@@ -113,6 +114,16 @@ def primary(value: Affine) -> str:
 def extent(size: Affine) -> str:
     """An expression of sizes as C text that binds like a name."""
     return primary(size.substitute({name: Affine.name(c_name(name)) for name in size.names}))
+
+
+def product(extents: Sequence[Affine], factor: int = 1) -> str:
+    """The product of expressions of sizes and a number, as C text: `M*(N + 1)*4`.
+
+    All numbers become one, which stands last, so C reckons in 64 bits throughout.
+    """
+    number = prod((size.constant for size in extents if not size.terms), start=factor)
+    texts = [extent(size) for size in extents if size.terms]
+    return "*".join([*texts, *[str(number)] * (number != 1 or not texts)])
 
 
 def _extreme(function: str, values: Sequence[Affine]) -> Affine:

@@ -150,12 +150,12 @@ class Writer:
         self.functions.append(f"{prototype('static void', name, parameters)}\n{block(body)}")
         shared = loop.around([cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")])
         team = "num_threads((int)threads) if(threads > 1)"
-        setup = [cgen.Line(line) for line in private_setup(self.program, "omp_get_thread_num()")]
+        setup = [cgen.Line(line) for line in private_setup(self.program, "(int64_t)omp_get_thread_num()")]
         if not setup:
             return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
         return [
             cgen.Pragma(f"omp parallel {team}"),
-            block([*setup, cgen.Pragma("omp for schedule(static)"), shared]),
+            block([*setup, cgen.Pragma("omp for schedule(static) nowait"), shared]),
         ]
 
     def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from codegen.integer import extent, primary
+from codegen.integer import primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
 from microkernels.dtypes import DTYPES, DType, f32, f64, i64
@@ -176,15 +176,7 @@ def strides(buffer: Buffer) -> tuple[str, ...]:
     """The distance between neighbours along each dimension in elements, as C texts that bind like a name."""
     if buffer.strides is not None:
         return tuple(s if re.fullmatch(r"\w+", s) else f"({s})" for s in buffer.strides)
-    result: list[str] = []
-    number, factors = 1, list[str]()
-    for size in reversed(buffer.shape):
-        result.append("*".join([str(number)] * (number != 1 or not factors) + factors))
-        if size.terms:
-            factors.insert(0, extent(size))
-        else:
-            number *= size.constant
-    return tuple(reversed(result))
+    return tuple(product(buffer.shape[dimension + 1 :]) for dimension in range(len(buffer.shape)))
 
 
 def _scaled(index: Affine, stride: str) -> str:

@@ -129,4 +129,4 @@ def test_strides_are_texts_or_follow_from_the_shape() -> None:
     ast = scan(domain, band("i", "[M, N] -> { S[i, j] -> [i] }", band("j", "[M, N] -> { S[i, j] -> [j] }")))
     body = Assign(Load("y", (i, j, Affine.of(2))), "=", Load("A", (i, j)))
     program = Program("f", ("M", "N", "A_stride"), buffers, ast, {"S": Statement(("i", "j"), body)})
-    assert "y[i*3*(N + 1) + 3*j + 2] = A[i*A_stride + j];" in source(program)
+    assert "y[i*(N + 1)*3 + 3*j + 2] = A[i*A_stride + j];" in source(program)

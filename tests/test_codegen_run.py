@@ -14,7 +14,7 @@ from codegen.build import FLAGS, build, find_compiler, load
 from codegen.c import link_flags, source
 from codegen.expr import Load
 from codegen.guard import declarations
-from codegen.program import Assign, Buffer, LoopMark, Program, Statement
+from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
 
@@ -186,6 +186,17 @@ def test_indices_beyond_32_bits() -> None:
     )
     assert "2147483648*i + j" in text
     assert "int64_t i = 0" in text
+
+
+def test_bytes_beyond_32_bits() -> None:
+    """Sizes in bytes are reckoned in 64 bits, also where all is known."""
+    program = matmul(size=100_000)
+    assert "C_bytes = 40000000000;" in source(program)
+    large = replace(scaled_copy(), workspaces=(Workspace("all", f32, "M*N", False), Workspace("row", f32, "M*N")))
+    text = source(large)
+    library = load(text, declarations(Signature.of(large)), link_flags(text))
+    assert library.lib.scaled_copy_workspace(100_000, 100_000, 3) == 4 * 40_000_000_000
+    assert "(int64_t)omp_get_thread_num()*" in text
 
 
 def test_signature_tells_what_cffi_needs() -> None:

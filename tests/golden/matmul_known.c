@@ -34,9 +34,9 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
 
 int32_t matmul_guarded(const float *A, const float *B, float *C, int64_t threads, void *workspace)
 {
-  const int64_t A_bytes = 64*64*4;
-  const int64_t B_bytes = 64*64*4;
-  const int64_t C_bytes = 64*64*4;
+  const int64_t A_bytes = 16384;
+  const int64_t B_bytes = 16384;
+  const int64_t C_bytes = 16384;
   if (!C_bytes) return 0;
   if (overlap((const char *)C, C_bytes, (const char *)A, A_bytes)) return 1;
   if (overlap((const char *)C, C_bytes, (const char *)B, B_bytes)) return 1;

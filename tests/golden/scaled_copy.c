@@ -25,9 +25,9 @@ int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restri
   float *restrict const all = __builtin_assume_aligned((char *)workspace, 64);
   #pragma omp parallel num_threads((int)threads) if(threads > 1)
   {
-    char *const mine = (char *)workspace + align64(M*N*4) + omp_get_thread_num()*(align64(N*4));
+    char *const mine = (char *)workspace + align64(M*N*4) + (int64_t)omp_get_thread_num()*(align64(N*4));
     float *restrict const row = __builtin_assume_aligned(mine, 64);
-    #pragma omp for schedule(static)
+    #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < M; i += 1)
     {
       scaled_copy_i(M, N, x, y, alpha, all, row, i);
