@@ -1,7 +1,7 @@
 """The microkernels there are: names, register tiles, contracts, and the C text that a generated program holds.
 
-A GEMM microkernel is named after its tile, `gemm_avx512_6x64`: 6 rows of 64 columns of the result live in registers. Any tile
-that fits in the registers exists; `shapes` lists those worth choosing from.
+A GEMM microkernel is named after its tile, `gemm_avx512_6x64`: 6 rows of 64 columns of the result live in registers.
+Any tile that fits in the registers exists; `shapes` lists those worth choosing from.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
 class Microkernel:
     """One microkernel: `rows` x `columns` elements of the result, held in registers.
 
-    `contract` is a nest: what one call computes, over i < m <= rows, j < n <= columns and all k. docs/microkernels.md has the
-    arguments of the C function.
+    `contract` is a nest: what one call computes, over i < m <= rows, j < n <= columns and all k. docs/microkernels.md
+    has the arguments of the C function.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Microkernel:
     def source(self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None) -> str:
         """C text that defines the function, with all that it needs.
 
-        `rows` and `columns` are the values that m and n take in the calls (None: any from 1 to the tile's). A program must ask
-        once for a kernel, with the values of all its calls: the text has an include guard.
+        `rows` and `columns` are the values that m and n take in the calls (None: any from 1 to the tile's). A program
+        must ask once for a kernel, with the values of all its calls: the text has an include guard.
         """
         row_values = None if rows is None else frozenset(rows)
         column_values = None if columns is None else frozenset(columns)
@@ -62,8 +62,8 @@ class Microkernel:
 
 
 def fits(isa: ISA, rows: int, vectors: int) -> bool:
-    """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast register
-    where the multiply-add can broadcast from memory)."""
+    """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
+    register where the multiply-add can broadcast from memory)."""
     broadcast = 0 if isa.name == "avx512" and vectors == 1 else 1
     return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast <= isa.registers
 
@@ -109,7 +109,9 @@ def find(name: str, dtype: DType) -> Microkernel:
         raise TargetError(f"unknown microkernel {name!r}: the closest are {', '.join(close)}.")
     rows, columns, lanes = int(match[2]), int(match[3]), isa.lanes(dtype)
     if columns % lanes:
-        raise TargetError(f"{name} does not exist for {dtype}: the columns must be a multiple of {lanes} on {isa.name}.")
+        raise TargetError(
+            f"{name} does not exist for {dtype}: the columns must be a multiple of {lanes} on {isa.name}."
+        )
     return gemm(isa, dtype, rows, columns // lanes)
 
 

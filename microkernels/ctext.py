@@ -1,10 +1,11 @@
 """From the C files in `c/` to text for one ISA and one scalar type.
 
-The files are written once, for a scalar `T`: `T` becomes `float` or `double`, a name that ends in `_T` ends in `_f32_avx512`
-and so on, and an intrinsic that ends in `_px` in `_ps`, `_pd`, `_f32` or `_f64`. What comes out is plain C without macros.
+The files are written once, for a scalar `T`: `T` becomes `float` or `double`, a name that ends in `_T` ends in
+`_f32_avx512` and so on, and an intrinsic that ends in `_px` in `_ps`, `_pd`, `_f32` or `_f64`. What comes out is
+plain C without macros.
 
     INLINE vec_T load_T(const T *p) { return _mm512_loadu_px(p); }
-    static inline __attribute__((always_inline)) vec_f32_avx512 load_f32_avx512(const float *p) { return _mm512_loadu_ps(p); }
+    static inline … vec_f32_avx512 load_f32_avx512(const float *p) { return _mm512_loadu_ps(p); }
 """
 
 from __future__ import annotations

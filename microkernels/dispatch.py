@@ -1,7 +1,7 @@
 """The C function of a GEMM microkernel: which instance of the tile serves m rows and n columns.
 
-Each (rows, vectors) that can occur is an instance of `gemm_tile_T`, unrolled in registers. With known sizes only those are
-emitted; else the whole tile is inlined at the call, and an outlined function serves the edges.
+Each (rows, vectors) that can occur is an instance of `gemm_tile_T`, unrolled in registers. With known sizes only
+those are emitted; else the whole tile is inlined at the call, and an outlined function serves the edges.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def gemm_function(
 
 def known_edges(name: str, ms: list[int], by_vectors: dict[int, list[int]], lanes: int) -> str:
     """One instance for each m and number of vectors."""
-    lines = [f"INLINE void {name}({PARAMETERS})", "{"]
+    lines = [f"INLINE void {name}({PARAMETERS})", "{", "    (void)m, (void)n;"]
     for m, (vectors, ns) in product(ms, by_vectors.items()):
         conditions = [f"m == {m}"] if len(ms) > 1 else []
         if len(by_vectors) > 1:
@@ -55,8 +55,9 @@ def known_edges(name: str, ms: list[int], by_vectors: dict[int, list[int]], lane
 def any_edges(name: str, rows: int, vectors: int) -> str:
     """The whole tile inlined, and a function for the edges.
 
-    A tile with all its rows has an instance for each number of vectors, a tile with all its vectors one for each number of
-    rows; in the corner, columns are done one vector at a time, and rows in groups that keep the multiply-adds busy.
+    A tile with all its rows has an instance for each number of vectors, a tile with all its vectors one for each
+    number of rows; in the corner, columns are done one vector at a time, and rows in groups that keep the
+    multiply-adds busy.
     """
     whole = [f"        case {v}: {tile(rows, v, 'last')} return;" for v in range(1, vectors + 1)]
     fewer = [f"        case {r}: {tile(r, vectors, 'last')} return;" for r in range(1, rows)]

@@ -16,9 +16,9 @@ from microkernels.errors import TargetError
 class ISA:
     """A vector instruction set.
 
-    `vector_bytes` is the width of a register, `registers` how many there are; `masks` says whether it can load and store a part
-    of a vector. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty for any; `cpu_flags` are
-    the names that /proc/cpuinfo must list.
+    `vector_bytes` is the width of a register, `registers` how many there are; `masks` says whether it can load and
+    store a part of a vector. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty
+    for any; `cpu_flags` are the names that /proc/cpuinfo must list.
     """
 
     name: str

@@ -1,8 +1,11 @@
-"""Percent of the FMA peak that each register tile reaches: `python -m microkernels.speed [ISA …]` prints docs/microkernels.md's table.
+"""Percent of the FMA peak that each register tile reaches.
 
-One C program per ISA and type holds every tile and a loop of independent multiply-adds in registers. Each sample runs that loop
-and then the kernel, so both see the same clock; the figure is the median of the ratios. Operands stay in L2: `packed` is a panel
-of B met by 96 rows of packed A, `strided` is a square product on row-major arrays as they come.
+`python -m microkernels.speed [ISA …]` prints the tables of docs/microkernels.md.
+
+One C program per ISA and type holds every tile and a loop of independent multiply-adds in registers. Each sample runs
+that loop and then the kernel, so both see the same clock; the figure is the median of the ratios. Operands stay in
+L2: `packed` is a panel of B met by 96 rows of packed A, `strided` is a square product on row-major arrays as they
+come.
 """
 
 from __future__ import annotations

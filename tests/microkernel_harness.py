@@ -1,7 +1,8 @@
-"""C text that checks microkernels against plain loops in higher precision, with every operand up against an unreadable page.
+"""C text that checks microkernels against plain loops in higher precision, with every operand up against an
+unreadable page.
 
-Buffers are filled with NaN, operands are written into them, and what lies outside the result must stay as it was bit for bit.
-Odd checks put an operand's end at the page after it, even ones its start at the page before it.
+Buffers are filled with NaN, operands are written into them, and what lies outside the result must stay as it was bit
+for bit. Odd checks put an operand's end at the page after it, even ones its start at the page before it.
 """
 
 from __future__ import annotations
@@ -72,14 +73,14 @@ static char touched[1 << 14];
 typedef WIDE wide;
 """
 
-GEMM = r"""
+GEMM_CHECK = r"""
 typedef void (*kernel_T)(int64_t m, int64_t n, const T *const *a, const T *b, T *const *c,
     int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2,
     T alpha, int accumulate);
 
 /* kind 0: packed A and B; 1: strided rows; 2: rows in any order, three levels of reduction. */
-static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t columns, int64_t m, int64_t n, int64_t K,
-                       int kind, int accumulate)
+static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t columns,
+                       int64_t m, int64_t n, int64_t K, int kind, int accumulate)
 {
     const int64_t K1 = kind == 2 ? 2 : 1, K2 = kind == 2 ? 3 : 1;
     const int64_t a0 = kind == 0 ? rows : kind == 1 ? 1 : 2, b0 = kind == 0 ? columns : n + 3;
@@ -120,7 +121,8 @@ static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t 
             for (int64_t k2 = 0; k2 < K2; k2++)
                 for (int64_t k1 = 0; k1 < K1; k1++)
                     for (int64_t k = 0; k < K; k++) {
-                        const wide term = (wide)a[i][k2 * a2 + k1 * a1 + k * a0] * B.data[k2 * b2 + k1 * b1 + k * b0 + j];
+                        const T *b = B.data + k2 * b2 + k1 * b1 + k * b0;
+                        const wide term = (wide)a[i][k2 * a2 + k1 * a1 + k * a0] * b[j];
                         sum += term;
                         size += term < 0 ? -term : term;
                     }
@@ -132,7 +134,9 @@ static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t 
         }
     check_rest(what, &C, touched, m, n, K);
 }
+"""
 
+GEMM_CLIMB = r"""
 static void climb_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t columns)
 {
     static const int64_t depths[] = {0, 1, 2, 3, 7, 16, 33};
@@ -149,12 +153,15 @@ static void climb_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t 
 """
 
 PACK = r"""
-typedef void (*packer_T)(T *, int64_t, int64_t, const T *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
-typedef void (*gatherer_T)(T *, int64_t, int64_t, const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+typedef void (*packer_T)(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
+                         int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2);
+typedef void (*gatherer_T)(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets,
+                           int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2);
 
 /* kind 0: lanes contiguous; 1: k contiguous; 2: neither; 3: runs of lanes; 4: lanes anywhere, k contiguous;
    5: lanes anywhere, nothing contiguous. */
-static void check_pack(const char *what, packer_T pack, gatherer_T gather, int64_t width, int64_t lanes, int64_t K, int kind)
+static void check_pack(const char *what, packer_T pack, gatherer_T gather,
+                       int64_t width, int64_t lanes, int64_t K, int kind)
 {
     const int64_t K1 = 2, K2 = 1 + K % 2;
     const int64_t s0 = kind == 1 || kind == 4 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
@@ -197,17 +204,19 @@ static void climb_pack(const char *what, packer_T pack, gatherer_T gather, int64
 """
 
 GEMV = r"""
-static void n_form_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *b, int64_t ldb, T *y, T alpha, int accumulate)
+static void n_form_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *b, int64_t ldb, T *y,
+                     T alpha, int accumulate)
 {
     gemvn_T(n, K, x, xs, b, ldb, y, alpha, accumulate);
 }
 
-static void t_form_T(int64_t m, int64_t K, const T *a, int64_t lda, const T *x, T *y, int64_t ys, T alpha, int accumulate)
+static void t_form_T(int64_t m, int64_t K, const T *a, int64_t lda, const T *x, T *y, int64_t ys,
+                     T alpha, int accumulate)
 {
     gemvt_T(m, K, a, lda, x, y, ys, alpha, accumulate);
 }
 
-/* Both forms on the same matrix of `outer` rows of `inner` columns: the n-form sums over rows, the t-form over columns. */
+/* Both forms on a matrix of `outer` rows of `inner` columns: the n-form sums over rows, the t-form over columns. */
 static void check_gemv(int t_form, int64_t outer, int64_t inner, int64_t gap, int accumulate)
 {
     const int64_t ld = inner + gap, count = t_form ? outer : inner, K = t_form ? inner : outer;

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from microkernel_harness import GEMM, GEMV, PACK, pack_wrappers, program, wrappers
+from microkernel_harness import GEMM_CHECK, GEMM_CLIMB, GEMV, PACK, pack_wrappers, program, wrappers
 
 from microkernels.catalogue import gemm, gemv_source, pack_source
 from microkernels.dtypes import DType, f32, f64
@@ -26,7 +26,8 @@ CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.valu
 
 
 def tools(isa: ISA) -> tuple[str, list[str]]:
-    """The compiler, and what runs its programs. A missing one is an error in continuous integration, elsewhere a skip."""
+    """The compiler, and what runs its programs. A missing one is an error in continuous integration, elsewhere a
+    skip."""
     cross = isa.name == "neon" and not isa.runs_here()
     compiler = "aarch64-linux-gnu-gcc" if cross else "gcc"
     runner = ["qemu-aarch64"] if cross else []
@@ -60,7 +61,7 @@ def run(isa: ISA, text: str, folder: Path) -> int:
 def test_gemm_at_every_edge(isa: ISA, dtype: DType, tmp_path: Path) -> None:
     kernels = [gemm(isa, dtype, rows, vectors) for rows, vectors in TILES[isa.name]]
     calls = [f'climb_gemm("{k.c_name}", run_{k.c_name}, {k.rows}, {k.columns});' for k in kernels]
-    checks = GEMM + "".join(map(wrappers, kernels))
+    checks = GEMM_CHECK + GEMM_CLIMB + "".join(map(wrappers, kernels))
     text = program(isa, dtype, [k.source() for k in kernels], checks, calls)
     least = sum(k.rows * k.columns * 6 for k in kernels)
     assert run(isa, text, tmp_path) > least
@@ -71,15 +72,16 @@ def test_gemm_with_known_sizes(isa: ISA, dtype: DType, tmp_path: Path) -> None:
     rows, vectors = TILES[isa.name][0]
     kernel = gemm(isa, dtype, rows, vectors)
     ms, ns = (rows, 2), (kernel.columns, kernel.columns - 1, 1)
+    name, columns = kernel.c_name, kernel.columns
     calls = [
-        f'check_gemm("{kernel.c_name}", run_{kernel.c_name}, {rows}, {kernel.columns}, {m}, {n}, 33, {kind}, {accumulate});'
+        f'check_gemm("{name}", run_{name}, {rows}, {columns}, {m}, {n}, 33, {kind}, {accumulate});'
         for m in ms
         for n in ns
         for kind in range(3)
         for accumulate in range(2)
     ]
     calls *= 2  # an operand's end at a page, then its start
-    text = program(isa, dtype, [kernel.source(ms, ns)], GEMM.split("static void climb_gemm")[0] + wrappers(kernel), calls)
+    text = program(isa, dtype, [kernel.source(ms, ns)], GEMM_CHECK + wrappers(kernel), calls)
     assert run(isa, text, tmp_path) == len(calls)
 
 

@@ -1,5 +1,6 @@
-/* Packing into a panel: dst[k * width + lane] = src[lane's offset + k2*s2 + k1*s1 + k0*s0], k counting (k2, k1, k0) in order;
-   lanes from `lanes` up to `width` become zero. Lane l lies at l * ls, or where the lanes are anywhere at offsets[l]. */
+/* Packing into a panel: dst[k2*p2 + k1*p1 + k0*p0 + lane] = src[lane's offset + k2*s2 + k1*s1 + k0*s0] for k0 < K, k1 < K1, k2 < K2;
+   lanes from `lanes` up to `width` become zero. Lane l lies at l * ls, or where the lanes are anywhere at offsets[l]. The pitches p0,
+   p1, p2 are multiples of the width, so the loops over the source can go the way in which it lies, whatever the panel's order. */
 
 enum {
     PACK_AHEAD_T = 16, /* rows to prefetch ahead into L2, since the hardware does not follow long strides */
@@ -22,11 +23,11 @@ INLINE void pack_zeros_T(T *dst, int64_t width, int64_t lanes)
 INLINE int64_t spill_T(int64_t width) { return width > 0 ? (LANES_T + width - 1) / width : 0; }
 
 /* Lanes next to each other: rows are copied by vectors. */
-INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0)
+INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0, int64_t p0)
 {
     const tail_T tail = tail_of_T(lanes % LANES_T ? lanes % LANES_T : LANES_T);
-    const int64_t roomy = K - spill_T(width);
-    for (int64_t k = 0; k < K; k++, src += s0, dst += width) {
+    const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
+    for (int64_t k = 0; k < K; k++, src += s0, dst += p0) {
         int64_t l = 0;
         for (; l + LANES_T <= lanes; l += LANES_T) {
             __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 2);
@@ -64,7 +65,7 @@ INLINE void transpose_T(vec_T *x, int64_t rows)
 
 /* k is contiguous in each lane: blocks of a vector of lanes by a vector of k are turned. `there` lanes of the panel are
    written, `here` of them from the source; `some` are the steps of k. Whole blocks have constants there. */
-INLINE void pack_block_T(T *dst, int64_t width, int64_t there, int64_t here, const T *const *from, int64_t k, int64_t some,
+INLINE void pack_block_T(T *dst, int64_t pitch, int64_t there, int64_t here, const T *const *from, int64_t k, int64_t some,
                          int roomy)
 {
     vec_T x[LANES_T];
@@ -81,9 +82,9 @@ INLINE void pack_block_T(T *dst, int64_t width, int64_t there, int64_t here, con
         if (i >= some)
             break;
         if (there == LANES_T || roomy)
-            store_T(dst + (k + i) * width, x[i]);
+            store_T(dst + (k + i) * pitch, x[i]);
         else
-            store_tail_T(dst + (k + i) * width, x[i], tail_of_T(there));
+            store_tail_T(dst + (k + i) * pitch, x[i], tail_of_T(there));
     }
 }
 
@@ -109,8 +110,10 @@ INLINE void pack_narrow_T(T *dst, int64_t width, int64_t here, const T *const *f
 }
 
 /* Vectors of lanes go from the last to the first, so that what a roomy store spills into the next row is written after. */
-INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, const int64_t *offsets, int64_t K)
+INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, const int64_t *offsets, int64_t K,
+                           int64_t p0)
 {
+    const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
     for (int64_t l = (width - 1) / LANES_T * LANES_T; l >= 0; l -= LANES_T) {
         const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
         const int64_t there = width - l < LANES_T ? width - l : LANES_T;
@@ -118,13 +121,15 @@ INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, i
         for (int64_t i = 0; i < LANES_T; i++)
             from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
         int64_t k = 0;
-        for (; k + LANES_T + spill_T(width) <= K; k += LANES_T)
+        for (; k + LANES_T <= roomy; k += LANES_T)
             if (2 * width <= LANES_T)
                 pack_narrow_T(dst, width, here, from, k);
             else
-                pack_block_T(dst + l, width, there, here, from, k, LANES_T, 1);
-        for (; k < K; k += LANES_T)
-            pack_block_T(dst + l, width, there, here, from, k, K - k < LANES_T ? K - k : LANES_T, 0);
+                pack_block_T(dst + l, p0, there, here, from, k, LANES_T, 1);
+        for (; k + LANES_T <= K; k += LANES_T)
+            pack_block_T(dst + l, p0, there, here, from, k, LANES_T, 0);
+        if (k < K)
+            pack_block_T(dst + l, p0, there, here, from, k, K - k, 0);
     }
 }
 
@@ -142,14 +147,15 @@ INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, const int64_t *offsets)
 }
 
 /* Lanes anywhere: runs of them are copied by vectors, or where there are none, element by element. */
-INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets, int64_t K, int64_t s0)
+INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets, int64_t K, int64_t s0,
+                        int64_t p0)
 {
     for (int64_t l = 0; l < lanes; l += PACK_CHUNK_T) {
         const int64_t chunk = lanes - l < PACK_CHUNK_T ? lanes - l : PACK_CHUNK_T;
         run_T runs[PACK_CHUNK_T];
         const int64_t count = find_runs_T(runs, chunk, offsets + l);
         for (int64_t k = 0; k < K; k++) {
-            T *to = dst + k * width + l;
+            T *to = dst + k * p0 + l;
             const T *from = src + k * s0;
             if (2 * count > chunk)
                 for (int64_t i = 0; i < chunk; i++)
@@ -166,13 +172,14 @@ INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, cons
         }
     }
     for (int64_t k = 0; k < K; k++)
-        pack_zeros_T(dst + k * width, width, lanes);
+        pack_zeros_T(dst + k * p0, width, lanes);
 }
 
 /* Nothing is contiguous: element by element. */
-INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, int64_t K, int64_t s0)
+INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, int64_t K, int64_t s0,
+                            int64_t p0)
 {
-    for (int64_t k = 0; k < K; k++, src += s0, dst += width) {
+    for (int64_t k = 0; k < K; k++, src += s0, dst += p0) {
         for (int64_t l = 0; l < lanes; l++)
             dst[l] = src[l * ls];
         pack_zeros_T(dst, width, lanes);
@@ -181,32 +188,36 @@ INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, 
 
 /* Lanes at a constant distance ls. */
 INLINE void pack_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
-                   int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2)
+                   int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                   int64_t K2, int64_t s2, int64_t p2)
 {
     for (int64_t k2 = 0; k2 < K2; k2++) {
-        for (int64_t k1 = 0; k1 < K1; k1++, dst += K * width) {
+        for (int64_t k1 = 0; k1 < K1; k1++) {
+            T *to = dst + k2 * p2 + k1 * p1;
             const T *at = src + k2 * s2 + k1 * s1;
             if (ls == 1)
-                pack_rows_T(dst, width, lanes, at, K, s0);
+                pack_rows_T(to, width, lanes, at, K, s0, p0);
             else if (s0 == 1)
-                pack_columns_T(dst, width, lanes, at, ls, 0, K);
+                pack_columns_T(to, width, lanes, at, ls, 0, K, p0);
             else
-                pack_elements_T(dst, width, lanes, at, ls, K, s0);
+                pack_elements_T(to, width, lanes, at, ls, K, s0, p0);
         }
     }
 }
 
 /* Lanes anywhere: lane l is at offsets[l]. */
 INLINE void pack_gather_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets,
-                          int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2)
+                          int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                   int64_t K2, int64_t s2, int64_t p2)
 {
     for (int64_t k2 = 0; k2 < K2; k2++) {
-        for (int64_t k1 = 0; k1 < K1; k1++, dst += K * width) {
+        for (int64_t k1 = 0; k1 < K1; k1++) {
+            T *to = dst + k2 * p2 + k1 * p1;
             const T *at = src + k2 * s2 + k1 * s1;
             if (s0 == 1)
-                pack_columns_T(dst, width, lanes, at, 0, offsets, K);
+                pack_columns_T(to, width, lanes, at, 0, offsets, K, p0);
             else
-                pack_runs_T(dst, width, lanes, at, offsets, K, s0);
+                pack_runs_T(to, width, lanes, at, offsets, K, s0, p0);
         }
     }
 }
