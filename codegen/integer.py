@@ -74,7 +74,7 @@ def _operation(expr: isl.AstExpr, values: Values) -> Affine:
             return _extreme(f"i{op}", args)
         case "fdiv_q", [left, right]:
             return _atom(f"floord({left}, {right})")
-        case ("mul" | "pdiv_q" | "div" | "pdiv_r" | "zdiv_r"), [left, right]:
+        case (("mul" | "pdiv_q" | "div" | "pdiv_r" | "zdiv_r"), [left, right]):
             symbol = {"mul": "*", "pdiv_q": "/", "div": "/"}.get(op, " % ")
             return _atom(f"({primary(left)}{symbol}{primary(right)})")
     raise AssertionError(f"isl made an operation that the C printer doesn't know: {expr.to_C_str()}")

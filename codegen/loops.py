@@ -1,11 +1,11 @@
 """isl's AST as C loops (cgen nodes), named after the schedule's loops.
 
-    // isl's AST                          // C
-    mark loop:i_tile                      for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
-      for (c0 = 0; c0 < M; c0 += 6)         for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
-        mark loop:i                           A[i_tile + i] = 0.0f;
-          for (c1 = 0; c1 <= …; c1 += 1)
-            S0(c0 + c1)
+// isl's AST                          // C
+mark loop:i_tile                      for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
+  for (c0 = 0; c0 < M; c0 += 6)         for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
+    mark loop:i                           A[i_tile + i] = 0.0f;
+      for (c1 = 0; c1 <= …; c1 += 1)
+        S0(c0 + c1)
 """
 
 from __future__ import annotations
@@ -160,7 +160,9 @@ class Writer:
 
     def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
         """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
-        names = {r.statement: fresh(r.name, loop.scope.taken) for r in found}
+        names: dict[str, str] = {}
+        for reduction in found:
+            names[reduction.statement] = fresh(reduction.name, loop.scope.taken | set(names.values()))
         scope = replace(loop.scope, accumulators=names, taken=loop.scope.taken | set(names.values()))
         clauses = "".join(f" reduction({r.op}:{names[r.statement]})" for r in found)
         body = loop.around(self.write(loop.node.for_get_body(), scope))

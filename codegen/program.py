@@ -19,7 +19,7 @@ class Buffer:
 
     `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) are C expressions;
     None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local lies in the
-    workspace.
+    workspace: it is the scratch array of its name in `Program.workspaces`, or where there is none a dense shared one.
     """
 
     name: str

@@ -1,10 +1,10 @@
 """Loops whose iterations go into vector lanes: what they reduce needs a variable of its own.
 
-    for (j…)                            float s_sum = 0.0f;
-      s[i] += A[i*N + j];       ->      #pragma omp simd reduction(+:s_sum)
-                                        for (j…)
-                                          s_sum += A[i*N + j];
-                                        s[i] += s_sum;
+for (j…)                            float s_sum = 0.0f;
+  s[i] += A[i*N + j];       ->      #pragma omp simd reduction(+:s_sum)
+                                    for (j…)
+                                      s_sum += A[i*N + j];
+                                    s[i] += s_sum;
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
             return None
         found.append(Reduction(use.statement, assign.op, target, _buffers(program)[assign.target.array].dtype))
     shared = any(elements.count(reduction.element) > 1 for reduction in found)
-    return None if shared else tuple(found)
+    repeated = len({reduction.statement for reduction in found}) < len(found)
+    return None if shared or repeated else tuple(found)
 
 
 def _buffers(program: Program) -> dict[str, Buffer]:

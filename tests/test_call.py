@@ -100,9 +100,7 @@ def test_wrong_shape_or_rank() -> None:
 def test_read_only_output(call: Caller, arrays: Arrays) -> None:
     a, b, c = arrays
     c.flags.writeable = False
-    refused(
-        call, (a, b, c), "C is read-only, and the kernel writes it. Remedy: pass a copy, C.copy()"
-    )
+    refused(call, (a, b, c), "C is read-only, and the kernel writes it. Remedy: pass a copy, C.copy()")
     a.flags.writeable = False
     call(a, b, c.copy())
 
@@ -331,9 +329,7 @@ def test_sizes_that_no_array_tells() -> None:
 def strided_matmul() -> Program:
     """The matmul whose arrays have their rows at any distance."""
     dense = matmul()
-    buffers = tuple(
-        Buffer(b.name, b.dtype, b.shape, b.kind, (f"{b.name}_stride0", "1")) for b in dense.buffers
-    )
+    buffers = tuple(Buffer(b.name, b.dtype, b.shape, b.kind, (f"{b.name}_stride0", "1")) for b in dense.buffers)
     sizes = dense.sizes + tuple(f"{b.name}_stride0" for b in buffers)
     return Program("matmul", sizes, buffers, dense.ast, dense.statements)
 

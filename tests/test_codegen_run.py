@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from programs import K, M, N, band, compiled, i, j, matmul, scaled_copy, scan, softmax
+from programs import K, M, N, band, compiled, i, j, matmul, scaled_copy, scan, sequence, softmax
 
 from codegen.affine import Affine
 from codegen.build import FLAGS, build, find_compiler, load
@@ -103,6 +103,33 @@ def test_reductions_in_lanes(op: str, dtype: DType) -> None:
         compiled(program)(x, y)
         results.append(y)
     np.testing.assert_array_equal(*results)
+
+
+def test_several_reductions_in_one_loop() -> None:
+    """Two elements of one array, each with a variable of its own."""
+    domain = "[N] -> { S[i] : 0 <= i < N; T[i] : 0 <= i < N }"
+    order = sequence(("[N] -> { S[i] }", ""), ("[N] -> { T[i] }", ""))
+    ast = scan(domain, band("i", "[N] -> { S[i] -> [i]; T[i] -> [i] }", order))
+    buffers = (Buffer("x", f64, (N,), "in"), Buffer("y", f64, (Affine.of(2),), "inout"))
+    statements = {
+        name: Statement(("i",), Assign(Load("y", (Affine.of(place),)), op, Load("x", (i,))))
+        for place, (name, op) in enumerate((("S", "+"), ("T", "max")))
+    }
+    program = Program("both", ("N",), buffers, ast, statements, {"loop:i": LoopMark("i", vectorize=True)})
+    assert "reduction(+:y_sum) reduction(max:y_max)" in source(program)
+    sums = replace(
+        program,
+        statements={
+            **statements,
+            "T": replace(statements["T"], body=Assign(Load("y", (Affine.of(1),)), "+", Load("x", (i,)))),
+        },
+    )
+    assert "reduction(+:y_sum) reduction(+:y_sum_2)" in source(sums)
+    x, y = np.arange(9.0), np.ones(2)
+    compiled(program)(x, y)
+    assert y.tolist() == [37, 8]
+    compiled(sums)(x, y)
+    assert y.tolist() == [73, 44]
 
 
 def test_lanes_are_used() -> None:
