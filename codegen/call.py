@@ -104,6 +104,10 @@ class Pool:
         return size, self._from_buffer(memory[start : start + size])
 
 
+def _is_contiguous(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
+
+
 class SlowCall:
     """The way of a call that the fast one turned down: it raises ArgumentError, or runs the kernel after all."""
 
@@ -118,6 +122,9 @@ class SlowCall:
         names = [b.name for b in self.signature.buffers]
         positional = [value for value in values if value is not MISSING]
         given = {name: value for name, value in keywords.items() if value is not MISSING}
+        if self._strided is not None and not all(map(_is_contiguous, positional)):
+            self._strided(*positional, *extra, **given, threads=threads)
+            return
         bound = bind(names, positional, given)
         given = {name: value for name, value in given.items() if name not in bound}
         fitted = fit(self.signature, bound, extra, given)

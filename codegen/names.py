@@ -6,86 +6,25 @@ import re
 
 from microkernels.dtypes import DTYPES
 
-KEYWORDS = frozenset(
-    {
-        "asm",
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "typeof",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-    }
-)
-TYPES = frozenset(
-    {
-        "int32_t",
-        "int64_t",
-        "int8_t",
-        "size_t",
-        "uintptr_t",
-    }
-)
-FUNCTIONS = frozenset(
-    {
-        "align64",
-        "exp",
-        "expf",
-        "fabs",
-        "fabsf",
-        "floord",
-        "imax",
-        "imin",
-        "omp_get_thread_num",
-        "overlap",
-        "sqrt",
-        "sqrtf",
-        "tanh",
-        "tanhf",
-    }
-)
+# fmt: off
+KEYWORDS = frozenset({
+    "asm", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short",
+    "signed", "sizeof", "static", "struct", "switch", "typedef", "typeof", "union", "unsigned", "void",
+    "volatile", "while",
+})
+TYPES = frozenset({
+    "int32_t", "int64_t", "int8_t", "size_t", "uintptr_t",
+})
+FUNCTIONS = frozenset({
+    "align64", "exp", "expf", "fabs", "fabsf", "floord", "imax", "imin", "omp_get_thread_num", "overlap", "sqrt",
+    "sqrtf", "tanh", "tanhf",
+})
+VARIABLES = frozenset({
+    "INFINITY", "NAN", "NULL", "linux", "mine", "threads", "unix", "workspace",
+})
+# fmt: on
 HELPERS = frozenset(f"{function}_{dtype}" for function in ("min", "max", "abs") for dtype in DTYPES)
-VARIABLES = frozenset(
-    {
-        "INFINITY",
-        "NAN",
-        "NULL",
-        "linux",
-        "mine",
-        "threads",
-        "unix",
-        "workspace",
-    }
-)
 RESERVED = KEYWORDS | TYPES | FUNCTIONS | HELPERS | VARIABLES
 
 
