@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.dtypes import DType
 
-Array = NDArray[np.generic]
+Array = NDArray[np.floating[Any]]
 
 ALIGNMENT = 64
 """Bytes: a cache line. NumPy's own arrays start 16 bytes behind one or not, by chance."""

@@ -74,9 +74,9 @@ def python_timed(call: Callable[[], object]) -> Timed:
 
 
 def pointers(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """The arrays' addresses as cffi pointers to their element type; the arrays must outlive them."""
+    """The arrays as cffi sees them, to be passed where C wants a pointer; they keep the arrays alive."""
     import cffi
 
     ffi = cffi.FFI()
-    names = {"float32": "float *", "float64": "double *"}
-    return tuple(ffi.cast(names[array.dtype.name], array.ctypes.data) for array in arrays)
+    names = {"float32": "float[]", "float64": "double[]"}
+    return tuple(ffi.from_buffer(names[array.dtype.name], array) for array in arrays)

@@ -34,7 +34,7 @@ class Peer(Protocol):
     def name(self) -> str: ...
 
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        """A contender for the problem on these arrays, which are its own to write; None where the peer has nothing for it."""
+        """A contender for the problem on these arrays, which are its own; None where the peer takes no such problem."""
         ...
 
 

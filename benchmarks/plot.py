@@ -20,7 +20,7 @@ COLOURS = {
     "libxsmm": "#72b7b2",
     "gcc": "#9d9da1",
 }
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["Inter", "Helvetica Neue", "Arial", "DejaVu Sans"],
     "font.size": 9,
@@ -47,8 +47,8 @@ TOP = 0.95
 def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
     """Draw rows as `--json` has them; the file's suffix chooses the format. Rows without a figure of ours are left out.
 
-    A case has a bar of ours, a thinner one of the best peer, and a dot for each other peer. Percent of the measured peak
-    where flops are what counts; for stencils, which are far from it, speed relative to the compiler.
+    A case has a bar of ours, a thinner one of the best peer, and a dot for each other peer. They are in percent of the
+    measured peak; for stencils, which are far from it, speed relative to the compiler.
     """
     import matplotlib
 
@@ -56,9 +56,8 @@ def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
     from matplotlib import pyplot
 
     groups = panels(rows)
-    columns = balanced([(title, HEAD + SLOT * len(members)) for title, members in groups.items()])
+    columns = [c for c in balanced([(t, HEAD + SLOT * len(members)) for t, members in groups.items()]) if c]
     height = max(sum(inches for _, inches in column) for column in columns)
-    columns = [column for column in columns if column]
     total_width = len(columns) * (LABELS + BARS + FIGURES)
     total_height = height + TOP
     with pyplot.rc_context(STYLE):
@@ -102,7 +101,7 @@ def peers(row: Row) -> list[tuple[str, float]]:
 
 
 def scale(row: Row) -> tuple[float, str]:
-    """What a row's figures are divided by, and what that makes them: percent of the peak, or of the compiler's speed."""
+    """What a row's figures are divided by, and what that makes them: percent of the peak or of the compiler."""
     if row["workload"] == "stencil" and "gcc" in row["peers"]:
         return row["peers"]["gcc"]["gflops"] / 100, "percent of the speed of gcc -O3 -march=native"
     return row["gflops"] / row["peak_fraction"] / 100, "percent of the FMA peak, probed in the same run"
@@ -119,14 +118,16 @@ def _panel(axis: Any, title: str, rows: Sequence[Row]) -> None:
             name, gflops = others[0]
             axis.barh(place + 0.21, gflops / unit, height=0.2, color=COLOURS[name], zorder=2)
         for name, gflops in others[1:]:
-            axis.plot(gflops / unit, place + 0.21, "o", markersize=4, color=COLOURS[name], mec="white", mew=0.6, zorder=4)
+            axis.plot(
+                gflops / unit, place + 0.21, "o", markersize=4, color=COLOURS[name], mec="white", mew=0.6, zorder=4
+            )
         longest = max(longest, ours, *(gflops / unit for _, gflops in others))
     axis.axvline(100, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
     axis.set(xlim=(0, longest * 1.02), ylim=(len(rows) - 0.4, -0.6))
     axis.set_yticks(range(len(rows)), [row["size"] for row in rows])
     for place, row in enumerate(rows):
         ratio = row["ratio_to_best_peer"]
-        against = "" if ratio is None else f"   {ratio:.2f}×"
+        against = "" if ratio is None else f"   {ratio:.2f} x"
         axis.text(
             1.02, place, f"{row['gflops']:.1f}{against}", transform=axis.get_yaxis_transform(),
             va="center", fontsize=8, color=INK if ratio is None or ratio >= 1 else QUIET,
@@ -146,5 +147,12 @@ def _legend(figure: Any, pyplot: Any, groups: Mapping[str, Sequence[Row]], top: 
     names = [name for name in COLOURS if name in used]
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in names]
     figure.legend(
-        handles, names, loc="upper left", bbox_to_anchor=(0, top), ncols=len(names), frameon=False, handlelength=0.9, fontsize=10
+        handles,
+        names,
+        loc="upper left",
+        bbox_to_anchor=(0, top),
+        ncols=len(names),
+        frameon=False,
+        handlelength=0.9,
+        fontsize=10,
     )

@@ -9,7 +9,19 @@ from typing import Any
 from benchmarks.runner import Result
 from benchmarks.stats import geometric_mean
 
-COLUMNS = ("workload", "size", "dtype", "threads", "GFLOP/s", "% peak", "% bound", "best peer", "its GFLOP/s", "ratio", "±")
+COLUMNS = (
+    "workload",
+    "size",
+    "dtype",
+    "threads",
+    "GFLOP/s",
+    "% peak",
+    "% bound",
+    "best peer",
+    "its GFLOP/s",
+    "ratio",
+    "±",
+)
 LEFT = {"workload", "size", "dtype", "best peer"}
 
 
@@ -74,7 +86,7 @@ class Line:
             _number(self.gflops, 1),
             _percent(self.peak_fraction),
             _percent(self.bound_fraction),
-            best.name if best else "–",
+            best.name if best else "-",
             _number(self.result.gflops(best) if best else None, 1),
             _number(ratio.median if ratio else None, 2),
             _percent(ratio.spread if ratio else None),
@@ -113,7 +125,7 @@ def rich_table(lines: Sequence[Line]) -> Any:
 
 
 def means(lines: Sequence[Line]) -> Iterator[str]:
-    """Geometric means over the cases of each workload, dtype and thread count: of the peak, the bound, and the ratios."""
+    """Geometric means over the cases of each workload, dtype and thread count."""
     groups: dict[tuple[str, str, int], list[Line]] = {}
     for line in lines:
         case = line.result.case
@@ -125,7 +137,9 @@ def means(lines: Sequence[Line]) -> Iterator[str]:
         ratio = geometric_mean(_known(line.ratio for line in members))
         name = f"{workload} {dtype}, {threads} thread{'s' if threads > 1 else ''}"
         against = "".join(
-            f", {_number(mean, 2)} of {peer}" for peer in peers(members) if (mean := mean_ratio(members, peer)) is not None
+            f", {_number(mean, 2)} of {peer}"
+            for peer in peers(members)
+            if (mean := mean_ratio(members, peer)) is not None
         )
         yield (
             f"  {name}: {_percent(peak)} of peak, {_percent(roof)} of the bound, "
@@ -163,7 +177,7 @@ def notes(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def exit_status(lines: Sequence[Line]) -> int:
-    """1 where a result of ours is wrong or missing, else 0. A peer's wrong result is told, and left out of the ratios."""
+    """1 where a result of ours is wrong or missing, else 0; a peer's wrong result is told and is no best."""
     return int(any((timing := line.result.timing(line.ours)) is None or not timing.right for line in lines))
 
 
@@ -172,8 +186,8 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.0f}"
+    return "-" if value is None else f"{100 * value:.0f}"

@@ -4,8 +4,8 @@ Rules, the same for all:
 
 * Each contender works on arrays of its own with the same content, and is checked against float64 before it is timed.
 * A round gives each one sample, in an order that rotates; a sample is as many calls as fill a few milliseconds.
-* Data are warm: a sample is preceded by one call that isn't timed, unless a call takes so long that a cold start is lost in it.
-* The peak of fused multiply-adds is probed once a round, so that figures in percent don't depend on how the clock wanders.
+* Data are warm: a sample follows one call that isn't timed, unless a call takes so long that a cold start is lost.
+* The peak of fused multiply-adds is probed once a round, so figures in percent don't depend on how the clock wanders.
 * Medians and quartiles are told, ratios of the same rounds compared. Nothing is thrown away.
 """
 
@@ -31,7 +31,7 @@ SHORT = 20e-6
 """Seconds a call at the machine's peak, below which a loop in Python would measure Python."""
 
 SETTLE = 0.03
-"""Seconds to wait before a sample on several threads, so that the threads of whoever ran before have stopped spinning."""
+"""Seconds to wait before a sample on several threads: by then, those of whoever ran before have stopped spinning."""
 
 MARGIN = 8
 """Rounding errors of k random terms grow as the root of k: how many times that is still right."""
@@ -39,7 +39,7 @@ MARGIN = 8
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a case may take: rounds stop after `seconds`, but not before `rounds[0]` of them, nor after `rounds[1]`."""
+    """Rounds stop after `seconds`, but not before `rounds[0]` of them; there are `rounds[1]` at most."""
 
     seconds: float
     rounds: tuple[int, int] = (5, 60)
@@ -143,7 +143,7 @@ def measure(
 
 
 def relative_error(result: Array, expected: NDArray[np.float64]) -> float:
-    """The largest error, relative to the largest element; infinite where something isn't finite or has another shape."""
+    """The largest error, relative to the largest element; infinite where an element or the shape is amiss."""
     if result.shape != expected.shape or not np.isfinite(result).all():
         return float("inf")
     scale = float(np.abs(expected).max()) or 1.0

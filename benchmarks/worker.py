@@ -1,8 +1,8 @@
 """A peer in a process of its own.
 
-Libraries for the same job don't go well together: their symbols have the same names, each brings an OpenMP runtime whose
-threads spin beside those of the others, and one that crashes would take all with it. Here each lives alone; the runner's
-process sends orders through a pipe. The clock runs in the worker, so the pipe costs nothing that is measured.
+Libraries for the same job don't go well together: their symbols have the same names, each brings an OpenMP runtime
+whose threads spin beside those of the others, and one that crashes would take all with it. Here each lives alone; the
+runner's process sends orders through a pipe. The clock runs in the worker, so the pipe costs nothing that is measured.
 """
 
 from __future__ import annotations

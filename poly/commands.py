@@ -83,7 +83,7 @@ def show(nest: str, sizes: tuple[str, ...], target: str, threads: int | None, wa
     kernel = compile_nest(loops, sizes=_sizes(sizes), target=target, threads=threads)
     parts: dict[str, Callable[[], str]] = {
         "nest": lambda: str(kernel.nest),
-        "dependences": lambda: str(dependences(kernel.nest)) or "none",
+        "dependences": lambda: str(dependences(kernel.nest)),
         "schedule": lambda: str(kernel.schedule),
         "source": lambda: kernel.source,
     }

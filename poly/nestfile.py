@@ -12,7 +12,17 @@ from poly.errors import PolyError, SpecError
 from poly.nest import Nest
 
 MODULE = "poly_nest_file"
-BROKEN = (ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, SyntaxError, TypeError, ValueError)
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 """What running a user's file may raise by the user's mistake."""
 
 

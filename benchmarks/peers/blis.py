@@ -44,7 +44,7 @@ class Blis:
 
 @functools.cache
 def _loaded() -> tuple[CBlas, Any, Any]:
-    """The library, loaded under the best choice. BLIS reads the variable once, so others are tried in processes of their own."""
+    """The library, loaded under the best choice. BLIS reads the variable once, so each is tried in its own process."""
     import cffi
 
     path = library()

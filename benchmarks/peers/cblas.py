@@ -64,7 +64,9 @@ class CBlas:
         signature = ("void *", "int64_t", *[self.integer] * 3, *[f"{names['t']} *"] * 3)
         gemm = library.ffi.cast("void *", self.gemm[dtype])
         arguments = (gemm, problem.batch, problem.m, problem.n, problem.k, *pointers(arrays))
-        return CFunction(library.ffi.addressof(library.lib, "batched"), "void", signature, arguments, (library, self.library))
+        return CFunction(
+            library.ffi.addressof(library.lib, "batched"), "void", signature, arguments, (library, self.library)
+        )
 
     def _types(self, pattern: tuple[str, ...], dtype: str) -> tuple[str, ...]:
         return tuple(type_.format(i=self.integer, t=c_type(dtype)) for type_ in pattern)
@@ -82,7 +84,7 @@ def entry_points(path: str, integer: str, prefix: str = "", suffix: str = "") ->
     import cffi
 
     ffi = cffi.FFI()
-    gemm, gemv = {}, {}
+    found: dict[str, dict[str, Any]] = {"gemm": {}, "gemv": {}}
     names = []
     for letter, dtype in (("s", "float32"), ("d", "float64")):
         for operation, pattern in (("gemm", GEMM_TYPES), ("gemv", GEMV_TYPES)):
@@ -92,5 +94,5 @@ def entry_points(path: str, integer: str, prefix: str = "", suffix: str = "") ->
             names.append((name, operation, dtype))
     library = ffi.dlopen(path)
     for name, operation, dtype in names:
-        (gemm if operation == "gemm" else gemv)[dtype] = ffi.addressof(library, name)
-    return CBlas(library, gemm, gemv, integer)
+        found[operation][dtype] = ffi.addressof(library, name)
+    return CBlas(library, found["gemm"], found["gemv"], integer)

@@ -24,7 +24,9 @@ class Mkl:
         path = library()
         _control(path).MKL_Set_Num_Threads(threads)
         timed = _blas(path).product(problem, arrays).timed()
-        return Contender(self.name, metadata.version("mkl"), "cblas, kernels of its own choice", timed, lambda: arrays[2])
+        return Contender(
+            self.name, metadata.version("mkl"), "cblas, kernels of its own choice", timed, lambda: arrays[2]
+        )
 
 
 @functools.cache

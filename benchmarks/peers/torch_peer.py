@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 
 
@@ -27,14 +29,21 @@ class Torch:
                 a, b, c = (torch.from_numpy(x) for x in problem.operands(arrays))
                 product = torch.baddbmm if problem.batch > 1 else torch.addmm
                 run = python_timed(lambda: product(c, a, b, out=c))
-                return Contender(self.name, torch.__version__, f"{product.__name__}(out=)", run, lambda: arrays[2], False)
+                return Contender(
+                    self.name, torch.__version__, f"{product.__name__}(out=)", run, lambda: arrays[2], False
+                )
             case Contraction():
                 tensors = [torch.from_numpy(x) for x in arrays[:2]]
                 einsum = functools.partial(torch.einsum, problem.subscripts, *tensors)
                 config = "einsum"
-                return Contender(self.name, torch.__version__, config, python_timed(einsum), lambda: einsum().numpy(), False)
+                return Contender(
+                    self.name, torch.__version__, config, python_timed(einsum), lambda: einsum().numpy(), False
+                )
             case Convolution():
-                image, weights = image_tensor(torch, problem, arrays), torch.from_numpy(problem.channel_first(arrays)[1])
+                image, weights = (
+                    image_tensor(torch, problem, arrays),
+                    torch.from_numpy(problem.channel_first(arrays)[1]),
+                )
                 weights = weights.contiguous(memory_format=layout(torch, problem))
                 convolve = functools.partial(
                     torch.nn.functional.conv2d, image, weights, stride=problem.stride, padding=problem.pad
@@ -61,7 +70,7 @@ def layout(torch: Any, problem: Convolution) -> Any:
 
 
 def image_tensor(torch: Any, problem: Convolution, arrays: tuple[Array, ...]) -> Any:
-    """The image without its border of zeros, in the problem's layout: PyTorch pads by itself, and may leave those taps out."""
+    """The image without its border, in the problem's layout: PyTorch pads by itself, and may leave those taps out."""
     image = torch.from_numpy(problem.channel_first(arrays)[0])
     inner = slice(problem.pad, min(problem.pad + problem.h, problem.padded))
     return image[:, :, inner, inner].contiguous(memory_format=layout(torch, problem))
@@ -71,7 +80,8 @@ def convolution_result(problem: Convolution, arrays: tuple[Array, ...], convolve
     """The result as the loops leave it: PyTorch assigns, the loops add to what was there."""
 
     def result() -> Array:
-        output = convolve().numpy()
-        return arrays[2] + (output if problem.layout == "NCHW" else output.transpose(0, 2, 3, 1))
+        output: Array = convolve().numpy()
+        product = output if problem.layout == "NCHW" else output.transpose(0, 2, 3, 1)
+        return np.add(arrays[2], product)
 
     return result

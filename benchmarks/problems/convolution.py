@@ -63,7 +63,11 @@ class Convolution:
         output = random((1, self.k, self.out, self.out), dtype, 2)
         if first:
             return image, weights, output
-        return copy(image.transpose(0, 2, 3, 1)), copy(weights.transpose(2, 3, 1, 0)), copy(output.transpose(0, 2, 3, 1))
+        return (
+            copy(image.transpose(0, 2, 3, 1)),
+            copy(weights.transpose(2, 3, 1, 0)),
+            copy(output.transpose(0, 2, 3, 1)),
+        )
 
     def channel_first(self, arrays: tuple[Array, ...]) -> tuple[Array, Array, Array]:
         """Views of the arrays as image[n, c, h, w], weights[k, c, r, s] and output[n, k, p, q]."""

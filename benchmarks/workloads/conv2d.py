@@ -10,7 +10,6 @@ from benchmarks.problems.convolution import Convolution
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType
 
-
 LAYERS = {
     "01": (64, 256, 56, 1, 1, 0),
     "03": (64, 64, 56, 3, 1, 1),

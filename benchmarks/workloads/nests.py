@@ -1,4 +1,4 @@
-"""The loops that poly compiles, written as anyone would write them. Each function makes the nest for one scalar type."""
+"""The loops that poly compiles, as anyone would write them. Each function makes the nest for one scalar type."""
 # mypy: disable-error-code="valid-type"
 
 from collections.abc import Callable
@@ -134,7 +134,7 @@ def conv2d_nhwc_2(dtype: DType) -> Any:
 def jacobi_2d(dtype: DType) -> Any:
     @poly.nest
     def jacobi(A: dtype[N, N], B: dtype[N, N]):
-        for t in range(T):
+        for _t in range(T):
             for i in range(1, N - 1):
                 for j in range(1, N - 1):
                     B[i, j] = 0.2 * (A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j])
@@ -148,7 +148,7 @@ def jacobi_2d(dtype: DType) -> Any:
 def heat_3d(dtype: DType) -> Any:
     @poly.nest
     def heat(A: dtype[N, N, N], B: dtype[N, N, N]):
-        for t in range(T):
+        for _t in range(T):
             for i in range(1, N - 1):
                 for j in range(1, N - 1):
                     for k in range(1, N - 1):
@@ -174,13 +174,19 @@ def heat_3d(dtype: DType) -> Any:
 def seidel_2d(dtype: DType) -> Any:
     @poly.nest
     def seidel(A: dtype[N, N]):
-        for t in range(T):
+        for _t in range(T):
             for i in range(1, N - 1):
                 for j in range(1, N - 1):
                     A[i, j] = (
-                        A[i - 1, j - 1] + A[i - 1, j] + A[i - 1, j + 1]
-                        + A[i, j - 1] + A[i, j] + A[i, j + 1]
-                        + A[i + 1, j - 1] + A[i + 1, j] + A[i + 1, j + 1]
+                        A[i - 1, j - 1]
+                        + A[i - 1, j]
+                        + A[i - 1, j + 1]
+                        + A[i, j - 1]
+                        + A[i, j]
+                        + A[i, j + 1]
+                        + A[i + 1, j - 1]
+                        + A[i + 1, j]
+                        + A[i + 1, j + 1]
                     ) / 9
 
     return seidel
@@ -213,9 +219,20 @@ def trsm(dtype: DType) -> Any:
 NESTS: dict[str, Callable[[DType], Any]] = {
     function.__name__: function
     for function in (
-        gemm_nn, gemm_nt, gemm_tn, gemm_tt, gemm_batched,
-        conv2d_nchw_1, conv2d_nchw_2, conv2d_nhwc_1, conv2d_nhwc_2,
-        jacobi_2d, heat_3d, seidel_2d, trsv, trsm,
+        gemm_nn,
+        gemm_nt,
+        gemm_tn,
+        gemm_tt,
+        gemm_batched,
+        conv2d_nchw_1,
+        conv2d_nchw_2,
+        conv2d_nhwc_1,
+        conv2d_nhwc_2,
+        jacobi_2d,
+        heat_3d,
+        seidel_2d,
+        trsv,
+        trsm,
     )
 }
 """By name."""

@@ -1,4 +1,4 @@
-"""Nests that are no contraction: stencils over time, and triangular solves. The peer is the C compiler on the same loops."""
+"""Nests that are no contraction: stencils over time, triangular solves. The peer is the compiler on the same loops."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ static double now(void) {{
 
 static double slowest(double mine, double others) {{ return mine > others ? mine : others; }}
 
-/* ACCUMULATORS independent chains of a*x + b: enough to hide the latency of two FMA units, few enough for the registers. */
+/* ACCUMULATORS independent chains of a*x + b: they hide the latency of two FMA units, and fit the registers. */
 #define DEFINE_PEAK(T)                                                                     \\
 typedef T T##_vector __attribute__((vector_size(VECTOR_BYTES), aligned(VECTOR_BYTES)));   \\
 static volatile T T##_half = (T)0.5, T##_sink;                                             \\
@@ -132,14 +132,15 @@ class Probes:
         probe = {"f32": self.lib.peak_float, "f64": self.lib.peak_double}[dtype.name]
         flop = 2 * self.accumulators * (self.vector_bytes // dtype.size) * threads
         iterations = max(1000, int(seconds * 2e9 / self.accumulators))
-        return flop * iterations / probe(iterations, threads) / 1e9
+        seconds_taken: float = probe(iterations, threads)
+        return flop * iterations / seconds_taken / 1e9
 
     def read(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
         """GB/s of reading `footprint` bytes a thread, over and over."""
         return self._stream(self.lib.stream_read, 1, footprint, threads, seconds)
 
     def triad(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
-        """GB/s of `a = b + s*c` on `footprint` bytes a thread for the three arrays: the bytes the loop names are counted."""
+        """GB/s of `a = b + s*c`, three arrays of `footprint` bytes a thread together; each is counted once."""
         return self._stream(self.lib.stream_triad, 3, footprint, threads, seconds)
 
     def _stream(self, probe: Any, arrays: int, footprint: int, threads: int, seconds: float) -> float:
@@ -147,7 +148,8 @@ class Probes:
         vectors = max(1, footprint // arrays // unit) * STREAM_VECTORS
         moved = arrays * vectors * self.vector_bytes * threads
         passes = max(1, int(seconds * TYPICAL_BYTES_PER_SECOND * threads / moved))
-        return moved * passes / probe(vectors, passes, threads) / 1e9
+        seconds_taken: float = probe(vectors, passes, threads)
+        return moved * passes / seconds_taken / 1e9
 
 
 @functools.cache

@@ -55,7 +55,13 @@ def size_text(size: int) -> str:
 
 def _caches(machine: Machine) -> list[tuple[str, ...]]:
     return [
-        (f"L{c.level}", size_text(c.bytes), str(c.ways), str(c.line), f"{c.shared_by} CPU{'s' if c.shared_by > 1 else ''}")
+        (
+            f"L{c.level}",
+            size_text(c.bytes),
+            str(c.ways),
+            str(c.line),
+            f"{c.shared_by} CPU{'s' if c.shared_by > 1 else ''}",
+        )
         for c in machine.caches
     ]
 

@@ -1,0 +1,66 @@
+"""`poly bench` from outside, on one tiny case, and its picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.cli import bench
+from benchmarks.plot import balanced, panels, plot
+
+TINY = ["gemm", "--dtype", "f32", "--quick", "--only", "7x333", "--threads", "1"]
+ROW = {
+    "workload": "gemm", "size": "64", "dtype": "f32", "target": "c", "threads": 1, "gflops": 90.0, "peak_fraction": 0.9,
+    "seconds": 1e-5, "peers": {"numpy": {"gflops": 80.0, "version": "2", "config": ""}}, "ratio_to_best_peer": 1.125,
+    "trials": 0, "tune_seconds": 0.0, "max_error": 1e-7,
+}  # fmt: skip
+
+
+def test_one_case_against_one_peer_as_json() -> None:
+    done = CliRunner().invoke(bench, [*TINY, "--against", "numpy", "--json", "-"])
+    assert done.exit_code == 0, done.output
+    made = json.loads(done.stdout)
+    (row,) = made["rows"]
+    assert (row["workload"], row["size"], set(row["peers"])) == ("gemm", "7x333x1001", {"numpy"})
+    assert made["machine"]["cores"] >= 1
+    assert "geometric means" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--against", "atlas"], "unknown peer 'atlas': --against takes numpy, mkl,"),
+        (["--only", "no such size"], "no case is left to measure"),
+        (["--threads", "4096"], "--threads 4096: this process may use"),
+        (["sorting"], "'sorting' is not one of 'gemm', 'einsum', 'conv2d', 'stencil'"),
+    ],
+)
+def test_wrong_use_is_told_in_one_message(arguments: list[str], message: str) -> None:
+    done = CliRunner().invoke(bench, arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_the_picture_is_written(tmp_path: Path) -> None:
+    stencil = {
+        **ROW,
+        "workload": "stencil",
+        "size": "trsv",
+        "peers": {"gcc": {"gflops": 9.0, "version": "12", "config": ""}},
+    }
+    plot([ROW, stencil, {**ROW, "gflops": None}], tmp_path / "bars.svg", "some machine")
+    text = (tmp_path / "bars.svg").read_text()
+    for expected in ("gemm, f32, 1 thread", "stencil, f32, 1 thread", "some machine", "percent of the FMA peak", "gcc"):
+        assert expected in text
+
+
+def test_panels_hold_rows_of_one_kind_and_columns_are_balanced() -> None:
+    assert list(panels([ROW, {**ROW, "threads": 2}, {**ROW, "gflops": None}])) == [
+        "gemm, f32, 1 thread",
+        "gemm, f32, 2 threads",
+    ]
+    left, right = balanced([("a", 3.0), ("b", 1.0), ("c", 2.0)])
+    assert ([name for name, _ in left], [name for name, _ in right]) == (["a"], ["b", "c"])

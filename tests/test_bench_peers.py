@@ -1,0 +1,102 @@
+"""The peers that are installed give right results on small problems; those that are not are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks import process
+from benchmarks.case import Case
+from benchmarks.contender import NotInstalled
+from benchmarks.ours import Poly
+from benchmarks.peers import PEERS, mkl
+from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.loops import Loops
+from benchmarks.problems.matmul import Matmul
+from benchmarks.remote import RemotePeer
+from benchmarks.runner import relative_error, tolerance
+from benchmarks.workloads import nests
+from microkernels.dtypes import DType, f32, f64
+
+PROBLEMS = [
+    Matmul(9, 17, 33),
+    Matmul(9, 17, 33, "NT"),
+    Matmul(9, 17, 33, "TN"),
+    Matmul(9, 17, 33, "TT"),
+    Matmul(1, 40, 24),
+    Matmul(4, 5, 6, batch=7),
+    Contraction("cab", "adc", "bd", (("a", 4), ("b", 3), ("c", 5), ("d", 6))),
+    Convolution(3, 4, 8, 3, 1, 1, "NHWC"),
+    Convolution(3, 4, 8, 3, 1, 1, "NCHW"),
+    Convolution(3, 4, 9, 1, 2, 0, "NHWC"),
+    Loops("jacobi_2d", (("N", 12), ("T", 3))),
+    Loops("heat_3d", (("N", 8), ("T", 2))),
+    Loops("seidel_2d", (("N", 12), ("T", 3))),
+    Loops("trsv", (("N", 20),)),
+    Loops("trsm", (("N", 12), ("M", 7))),
+]
+
+
+@pytest.fixture(autouse=True)
+def affinity() -> Iterator[None]:
+    """Give back the CPUs that a test took from this process."""
+    cpus = process.allowed()
+    yield
+    process.release(cpus)
+
+
+@pytest.fixture(scope="module", params=PEERS)
+def remote(request: pytest.FixtureRequest) -> Iterator[RemotePeer]:
+    with RemotePeer(request.param, process.allowed()) as peer:
+        yield peer
+
+
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_a_peer_is_right_on_all_that_it_takes(remote: RemotePeer, dtype: DType) -> None:
+    taken = 0
+    for problem in PROBLEMS:
+        case = Case("test", str(problem), dtype, problem, lambda: None)
+        try:
+            contender = remote.enter(case, 1)
+        except NotInstalled as error:
+            pytest.skip(f"{remote.name}: {error}")
+        if contender is not None:
+            taken += 1
+            expected = problem.expected(problem.arrays(dtype))
+            assert relative_error(contender.result(), expected) <= tolerance(case), problem
+            assert contender.run(2) > 0
+            assert contender.version and contender.config
+    assert taken or (remote.name == "onednn" and dtype is f64)
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise mkl.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(mkl.metadata, "files", absent)
+    mkl.library.cache_clear()
+    with pytest.raises(NotInstalled, match="PyPI package mkl"):
+        PEERS["mkl"].prepare(Matmul(2, 2, 2), Matmul(2, 2, 2).arrays(f32), 1)
+    mkl.library.cache_clear()
+
+
+def test_ours_runs_through_the_c_function() -> None:
+    problem = Matmul(9, 17, 33)
+    case = Case("gemm", "small", f32, problem, lambda: nests.make("gemm_nn", f32), {"M": 9, "N": 17, "K": 33})
+    contender = Poly(process.allowed()).enter(case, 1)
+    assert relative_error(contender.result(), problem.expected(problem.arrays(f32))) <= tolerance(case)
+    assert contender.run(3) > 0
+
+
+def test_variables_that_hold_a_library_back_are_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert "OPENBLAS_CORETYPE" in process.clear_environment()
+    assert process.clear_environment() == ()
+
+
+def test_the_main_thread_and_the_others_get_cpus_of_their_own() -> None:
+    assert process.choose((0, 1, 2, 3), 2) == (2, 3)
+    assert process.choose((5,), 1) == (5,)

@@ -1,0 +1,89 @@
+"""Every workload's float64 result is that of its loops as written, on small sizes; and so are the flops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.loops import Loops
+from benchmarks.problems.matmul import Matmul
+from benchmarks.runner import relative_error
+from benchmarks.workloads import WORKLOADS, nests
+from benchmarks.workloads.einsum import CONTRACTIONS, contraction
+from microkernels.dtypes import DTYPES, f64
+from poly import einsum
+
+PROBLEMS = [
+    ("gemm_nn", Matmul(5, 4, 3), {"M": 5, "N": 4, "K": 3}),
+    ("gemm_nt", Matmul(5, 4, 3, "NT"), {"M": 5, "N": 4, "K": 3}),
+    ("gemm_tn", Matmul(5, 4, 3, "TN"), {"M": 5, "N": 4, "K": 3}),
+    ("gemm_tt", Matmul(5, 4, 3, "TT"), {"M": 5, "N": 4, "K": 3}),
+    ("gemm_batched", Matmul(2, 3, 4, batch=3), {"B": 3, "M": 2, "N": 3, "K": 4}),
+    *(
+        (f"conv2d_{layout.lower()}_{stride}", problem, problem.sizes)
+        for layout in ("NCHW", "NHWC")
+        for stride, pad in ((1, 1), (2, 0), (2, 1))
+        for problem in [Convolution(2, 3, 5, 3, stride, pad, layout)]
+    ),
+    *((p.name, p, p.size) for p in (
+        Loops("jacobi_2d", (("N", 6), ("T", 3))),
+        Loops("heat_3d", (("N", 5), ("T", 2))),
+        Loops("seidel_2d", (("N", 6), ("T", 3))),
+        Loops("trsv", (("N", 7),)),
+        Loops("trsm", (("N", 5), ("M", 3))),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "problem", "sizes"), PROBLEMS, ids=lambda value: str(value)[:40])
+def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes: dict[str, int]) -> None:
+    arrays = problem.arrays(f64)
+    expected = problem.expected(arrays)
+    untold = {size: value for size, value in sizes.items() if size == "T"}
+    nests.make(name, f64).reference(*arrays, **untold)
+    assert relative_error(arrays[problem.written[0]], expected) < 1e-13
+
+
+def test_the_expected_result_of_a_contraction_is_that_of_its_loops() -> None:
+    problem = Contraction("cab", "adc", "bd", (("a", 2), ("b", 3), ("c", 4), ("d", 5)))
+    arrays = problem.arrays(f64)
+    expected = problem.expected(arrays)
+    einsum(problem.subscripts, dtype=f64, **dict(problem.extents)).reference(*arrays)
+    assert relative_error(arrays[2], expected) < 1e-13
+
+
+@pytest.mark.parametrize("text", CONTRACTIONS)
+def test_a_contraction_has_three_to_seven_indices_and_a_fair_size(text: str) -> None:
+    problem = contraction(text)
+    assert 3 <= len(problem.extents) <= 7
+    assert 1e8 <= problem.flop <= 1e9
+    assert set(problem.output) <= set(problem.first) | set(problem.second)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_cases_have_names_of_their_own_and_the_quick_run_has_some(workload: str, dtype: str) -> None:
+    cases = list(WORKLOADS[workload](DTYPES[dtype]))
+    assert len({case.size for case in cases}) == len(cases)
+    assert any(case.quick for case in WORKLOADS[workload](DTYPES["f32"]))
+
+
+def test_arrays_are_the_same_on_every_call_and_start_on_a_cache_line() -> None:
+    first, second = Matmul(7, 5, 3).arrays(f64), Matmul(7, 5, 3).arrays(f64)
+    for left, right in zip(first, second, strict=True):
+        assert np.array_equal(left, right)
+        assert left.ctypes.data % 64 == 0
+
+
+def test_a_stride_of_two_leaves_no_row_over() -> None:
+    problem = Convolution(2, 2, 56, 1, 2, 0)
+    assert (problem.out, problem.padded) == (28, 55)
+
+
+def test_flops_count_multiplications_and_additions() -> None:
+    assert Matmul(3, 4, 5, batch=2).flop == 2 * 2 * 3 * 4 * 5
+    assert Convolution(64, 64, 56, 3, 1, 1).flop == pytest.approx(0.2312e9, rel=1e-3)

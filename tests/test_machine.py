@@ -1,0 +1,164 @@
+"""The machine's description from files as Linux writes them, and the probes' figures kept on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codegen.cache import get, put
+from microkernels import isa
+from microkernels.dtypes import f32
+from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, table
+from poly.machine.cores import cgroup_quota
+from poly.machine.description import FALLBACK, cpu_name, read_caches
+from poly.machine.measured import _key, footprints
+from poly.machine.probes import probes
+from poly.machine.text import size_text
+
+L1 = Cache(1, 32 << 10, 8, 64, 1)
+L3 = Cache(3, 32 << 20, 16, 64, 8)
+SMALL = Machine("some CPU", isa.PORTABLE, 2, (L1, L3))
+RATES = Measured(
+    (Peak("f32", 1, 100.0), Peak("f32", 2, 190.0)),
+    (Bandwidth("L1", 1, 200.0, 150.0), Bandwidth("L1", 2, 400.0, 300.0)),
+)
+
+
+def write_cache(folder: Path, index: int, **fields: str) -> None:
+    (folder / f"index{index}").mkdir(parents=True)
+    for name, value in fields.items():
+        (folder / f"index{index}" / name).write_text(value + "\n")
+
+
+def test_caches_are_read_as_linux_lists_them(tmp_path: Path) -> None:
+    write_cache(
+        tmp_path,
+        0,
+        level="1",
+        type="Data",
+        size="48K",
+        ways_of_associativity="12",
+        coherency_line_size="64",
+        shared_cpu_list="0",
+    )
+    write_cache(tmp_path, 1, level="1", type="Instruction", size="32K")
+    write_cache(
+        tmp_path,
+        2,
+        level="3",
+        type="Unified",
+        size="32M",
+        ways_of_associativity="16",
+        coherency_line_size="64",
+        shared_cpu_list="0-3,8-11",
+    )
+    assert read_caches(tmp_path) == (Cache(1, 48 << 10, 12, 64, 1), Cache(3, 32 << 20, 16, 64, 8))
+
+
+def test_what_a_virtual_machine_leaves_out_is_filled_in(tmp_path: Path) -> None:
+    write_cache(tmp_path, 0, level="2", type="Unified", size="1024K", ways_of_associativity="0")
+    assert read_caches(tmp_path) == (Cache(2, 1 << 20, 8, 64, 1),)
+    assert read_caches(tmp_path / "missing") == FALLBACK
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (
+            "processor: 0\nmodel name\t: AMD EPYC\ncpu family\t: 25\nmodel\t: 17\n\nprocessor: 1",
+            "AMD EPYC (family 25, model 17)",
+        ),
+        ("processor: 0\nCPU implementer: 0x41\nCPU part: 0xd0c\n", "ARM implementer 0x41, part 0xd0c"),
+    ],
+)
+def test_the_name_holds_the_model_numbers(tmp_path: Path, text: str, name: str) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert cpu_name(tmp_path / "cpuinfo") == name
+
+
+def test_the_tightest_quota_of_a_group_and_its_ancestors_counts(tmp_path: Path) -> None:
+    (tmp_path / "self").write_text("0::/outer/inner\n")
+    (tmp_path / "mount" / "outer" / "inner").mkdir(parents=True)
+    (tmp_path / "mount" / "outer" / "cpu.max").write_text("150000 100000\n")
+    (tmp_path / "mount" / "outer" / "inner" / "cpu.max").write_text("max 100000\n")
+    assert cgroup_quota(tmp_path / "self", tmp_path / "mount") == 1.5
+
+
+def test_a_quota_of_version_one_is_read(tmp_path: Path) -> None:
+    (tmp_path / "self").write_text("3:cpu,cpuacct:/\n2:memory:/job\n")
+    folder = tmp_path / "mount" / "cpu,cpuacct"
+    folder.mkdir(parents=True)
+    (folder / "cpu.cfs_quota_us").write_text("400000\n")
+    (folder / "cpu.cfs_period_us").write_text("100000\n")
+    assert cgroup_quota(tmp_path / "self", tmp_path / "mount") == 4
+
+
+def test_no_quota_is_none(tmp_path: Path) -> None:
+    (tmp_path / "self").write_text("3:cpu:/\n0::/\n")
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+    assert cgroup_quota(tmp_path / "self", tmp_path) is None
+    assert cgroup_quota(tmp_path / "absent", tmp_path) is None
+
+
+def test_this_machine_has_a_first_level_cache_and_a_core() -> None:
+    here = machine()
+    assert here.cores >= 1
+    assert here.caches[0].level == 1 and here.caches[0].bytes >= 8 << 10
+    assert here.cache(9) is None
+
+
+def test_a_core_gets_its_share_of_what_the_allowed_cores_share() -> None:
+    assert SMALL.share(L3) == 16 << 20
+    assert SMALL.share(L1) == 32 << 10
+
+
+def test_what_is_streamed_fits_its_level() -> None:
+    sizes = dict(footprints(SMALL, threads=2))
+    assert sizes == {"L1": 16 << 10, "L3": 8 << 20, "memory": 64 << 20}
+
+
+def test_rates_of_other_thread_counts_follow_from_those_measured() -> None:
+    assert RATES.peak("f32", 2) == 190
+    assert RATES.peak("f32", 3) == 300
+    assert RATES.bandwidth("L1", 7).read == 400
+
+
+def test_kept_rates_are_read_back_and_damaged_ones_measured_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def fake(machine: Machine, probe: object) -> Measured:
+        calls.append(machine)
+        return RATES
+
+    module = __import__("poly.machine.measured", fromlist=["measure"])
+    monkeypatch.setattr(module, "measure", fake)
+    put(_key(SMALL), "{ damaged")
+    assert measured(SMALL) == RATES
+    assert measured(SMALL) == RATES
+    assert len(calls) == 1
+    assert json.loads(get(_key(SMALL)) or "")["peaks"][1]["gflops"] == 190
+    assert measured(SMALL, anew=True) == RATES
+    assert len(calls) == 2
+
+
+def test_the_probes_give_positive_rates() -> None:
+    probe = probes(isa.host())
+    assert probe.peak(f32, seconds=1e-5) > 0
+    assert probe.read(8 << 10, seconds=1e-5) > 0
+    assert probe.triad(8 << 10, seconds=1e-5) > 0
+
+
+def test_the_table_and_the_facts_name_everything() -> None:
+    text = "\n".join(table(SMALL, RATES))
+    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "read, 2 threads"):
+        assert expected in text
+    made = facts(SMALL, RATES)
+    assert json.loads(json.dumps(made))["caches"][1]["bytes"] == 32 << 20
+    assert made["isa"] == "portable"
+
+
+def test_sizes_in_words() -> None:
+    assert [size_text(n) for n in (48 << 10, 1 << 20, 100)] == ["48 KiB", "1 MiB", "100 B"]
