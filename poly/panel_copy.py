@@ -113,6 +113,24 @@ def _product(factors: list[str]) -> str:
     return "*".join(symbolic + ([str(known)] if known != 1 or not symbolic else []))
 
 
+def _levels(instances: Instances, op: Operand, micro: Micro, statement: str, width: int) -> list[str]:
+    """For each loop of the copy its count, and its steps in the source and in the panel; the shortest step in the source first."""
+    found: list[tuple[int, str]] = []
+    pitch = [str(width)]
+    for band in reversed(micro.reduce):
+        count, stride = text(instances.count(band.function(statement)), instances.names), op.stride(band.name)
+        far = stride.constant if stride.constant is not None else FAR
+        found.append((far, f"{count}, {fixed(stride)}, {_product(pitch)}"))
+        pitch.append(count)
+    if all(far < FAR for far, _ in found):
+        found.sort(key=lambda level: level[0])
+    return [level for _, level in found] + ["1, 0, 0"] * (LEVELS - len(found))
+
+
+FAR = 1 << 62
+"""A step whose length is not known."""
+
+
 def _lines(
     instances: Instances,
     op: Operand,
@@ -127,13 +145,7 @@ def _lines(
     bands = tuple(b for b in (lane_band, *micro.reduce) if b is not None)
     names = instances.names
     count = text(instances.count(lane_band.function(statement)), names) if lane_band else "1"
-    levels = []
-    for level in range(LEVELS):
-        if level >= len(micro.reduce):
-            levels.append("1, 0")
-            continue
-        band = micro.reduce[-1 - level]
-        levels.append(f"{text(instances.count(band.function(statement)), names)}, {fixed(op.stride(band.name))}")
+    levels = _levels(instances, op, micro, statement, width)
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     lines = [*low_lines(instances, bands, statement), f"const int64_t lanes = {count};"]
     if op.is_linear(lane):

@@ -154,19 +154,23 @@ static void climb_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t 
 
 PACK = r"""
 typedef void (*packer_T)(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
-                         int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2);
+                         int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                         int64_t K2, int64_t s2, int64_t p2);
 typedef void (*gatherer_T)(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets,
-                           int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2);
+                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                           int64_t K2, int64_t s2, int64_t p2);
 
 /* kind 0: lanes contiguous; 1: k contiguous; 2: neither; 3: runs of lanes; 4: lanes anywhere, k contiguous;
-   5: lanes anywhere, nothing contiguous. */
+   5: lanes anywhere, nothing contiguous. Where turned, the panel's outermost step is the source's innermost. */
 static void check_pack(const char *what, packer_T pack, gatherer_T gather,
-                       int64_t width, int64_t lanes, int64_t K, int kind)
+                       int64_t width, int64_t lanes, int64_t K, int kind, int turned)
 {
     const int64_t K1 = 2, K2 = 1 + K % 2;
     const int64_t s0 = kind == 1 || kind == 4 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
     const int64_t s1 = K * s0 + 1, s2 = K1 * s1 + 1;
     const int64_t ls = kind == 0 ? 1 : K2 * s2 + 1;
+    const int64_t p0 = turned ? K2 * K1 * width : width, p1 = turned ? K2 * width : K * width;
+    const int64_t p2 = turned ? width : K1 * K * width;
     int64_t offsets[256];
     for (int64_t l = 0; l < lanes; l++)
         offsets[l] = kind < 3 ? l * ls : kind == 3 ? l + l / 5 : (lanes - 1 - l) * ls + l % 3;
@@ -178,15 +182,15 @@ static void check_pack(const char *what, packer_T pack, gatherer_T gather,
         A.data[i] = random_T();
     fresh(&C, K2 * K1 * K * width);
     if (kind < 3)
-        pack(C.data, width, lanes, A.data, ls, K, s0, K1, s1, K2, s2);
+        pack(C.data, width, lanes, A.data, ls, K, s0, p0, K1, s1, p1, K2, s2, p2);
     else
-        gather(C.data, width, lanes, A.data, offsets, K, s0, K1, s1, K2, s2);
+        gather(C.data, width, lanes, A.data, offsets, K, s0, p0, K1, s1, p1, K2, s2, p2);
     checks++;
-    const T *at = C.data;
     for (int64_t k2 = 0; k2 < K2; k2++)
         for (int64_t k1 = 0; k1 < K1; k1++)
             for (int64_t k = 0; k < K; k++)
-                for (int64_t l = 0; l < width; l++, at++) {
+                for (int64_t l = 0; l < width; l++) {
+                    const T *at = C.data + k2 * p2 + k1 * p1 + k * p0 + l;
                     const T want = l < lanes ? A.data[offsets[l] + k2 * s2 + k1 * s1 + k * s0] : 0;
                     if (!(*at == want))
                         fail(what, width, lanes, K, at - C.data, *at, want);
@@ -199,7 +203,8 @@ static void climb_pack(const char *what, packer_T pack, gatherer_T gather, int64
     for (int64_t lanes = 1; lanes <= width; lanes++)
         for (int kind = 0; kind < 6; kind++)
             for (int d = 0; d < 6; d++)
-                check_pack(what, pack, gather, width, lanes, depths[d], kind);
+                for (int turned = 0; turned < 2; turned++)
+                    check_pack(what, pack, gather, width, lanes, depths[d], kind, turned);
 }
 """
 
@@ -281,17 +286,17 @@ def wrappers(kernel: Microkernel) -> str:
 
 def pack_wrappers(isa: ISA, dtype: DType, width: int) -> str:
     """Copies of the pack routines with the width a constant, as in generated programs."""
-    rest = "int64_t K, int64_t s0, int64_t K1, int64_t s1, int64_t K2, int64_t s2"
+    rest = "int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1, int64_t K2, int64_t s2, int64_t p2"
     return f"""
 static void pack_{width}(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, {rest})
 {{
     (void)width;
-    pack_T(dst, {width}, lanes, src, ls, K, s0, K1, s1, K2, s2);
+    pack_T(dst, {width}, lanes, src, ls, K, s0, p0, K1, s1, p1, K2, s2, p2);
 }}
 static void gather_{width}(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets, {rest})
 {{
     (void)width;
-    pack_gather_T(dst, {width}, lanes, src, offsets, K, s0, K1, s1, K2, s2);
+    pack_gather_T(dst, {width}, lanes, src, offsets, K, s0, p0, K1, s1, p1, K2, s2, p2);
 }}
 """
 

@@ -175,15 +175,20 @@ INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, cons
         pack_zeros_T(dst + k * p0, width, lanes);
 }
 
-/* Nothing is contiguous: element by element. */
+/* Nothing is contiguous: element by element, along k where its steps are the shorter ones. */
 INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, int64_t K, int64_t s0,
                             int64_t p0)
 {
-    for (int64_t k = 0; k < K; k++, src += s0, dst += p0) {
+    if (s0 < ls)
         for (int64_t l = 0; l < lanes; l++)
-            dst[l] = src[l * ls];
-        pack_zeros_T(dst, width, lanes);
-    }
+            for (int64_t k = 0; k < K; k++)
+                dst[k * p0 + l] = src[l * ls + k * s0];
+    else
+        for (int64_t k = 0; k < K; k++)
+            for (int64_t l = 0; l < lanes; l++)
+                dst[k * p0 + l] = src[l * ls + k * s0];
+    for (int64_t k = 0; k < K; k++)
+        pack_zeros_T(dst + k * p0, width, lanes);
 }
 
 /* Lanes at a constant distance ls. */
@@ -208,7 +213,7 @@ INLINE void pack_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t l
 /* Lanes anywhere: lane l is at offsets[l]. */
 INLINE void pack_gather_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets,
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
-                   int64_t K2, int64_t s2, int64_t p2)
+                          int64_t K2, int64_t s2, int64_t p2)
 {
     for (int64_t k2 = 0; k2 < K2; k2++) {
         for (int64_t k1 = 0; k1 < K1; k1++) {
