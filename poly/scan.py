@@ -8,18 +8,19 @@ from functools import reduce
 import islpy as isl
 
 from poly.nest import Nest
-from poly.tree import Band, Leaf, Node, Sequence, statements
+from poly.tree import Band, Leaf, Node, Pack, Sequence, statements
 
 
 def ast(nest: Nest, tree: Node) -> isl.AstNode:
-    """The loops of a nest in the order of `tree`, which holds statements, sequences and bands only."""
+    """The loops of a nest in the order of `tree`, which holds no microkernels."""
     return scan({s.name: s.domain for s in nest.statements}, tree, nest.context)
 
 
 def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.AstNode:
     """The loops that visit `domains` in the order of `tree`.
 
-    Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
+    Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators. Where a copy is
+    to be made, a mark `pack:ARRAY` stands above what reads it.
     """
     schedule = _schedule(domains, tree)
     build = isl.AstBuild.from_context(context)
@@ -34,6 +35,8 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
             return reduce(isl.Schedule.sequence, (_schedule(domains, child) for child in nodes))
         case Band():
             return _band(domains, node)
+        case Pack():
+            return _marked(_schedule(domains, node.body), f"pack:{node.array}")
     raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
 
 
@@ -42,6 +45,8 @@ def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
     present = set(statements(band.body))
     functions = [isl.UnionPwAff.from_pw_aff(f) for name, f in band.functions if name in present]
     partial = isl.MultiUnionPwAff.from_union_pw_aff(reduce(isl.UnionPwAff.union_add, functions))
-    node = inner.insert_partial_schedule(partial).get_root().child(0)
-    mark = isl.Id(f"loop:{band.name}")
-    return node.insert_mark(mark).get_schedule()
+    return _marked(inner.insert_partial_schedule(partial), f"loop:{band.name}")
+
+
+def _marked(schedule: isl.Schedule, mark: str) -> isl.Schedule:
+    return schedule.get_root().child(0).insert_mark(isl.Id(mark)).get_schedule()

@@ -397,7 +397,8 @@ class Schedule:
 
             >>> print(tiled.pack("A", at="i_tile"))
             for i_tile in range((M + 5) // 6):
-                for j_tile in range((N + 15) // 16):  # pack A before
+                # pack A
+                for j_tile in range((N + 15) // 16):
                     for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
                         for j in range(16*j_tile, min(N, 16*j_tile + 16)):
                             for k in range(K):

@@ -41,16 +41,13 @@ def _flags(band: Band) -> list[str]:
 
 
 def _plain(tree: Node) -> tuple[Node, dict[str, list[str]]]:
-    """The tree without copies and microkernels, and what is to be noted at which loop for them."""
+    """The tree without microkernels, and what is to be noted at which loop for them."""
     notes: dict[str, list[str]] = {}
 
     def visit(node: Node) -> Node:
         match node:
-            case Pack(array, body):
-                inner = visit(body)
-                if isinstance(inner, Band):
-                    notes.setdefault(inner.name, []).append(f"pack {array} before")
-                return inner
+            case Pack(body=body) | Band(body=body):
+                return replace(node, body=visit(body))
             case Micro(kernel, statement):
                 inner = Leaf(statement)
                 absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
@@ -59,8 +56,6 @@ def _plain(tree: Node) -> tuple[Node, dict[str, list[str]]]:
                 if absorbed:
                     notes.setdefault(absorbed[0].name, []).append(f"microkernel {kernel}")
                 return inner
-            case Band(body=body):
-                return replace(node, body=visit(body))
             case Sequence(nodes):
                 return Sequence(tuple(visit(child) for child in nodes))
         return node
@@ -85,7 +80,9 @@ class _Printer:
     def node(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         match kind(node):
             case "mark":
-                name = node.mark_get_id().get_name().removeprefix("loop:")
+                what, _, name = node.mark_get_id().get_name().partition(":")
+                if what == "pack":
+                    return [f"{scope.indent}# pack {name}", *self.node(node.mark_get_node(), scope)]
                 return self.node(node.mark_get_node(), replace(scope, loop=name))
             case "for_":
                 return self._for(node, scope)
