@@ -83,7 +83,8 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
         columns = share if columns is None else _balanced(share, columns, kernel.columns)
     rows = None
     right = depth * min(n, columns or n) * size
-    right_fits = not symbolic and right <= caches.l2 // 2
+    streamed = not pack_right and depth * kernel.columns * size <= caches.l1 // 2 and 1 < m <= FEW
+    right_fits = not symbolic and right <= caches.l2 // 2 and not (streamed and right > caches.l1)
     block = max(8, min(2 * caches.l2, caches.l3 // 8) // (depth * size) // kernel.rows) * kernel.rows
     if not right_fits and m > block:
         rows = _balanced(m, block, kernel.rows)
@@ -159,6 +160,8 @@ def _pack_right(r: Roles, m: int, n: int, depth: int, kernel: Microkernel, size:
     """
     if not any(axis.right.constant == 1 for axis in r.columns) or _is_scattered(r.columns):
         return True
+    if depth * kernel.columns * size <= caches.l1 // 2 and m <= FEW:
+        return False
     apart = max((axis.right.constant or ASSUMED_STRIDE for axis in r.reduce), default=0) * size
     if apart >= PAGE:
         return m >= 8 * kernel.rows and depth * n * size > caches.l1
@@ -166,6 +169,8 @@ def _pack_right(r: Roles, m: int, n: int, depth: int, kernel: Microkernel, size:
 
 
 PAGE = 4096
+FEW = 256
+"""Rows that can pass by one panel after the other, their results lying pages apart, without many misses in the TLB."""
 ASSUMED_STRIDE = 1 << 20
 
 

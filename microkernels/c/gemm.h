@@ -41,8 +41,11 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
             for (int64_t k = 0; k < K; k++, ak += a0, bk += b0) {
                 vec_T row[16];
                 UNROLL
-                for (int64_t v = 0; v < whole; v++)
+                for (int64_t v = 0; v < whole; v++) {
                     row[v] = load_T(bk + v * LANES_T);
+                    if (b0 != vectors * LANES_T && depth <= SHORT_DEPTH_T) /* in place: the neighbour's rows come next */
+                        __builtin_prefetch(bk + (vectors + v) * LANES_T, 0, 3);
+                }
                 if (partial)
                     row[whole] = load_tail_T(bk + whole * LANES_T, tail);
                 UNROLL
