@@ -70,7 +70,13 @@ def test_reversed_and_scattered_loops() -> None:
 
 
 def test_names_stay_apart() -> None:
-    assert [c_name(name) for name in ("double", "double_", "x", "_x")] == ["double_", "double__", "x", "_x"]
+    assert [c_name(name) for name in ("double", "double_", "x", "_x", "M_PI")] == [
+        "double_",
+        "double__",
+        "x",
+        "_x",
+        "M_PI_",
+    ]
     assert fresh("i", frozenset({"i", "i_2"})) == "i_3"
 
 
