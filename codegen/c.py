@@ -11,7 +11,7 @@ from codegen import integer, scalar, workspace
 from codegen.affine import Affine
 from codegen.guard import guard
 from codegen.loops import Scope, Writer
-from codegen.names import RESERVED, c_name
+from codegen.names import RESERVED, c_name, function_name
 from codegen.parameters import (
     call_parameters,
     data_parameters,
@@ -48,7 +48,7 @@ def source(program: Program) -> str:
     setup = shared_setup(program) + (private_setup(program) if writer.serial else [])
     lines = [cgen.Line(line) for line in setup]
     function = cgen.Block([*lines, *body, cgen.Line("return 0;")])
-    kernel = f"{prototype('int32_t', c_name(program.name), parameters + call_parameters())}\n{function}"
+    kernel = f"{prototype('int32_t', function_name(program.name), parameters + call_parameters())}\n{function}"
     code = "\n\n".join([*writer.functions, kernel, workspace_function(program)])
     top = [heading(program), includes(code, parallel), used_helpers(code), program.preamble.strip("\n")]
     parts = [*top, code, guard(Signature.of(program))]
@@ -81,7 +81,7 @@ def workspace_function(program: Program) -> str:
     layout = Layout.of(program)
     parameters = ", ".join(map(str, (*size_parameters(program.sizes), "int64_t threads")))
     parts = [layout.shared_bytes] * bool(layout.shared) + [f"threads*({layout.private_bytes})"] * bool(layout.private)
-    return f"int64_t {c_name(program.name)}_workspace({parameters})\n{{\n  return {' + '.join(parts) or 0};\n}}"
+    return f"int64_t {function_name(program.name)}_workspace({parameters})\n{{\n  return {' + '.join(parts) or 0};\n}}"
 
 
 def link_flags(text: str) -> tuple[str, ...]:

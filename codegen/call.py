@@ -15,7 +15,7 @@ import numpy as np
 from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
 from codegen.build import Library
 from codegen.fastcall import caller_source
-from codegen.names import c_name
+from codegen.names import function_name
 from codegen.signature import Signature
 
 Caller = Callable[..., None]
@@ -36,7 +36,7 @@ def make_caller(
     The caller raises ArgumentError, with nothing changed in the arrays.
     """
     slow = SlowCall(signature, library, strided)
-    name = c_name(signature.name)
+    name = function_name(signature.name)
     names: dict[str, Any] = {
         "_guarded": getattr(library.lib, f"{name}_guarded"),
         "_buffer": library.ffi.from_buffer,
@@ -85,7 +85,7 @@ class Pool:
 
     def __init__(self, signature: Signature, library: Library) -> None:
         self._free: list[tuple[int, Any]] = []
-        self._bytes = lru_cache(getattr(library.lib, f"{c_name(signature.name)}_workspace"))
+        self._bytes = lru_cache(getattr(library.lib, f"{function_name(signature.name)}_workspace"))
         self._from_buffer = library.ffi.from_buffer
         self.give = self._free.append
 
@@ -145,7 +145,7 @@ class SlowCall:
     def _run(self, fitted: Fitted, threads: int) -> None:
         if all(fitted.values[b.name].size == 0 for b in self.signature.outputs):
             return
-        ffi, lib, name = self.library.ffi, self.library.lib, c_name(self.signature.name)
+        ffi, lib, name = self.library.ffi, self.library.lib, function_name(self.signature.name)
         sizes = list(fitted.sizes.values())
         memory = self.pool.take((*sizes, threads))
         values = [

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from codegen.affine import Affine
-from codegen.names import c_name
+from codegen.names import c_name, function_name
 from codegen.program import Buffer
 from codegen.signature import Signature, Solve
 
@@ -32,7 +32,7 @@ def caller_source(signature: Signature, threads: int) -> str:
     head = [*(f"{a}=_MISSING" for a in arguments), *("/",) * bool(arguments), "*_extra", f"threads={threads}"]
     head += [*(f"{size}=_MISSING" for size in signature.given), "**_keywords"]
     keywords = f"{{**_keywords{given}}}" if given else "_keywords"
-    lines = [f"def {c_name(signature.name)}({', '.join(head)}):", "    try:"]
+    lines = [f"def {function_name(signature.name)}({', '.join(head)}):", "    try:"]
     lines += [f"        {line}" for line in _sizes(signature)]
     lines.append(f"        if {' and '.join(_conditions(signature))}:")
     lines += [f"            {line}" for line in _invocation(signature)]

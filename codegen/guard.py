@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codegen.integer import extent, product
-from codegen.names import c_name, fresh
+from codegen.names import c_name, fresh, function_name
 from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
 from codegen.program import Buffer
 from codegen.scalar import strides
@@ -23,7 +23,7 @@ def guard(signature: Signature) -> str:
     It returns 1, with nothing done, where an output overlaps another array or an array is not aligned to its elements;
     where every output is empty it returns 0 without a call.
     """
-    name = c_name(signature.name)
+    name = function_name(signature.name)
     parameters = (*size_parameters(signature.sizes), *map(_parameter, signature.buffers), *call_parameters())
     taken = frozenset(p.name for p in parameters)
     counts = {b.name: fresh(f"{b.name}_bytes", taken) for b in signature.arrays}
@@ -44,7 +44,7 @@ def declarations(signature: Signature) -> str:
 
     Arrays are `void *`, which takes any buffer.
     """
-    name = c_name(signature.name)
+    name = function_name(signature.name)
     sizes = [str(p) for p in size_parameters(signature.sizes)]
     data = [f"{b.dtype.c_name if b.kind == 'scalar' else 'void *'} {c_name(b.name)}" for b in signature.buffers]
     parameters = ", ".join([*sizes, *data, *map(str, call_parameters())])

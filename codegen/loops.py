@@ -19,7 +19,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.integer import called, children, condition, integer, kind, operation
-from codegen.names import c_name, fresh
+from codegen.names import fresh, function_name
 from codegen.parameters import Parameter, private_setup, prototype, scratch_parameters
 from codegen.program import LoopMark, Program, Text
 from codegen.scalar import Body
@@ -146,7 +146,7 @@ class Writer:
         scratch = scratch_parameters(self.program)
         parameters = (*self.parameters, *scratch, *counters)
         number = f"_{len(self.functions) + 1}" if self.functions else ""
-        name = f"{c_name(self.program.name)}_{loop.variable}{number}"
+        name = f"{function_name(self.program.name)}_{loop.variable}{number}"
         self.functions.append(f"{prototype('static void', name, parameters)}\n{block(body)}")
         shared = loop.around([cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")])
         team = "num_threads((int)threads) if(threads > 1)"

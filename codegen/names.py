@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from codegen.c_words import is_function, is_macro
 from microkernels.dtypes import DTYPES
 
 # fmt: off
@@ -33,7 +34,13 @@ def c_name(name: str) -> str:
 
     Different names stay different: `double` becomes `double_`, `double_` becomes `double__`.
     """
-    return name + "_" if name.rstrip("_") in RESERVED else name
+    plain = name.rstrip("_")
+    return name + "_" if plain in RESERVED or is_macro(plain) else name
+
+
+def function_name(name: str) -> str:
+    """The C identifier for a kernel: `c_name`, with `_` also where a header declares a function of the name."""
+    return name + "_" if is_function(name.rstrip("_")) else c_name(name)
 
 
 def fresh(name: str, taken: frozenset[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from codegen import cache
 from codegen.errors import ArgumentError
+from codegen.names import function_name
 from codegen.signature import Signature
 from microkernels.isa import ISA, parse_target
 from poly.bounds import check
@@ -84,8 +85,16 @@ class Kernel:
         return self.workspace()
 
     def workspace(self, threads: int | None = None, **sizes: int) -> int:
-        """Bytes that one call takes for these sizes."""
-        function = getattr(self._library.lib, f"{self.signature.name}_workspace")
+        """Bytes that one call takes for these sizes.
+
+        Raises:
+            ArgumentError: the sizes are not those of the nest.
+        """
+        if set(sizes) != set(self.nest.sizes):
+            raise ArgumentError(
+                f"give the sizes {', '.join(self.nest.sizes) or '(none)'}, not {', '.join(sizes) or 'none'}."
+            )
+        function = getattr(self._library.lib, f"{function_name(self.signature.name)}_workspace")
         return int(function(*(sizes[name] for name in self.nest.sizes), threads or self.threads))
 
     @cached_property
@@ -96,7 +105,7 @@ class Kernel:
     @cached_property
     def function(self) -> Any:
         """The C function, as cffi sees it. `arguments` makes what it takes."""
-        return getattr(self._library.lib, self.signature.name)
+        return getattr(self._library.lib, function_name(self.signature.name))
 
     def arguments(self, *arrays: Any, threads: int | None = None) -> tuple[Any, ...]:
         """Arguments for `function`, ready to be passed again and again; they keep the arrays alive.
@@ -217,7 +226,8 @@ def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Comp
     from codegen.c import link_flags, source
 
     nest = check(nest)
-    program = lower(nest, (schedule or default_schedule(nest, isa, caches(), threads)).tree, isa)
+    followed = schedule or default_schedule(nest, isa, caches(), threads)
+    program = lower(followed.nest, followed.tree, isa)
     text = source(program)
     return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
 

@@ -65,9 +65,16 @@ def test_name_is_free_to_use(first: int) -> None:
     run_with(**{role: TAKEN[(first + place) % len(TAKEN)] for place, role in enumerate(ROLES)})
 
 
-@pytest.mark.parametrize("name", ["double", "min"])
+@pytest.mark.parametrize("name", ["double", "min", "round", "y1", "fmaf", "isnan", "malloc", "bool", "__asm__"])
 def test_any_name_of_a_function(name: str) -> None:
     run_with(function=name)
+
+
+def test_a_variable_may_hide_a_function_of_the_library() -> None:
+    kernel = poly.compile(
+        poly_from(TEMPLATE.format(size="N", function="rows", array="j1", output="y1", loop="j0"), "rows")
+    )
+    assert "double *restrict y1" in kernel.source
 
 
 def test_local_named_like_a_keyword() -> None:
