@@ -274,6 +274,31 @@ static void climb_gemv(void)
 }
 """
 
+SCATTER = r"""
+static void climb_scatter(void)
+{
+    for (int64_t length = 1; length <= 40; length++)
+        for (int flags = 0; flags < 4; flags++) {
+            const int accumulate = flags / 2; /* each at both ends of the buffers */
+            fresh(&A, length);
+            fresh(&C, length);
+            for (int64_t j = 0; j < length; j++) {
+                A.data[j] = random_T();
+                if (accumulate)
+                    C.data[j] = random_T();
+            }
+            remember(&C);
+            store_run_T(C.data, A.data, length, accumulate);
+            checks++;
+            for (int64_t j = 0; j < length; j++) {
+                const T want = accumulate ? A.data[j] + C.before[j] : A.data[j];
+                if (!(C.data[j] == want))
+                    fail("store_run", length, length, 0, j, C.data[j], want);
+            }
+        }
+}
+"""
+
 
 def wrappers(kernel: Microkernel) -> str:
     """An outlined copy of a kernel, so that the whole ladder calls it once."""

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from microkernel_harness import GEMM_CHECK, GEMM_CLIMB, GEMV, PACK, pack_wrappers, program, wrappers
+from microkernel_harness import GEMM_CHECK, GEMM_CLIMB, GEMV, PACK, SCATTER, pack_wrappers, program, wrappers
 
-from microkernels.catalogue import gemm, gemv_source, pack_source
+from microkernels.catalogue import gemm, gemv_source, pack_source, scatter_source
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA, ISAS
 
@@ -86,9 +86,10 @@ def test_gemm_with_known_sizes(isa: ISA, dtype: DType, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("isa", "dtype"), CASES)
-def test_pack_and_gemv(isa: ISA, dtype: DType, tmp_path: Path) -> None:
+def test_pack_gemv_and_scatter(isa: ISA, dtype: DType, tmp_path: Path) -> None:
     widths = WIDTHS[isa.name]
     calls = [f'climb_pack("pack {width}", pack_{width}, gather_{width}, {width});' for width in widths]
-    checks = PACK + GEMV + "".join(pack_wrappers(isa, dtype, width) for width in widths)
-    text = program(isa, dtype, [pack_source(isa, dtype), gemv_source(isa, dtype)], checks, [*calls, "climb_gemv();"])
+    checks = PACK + GEMV + SCATTER + "".join(pack_wrappers(isa, dtype, width) for width in widths)
+    sources = [pack_source(isa, dtype), gemv_source(isa, dtype), scatter_source(isa, dtype)]
+    text = program(isa, dtype, sources, checks, [*calls, "climb_gemv();", "climb_scatter();"])
     assert run(isa, text, tmp_path) > 2000

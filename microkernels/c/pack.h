@@ -226,3 +226,31 @@ INLINE void pack_gather_T(T *dst, int64_t width, int64_t lanes, const T *src, co
         }
     }
 }
+
+/* Several panels at once, where the source is contiguous from panel to panel: the panel after this one starts `next` further, and
+   reads what lies next to what this one reads. Lane l lies at l * ls, or where offsets is not null at offsets[l]. */
+INLINE void pack_turned_T(T *dst, int64_t next, int64_t panels, int64_t width, int64_t lanes, const T *src, int64_t ls,
+                          const int64_t *offsets, int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                          int64_t K2, int64_t s2, int64_t p2)
+{
+    for (int64_t k2 = 0; k2 < K2; k2++) {
+        for (int64_t k1 = 0; k1 < K1; k1++) {
+            for (int64_t k = 0; k < K; k++) {
+                T *to = dst + k2 * p2 + k1 * p1 + k * p0;
+                const T *at = src + k2 * s2 + k1 * s1 + k * s0;
+                for (int64_t l = 0; l < width; l += LANES_T) {
+                    const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
+                    const int64_t there = width - l < LANES_T ? width - l : LANES_T;
+                    const T *from[LANES_T];
+                    for (int64_t i = 0; i < LANES_T; i++)
+                        from[i] = i < here ? at + (offsets ? offsets[l + i] : (l + i) * ls) : at;
+                    int64_t p = 0;
+                    for (; p + LANES_T <= panels; p += LANES_T)
+                        pack_block_T(to + l, next, there, here, from, p, LANES_T, 0);
+                    if (p < panels)
+                        pack_block_T(to + l, next, there, here, from, p, panels - p, 0);
+                }
+            }
+        }
+    }
+}
