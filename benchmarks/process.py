@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 CLEARED = (
@@ -59,6 +60,17 @@ def pin(cpus: Sequence[int]) -> None:
     main = os.getpid()
     for thread in _threads():
         _set(thread, cpus[:1] if thread == main or len(cpus) == 1 else cpus[1:])
+
+
+@contextmanager
+def spread(cpus: Sequence[int]) -> Iterator[None]:
+    """Let this thread run on all of `cpus` for a while: a process that it starts meanwhile inherits that."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _threads() -> list[int]:

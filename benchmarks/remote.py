@@ -8,7 +8,7 @@ from types import TracebackType
 
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
-from benchmarks.process import choose
+from benchmarks.process import choose, spread
 from benchmarks.worker import Prepare, Ready, Refusal, Repeat, serve
 
 
@@ -49,7 +49,8 @@ class RemotePeer:
         if self._connection is None:
             context = get_context("spawn")
             self._connection, theirs = context.Pipe()
-            context.Process(target=serve, args=(self.name, theirs), daemon=True).start()
+            with spread(self.cpus):
+                context.Process(target=serve, args=(self.name, theirs), daemon=True).start()
             theirs.close()
         try:
             self._connection.send(order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 from benchmarks.runner import Result
@@ -169,7 +170,8 @@ def notes(lines: Sequence[Line]) -> Iterator[str]:
     missing = {pair: None for line in lines for pair in line.result.missing}
     yield from (f"{name}: not installed ({reason}): skipped" for name, reason in missing)
     for line in lines:
-        yield from (f"{line.result.case.title}: {name} failed: {reason}" for name, reason in line.result.failed)
+        for name, reason in line.result.failed:
+            yield f"{line.result.case.title}: {name} failed: {indent(reason, '    ').lstrip()}"
         yield from (
             f"{line.result.case.title}: WRONG RESULT of {timing.name}, relative error {timing.error:.1e}"
             for timing in line.result.wrong

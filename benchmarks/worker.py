@@ -7,6 +7,7 @@ runner's process sends orders through a pipe. The clock runs in the worker, so t
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -55,7 +56,8 @@ class Refusal:
 
 
 def serve(name: str, connection: Connection) -> None:
-    """Follow orders until the pipe is closed."""
+    """Follow orders until the pipe is closed. An interrupt from the keyboard is for the runner, which closes it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     contender: Contender | None = None
     while True:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from importlib import metadata
 from typing import Any
 
@@ -11,6 +12,9 @@ from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.problems.matmul import Matmul
+
+SPIN = "20"
+"""Milliseconds that its idle threads spin. Its default of 200 would take the core from whoever is timed next."""
 
 
 class Mkl:
@@ -22,6 +26,7 @@ class Mkl:
         if not isinstance(problem, Matmul):
             return None
         path = library()
+        os.environ["KMP_BLOCKTIME"] = SPIN
         _control(path).MKL_Set_Num_Threads(threads)
         timed = _blas(path).product(problem, arrays).timed()
         return Contender(
