@@ -205,8 +205,10 @@ class Schedule:
         """
         return self.apply([Fuse(first, second, at)])
 
-    def distribute(self, loop: str) -> Schedule:
+    def distribute(self, loop: str, behind: str | None = None) -> Schedule:
         """Give each part of a loop's body a loop of its own, called `i`, `i_2`, `i_3`, …
+
+        With `behind`, the name of a statement, there are two: one for the parts up to that statement's, one for the rest.
 
         Before:
 
@@ -225,7 +227,7 @@ class Schedule:
 
         TVM: `loop_partition` comes close. loopy: `duplicate_inames`. Others call it loop fission.
         """
-        return self.apply([Distribute(loop)])
+        return self.apply([Distribute(loop, behind)])
 
     def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
         """Let a loop count itself plus `factor` times another loop.

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
 from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, comparison, kind, operation, primary
-from poly.nest import Nest
+from poly.nest import Nest, Statement
 from poly.scan import ast
-from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
+from poly.steps.sinking import rebuild
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, walk
 
 Values = Mapping[str, Affine]
 INDENT = "    "
@@ -28,11 +29,10 @@ FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
 
 def loops_text(nest: Nest, tree: Node) -> str:
     """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
-    plain, notes = _plain(tree)
-    for band in bands(plain):
-        notes.setdefault(band.name, []).extend(_flags(band))
+    plain, copies, kernels = _plain(tree)
+    remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
     values = {size: Affine.name(size) for size in nest.sizes}
-    return "\n".join(_Printer(nest, notes).node(ast(nest, plain), _Scope(values)))
+    return "\n".join(_Printer(nest, copies, remarks).node(ast(nest, plain), _Scope(values)))
 
 
 def _flags(band: Band) -> list[str]:
@@ -40,27 +40,35 @@ def _flags(band: Band) -> list[str]:
     return flags + ([f"unroll {band.unroll}"] if band.unroll > 1 else [])
 
 
-def _plain(tree: Node) -> tuple[Node, dict[str, list[str]]]:
-    """The tree without microkernels, and what is to be noted at which loop for them."""
-    notes: dict[str, list[str]] = {}
+Notes = dict[str, list[str]]
+"""Comments for loops, by name."""
+
+
+def _plain(tree: Node) -> tuple[Node, Notes, Notes]:
+    """The tree without copies and microkernels; the copies to be made before a loop, and the kernel that runs it."""
+    copies: Notes = {}
+    kernels: Notes = {}
 
     def visit(node: Node) -> Node:
         match node:
-            case Pack(body=body) | Band(body=body):
-                return replace(node, body=visit(body))
-            case Micro(kernel, statement):
-                inner = Leaf(statement)
-                absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
-                for band in reversed(absorbed):
-                    inner = replace(band, body=inner)
-                if absorbed:
-                    notes.setdefault(absorbed[0].name, []).append(f"microkernel {kernel}")
+            case Pack(array, body):
+                inner = visit(body)
+                first = next(below for below in walk(inner) if isinstance(below, Band | Leaf))
+                name = first.name if isinstance(first, Band) else first.statement
+                copies.setdefault(name, []).insert(0, f"pack {array}")
                 return inner
+            case Micro():
+                absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
+                zeroing = f", which does {node.initial}" if node.initial else ""
+                kernels[absorbed[0].name] = [f"microkernel {node.kernel}{zeroing}"]
+                return rebuild(absorbed, Leaf(node.statement))
+            case Band(body=body):
+                return replace(node, body=visit(body))
             case Sequence(nodes):
                 return Sequence(tuple(visit(child) for child in nodes))
         return node
 
-    return visit(tree), notes
+    return visit(tree), copies, kernels
 
 
 @dataclass(frozen=True)
@@ -72,10 +80,11 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Printer:
-    """Walks isl's AST of a nest; `notes` are comments for loops, by name."""
+    """Walks isl's AST of a nest. `copies` are comments above a loop or statement, `remarks` behind a loop."""
 
     nest: Nest
-    notes: Mapping[str, list[str]] = field(default_factory=dict)
+    copies: Notes
+    remarks: Notes
 
     def node(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         match kind(node):
@@ -90,19 +99,22 @@ class _Printer:
                 return self._if(node, scope)
             case "block":
                 return [line for child in children(node) for line in self.node(child, scope)]
-        return [scope.indent + self._statement(node, scope.values)]
+        return self._statement(node, scope)
 
     def _for(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         iterator = node.for_get_iterator().get_id().get_name()
         start = integer(node.for_get_init(), scope.values)
+        remark = "".join(f"  # {text}" for text in [", ".join(self.remarks[scope.loop])] if text)
+        above = self._copies(scope.loop, scope)
         if node.for_is_degenerate():
-            return self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
+            above += [scope.indent + remark.strip()] if remark else []
+            return above + self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
         values = {**scope.values, iterator: Affine.name(scope.loop)}
         step = integer(node.for_get_inc(), values)
         limits = ", ".join(str(v) for v in _range(start, _stop(node.for_get_cond(), values), step))
-        note = "  # " + ", ".join(self.notes[scope.loop]) if self.notes.get(scope.loop) else ""
-        head = f"{scope.indent}for {scope.loop} in range({limits}):{note}"
-        return [head, *self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))]
+        head = f"{scope.indent}for {scope.loop} in range({limits}):{remark}"
+        body = self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))
+        return [*above, head, *body]
 
     def _if(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         inner = replace(scope, indent=scope.indent + INDENT)
@@ -112,17 +124,25 @@ class _Printer:
             lines += [f"{scope.indent}else:", *self.node(node.if_get_else_node(), inner)]
         return lines
 
-    def _statement(self, node: isl.AstNode, values: Values) -> str:
+    def _statement(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         called, *indices = arguments(node.user_get_expr())
         statement = self.nest.statement(called.get_id().get_name())
-        own = dict(zip(statement.iterators, (integer(index, values) for index in indices), strict=True))
-        target, value = expression(statement.target, own), expression(statement.expr, own)
-        match statement.op:
-            case "=":
-                return f"{target} = {value}"
-            case "+" | "*":
-                return f"{target} {statement.op}= {value}"
-        return f"{target} = {statement.op}({target}, {value})"
+        values = dict(zip(statement.iterators, (integer(index, scope.values) for index in indices), strict=True))
+        return [*self._copies(statement.name, scope), scope.indent + assignment(statement, values)]
+
+    def _copies(self, name: str, scope: _Scope) -> list[str]:
+        return [f"{scope.indent}# {copy}" for copy in self.copies.get(name, [])]
+
+
+def assignment(statement: Statement, values: Values) -> str:
+    """A statement as Python, `values` in place of its iterators."""
+    target, value = expression(statement.target, values), expression(statement.expr, values)
+    match statement.op:
+        case "=":
+            return f"{target} = {value}"
+        case "+" | "*":
+            return f"{target} {statement.op}= {value}"
+    return f"{target} = {statement.op}({target}, {value})"
 
 
 def _bare(value: Affine) -> str:
