@@ -7,7 +7,6 @@ for i_tile in range((M + 5) // 6):  # parallel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -111,7 +110,7 @@ class _Printer:
             return above + self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
         values = {**scope.values, iterator: Affine.name(scope.loop)}
         step = integer(node.for_get_inc(), values)
-        limits = ", ".join(str(v) for v in _range(start, _stop(node.for_get_cond(), values), step))
+        limits = ", ".join(_bare(v) for v in _range(start, _stop(node.for_get_cond(), values), step))
         head = f"{scope.indent}for {scope.loop} in range({limits}):{remark}"
         body = self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))
         return [*above, head, *body]
@@ -146,9 +145,10 @@ def assignment(statement: Statement, values: Values) -> str:
 
 
 def _bare(value: Affine) -> str:
-    """The text of an expression that stands alone: without the parentheses of a quotient or remainder."""
+    """The text of an expression that stands alone: a quotient or remainder without its parentheses."""
     text = str(value)
-    return text[1:-1] if re.fullmatch(r"\([^()]*\)", text) else text
+    single = len(value.terms) == 1 and text == value.terms[0][0]
+    return text[1:-1] if single and text.startswith("(") and text.endswith(")") else text
 
 
 def _range(start: Affine, stop: Affine, step: Affine) -> tuple[Affine, ...]:
