@@ -27,6 +27,7 @@ from poly.ctext import constants, text
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.nest import Nest, Statement
+from poly.polynomial import Polynomial
 from poly.tree import Micro
 
 LEVELS = 3
@@ -93,25 +94,36 @@ def _run_length(output: Operand, node: Micro) -> int | None:
 def _scatter(node: Micro, kernel: Microkernel, isa: ISA, output: Operand, run: int, accumulate: str) -> list[str]:
     """From the tile on the stack to the output, run by run."""
     column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
-    used, suffix = output.offset.names, f"{kernel.dtype.name}_{isa.name}"
-    here = frozenset({column, row})
-    outside = atom_lines(output.coordinates, used, frozenset(loop for loop, _ in output.coordinates.atoms.values()) - here)
+    suffix = f"{kernel.dtype.name}_{isa.name}"
+    by_column = _part(output, column)
+    by_row = output.offset + by_column * -1
+    atoms, loops = output.coordinates, frozenset(loop for loop, _ in output.coordinates.atoms.values())
     length = f"imin(tile_columns - at, {run} - {column} % {run})" if run > 1 else "1"
     return [
-        *outside,
         f"const int64_t corner_{column} = {column};",
         *([f"const int64_t corner_{row} = {row};"] if row else []),
+        f"int64_t row_offset[{kernel.rows}];",
+        *atom_lines(atoms, by_row.names, loops - {row, column}),
+        "for (int64_t row = 0; row < tile_rows; row++) {",
+        *([f"    const int64_t {row} = corner_{row} + row;"] if row else []),
+        *(f"    {line}" for line in atom_lines(atoms, by_row.names, frozenset({row}))),
+        f"    row_offset[row] = {by_row};",
+        "}",
         "for (int64_t at = 0, length; at < tile_columns; at += length) {",
         f"    const int64_t {column} = corner_{column} + at;",
-        *(f"    {line}" for line in atom_lines(output.coordinates, used, frozenset({column}))),
+        *(f"    {line}" for line in atom_lines(atoms, by_column.names, frozenset({column}))),
+        f"    {kernel.dtype.c_name} *const run = {output.array} + {by_column};",
         f"    length = {length};",
-        "    for (int64_t row = 0; row < tile_rows; row++) {",
-        *([f"        const int64_t {row} = corner_{row} + row;"] if row else []),
-        *(f"        {line}" for line in atom_lines(output.coordinates, used, frozenset({row}))),
-        f"        store_run_{suffix}({output.array} + {output.offset}, tile + row * {kernel.columns} + at, length, {accumulate});",
-        "    }",
+        "    for (int64_t row = 0; row < tile_rows; row++)",
+        f"        store_run_{suffix}(run + row_offset[row], tile + row * {kernel.columns} + at, length, {accumulate});",
         "}",
     ]
+
+
+def _part(op: Operand, loop: str) -> Polynomial:
+    """The part of an operand's offset that depends on one loop."""
+    names = {loop, *(atom for atom, (of, _) in op.coordinates.atoms.items() if of == loop)}
+    return Polynomial(tuple((m, c) for m, c in op.offset.terms if names & set(m)))
 
 
 def _vector_call(

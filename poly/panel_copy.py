@@ -60,25 +60,48 @@ def panel_copy(
     used = iterators_of(statement, access)
     numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
     name = f"{statement.name}_pack_{role}"
-    loops = (*outer, *((b.name, b.function(statement.name)) for b in numbering))
-    instances = Instances(name, statement.domain, loops)
     around = Instances("around", statement.domain, outer)
     inner = tuple(b for b in (lane_band, *micro.reduce) if b is not None)
     functions = [(b.name, b.function(statement.name)) for b in inner]
-    relevant = statement.domain
-    coordinates = solve(statement.iterators, relevant, (*_all(outer, between, statement.name), *functions, *_rest(micro, inner, statement.name)))
+    coordinates = solve(statement.iterators, statement.domain, (*_all(outer, between, statement.name), *functions, *_rest(micro, inner, statement.name)))
     if coordinates is None:
         raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
     op = operand(nest, access, coordinates)
+    turned = _turned(op, numbering, lane_band, micro)
+    single = tuple(b for b in numbering if b is not turned)
+    loops = (*outer, *((b.name, b.function(statement.name)) for b in single))
+    instances = Instances(name, statement.domain, loops)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in micro.reduce]
     buffer = f"{node.array}_{role}" if node.role else f"{node.array}_panels"
     index, extents = _panel_number(around, numbering, statement.name)
     size = _product([*steps, str(width)])
     start = f"{buffer} + {index} * {size}" if index != "0" else buffer
-    lines = _lines(instances, op, lane_band, micro, statement.name, start, width, f"{nest.array(node.array).dtype.name}_{isa.name}")
+    group = None
+    if turned is not None:
+        apart = _product([*extents[numbering.index(turned) + 1 :], size])
+        group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
+    suffix = f"{nest.array(node.array).dtype.name}_{isa.name}"
+    lines = _lines(instances, op, lane_band, micro, statement.name, start, width, suffix, group)
     call = Call(name, instances.names, instances.domain, tuple(lines), "pack")
     workspace = Workspace(buffer, nest.array(node.array).dtype, _product([*extents, size]), private)
-    return PanelCopy(role, call, tuple(b.name for b in numbering), workspace, Panel(buffer, start, width))
+    return PanelCopy(role, call, tuple(b.name for b in single), workspace, Panel(buffer, start, width))
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The loop along which the source is contiguous from panel to panel: how far apart panels are, and how many one call copies."""
+
+    band: Band
+    apart: str
+    count: str
+
+
+def _turned(op: Operand, numbering: tuple[Band, ...], lane_band: Band | None, micro: Micro) -> Band | None:
+    """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
+    within = [b.name for b in (lane_band, *micro.reduce) if b is not None]
+    if any(op.stride(name).constant == 1 for name in within):
+        return None
+    return next((b for b in numbering if op.is_linear(b.name) and op.stride(b.name).constant == 1), None)
 
 
 def _all(outer: tuple[tuple[str, isl.PwAff], ...], between: tuple[Band, ...], statement: str) -> tuple[tuple[str, isl.PwAff], ...]:
@@ -140,21 +163,25 @@ def _lines(
     start: str,
     width: int,
     suffix: str,
+    group: Turned | None,
 ) -> list[str]:
+    """The C lines of one copying call."""
     lane = lane_band.name if lane_band else ""
-    bands = tuple(b for b in (lane_band, *micro.reduce) if b is not None)
-    names = instances.names
-    count = text(instances.count(lane_band.function(statement)), names) if lane_band else "1"
-    levels = _levels(instances, op, micro, statement, width)
+    bands = tuple(b for b in (lane_band, *micro.reduce, group.band if group else None) if b is not None)
+    count = text(instances.count(lane_band.function(statement)), instances.names) if lane_band else "1"
+    levels = ", ".join(_levels(instances, op, micro, statement, width))
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     lines = [*low_lines(instances, bands, statement), f"const int64_t lanes = {count};"]
+    panels = f"{group.apart}, {group.count}, " if group else ""
+    routine = "pack_turned" if group else "pack"
     if op.is_linear(lane):
-        stride = fixed(op.stride(lane)) if lane else "0"
+        where = f"{fixed(op.stride(lane)) if lane else '0'}, " + ("0, " if group else "")
         return [
             *lines,
             *atom_lines(op.coordinates, op.offset.names, every),
-            f"pack_{suffix}({start}, {width}, lanes, {op.array} + {op.offset}, {stride}, {', '.join(levels)});",
+            f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array} + {op.offset}, {where}{levels});",
         ]
+    routine, where = ("pack_turned", "0, offsets, ") if group else ("pack_gather", "offsets, ")
     return [
         *lines,
         *atom_lines(op.coordinates, op.offset.names, every - {lane}),
@@ -165,5 +192,5 @@ def _lines(
         *(f"    {line}" for line in atom_lines(op.coordinates, op.offset.names, frozenset({lane}))),
         f"    offsets[lane] = {op.offset};",
         "}",
-        f"pack_gather_{suffix}({start}, {width}, lanes, {op.array}, offsets, {', '.join(levels)});",
+        f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array}, {where}{levels});",
     ]

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Literal
@@ -66,7 +66,7 @@ def contraction_steps(
     columns, extra_columns = _column_group(r.columns, isa.lanes(dtype), "output" if short and m > k else "right")
     rows, extra_rows = _row_group(r.rows, "output" if short and n > k else "left")
     choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads)
-    return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial).steps()
+    return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial, isa.lanes(dtype)).steps()
 
 
 Side = Literal["output", "left", "right"]
@@ -85,11 +85,21 @@ def _column_group(axes: tuple[Axis, ...], lanes: int, side: Side) -> tuple[Group
     a tile then has several runs of contiguous results. Their order is that in the operand `side`, so that its cache lines are used up.
     """
     inner = _contiguous(axes)
+    alone = turned(axes, inner)
+    if alone is not None:
+        group, extra = _column_group(tuple(axis for axis in axes if axis is not alone), lanes, side)
+        return group, (*extra, alone)
     others = sorted((a for a in axes if a not in inner), key=lambda axis: -_stride(axis, side))
     length = prod(axis.guess for axis in inner)
     if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
         return Group((*others, *inner)), ()
     return Group(tuple(inner)), tuple(others)
+
+
+def turned(axes: Sequence[Axis], inner: Sequence[Axis]) -> Axis | None:
+    """The column axis along which the right operand is contiguous, where the output is along others: panels of neighbouring
+    values are copied together, so that whole cache lines are read."""
+    return next((a for a in axes if a.right.constant == 1 and a not in inner and a.extent is not None and a.extent >= 8), None)
 
 
 def _contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
@@ -126,6 +136,7 @@ class _Planner:
     extra_rows: tuple[Axis, ...]
     extra_columns: tuple[Axis, ...]
     initial: str | None
+    lanes: int
 
     def steps(self) -> list[Step]:
         """Flatten, split, order, pack, put the kernel in, share out among threads."""
@@ -167,13 +178,19 @@ class _Planner:
         if choice.reduce_cut is not None:
             wanted.append(("reduce", self._name(outer[-1]), [choice.reduce_cut]))
         steps: list[Step] = []
-        cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": []}
+        cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "turned": []}
+        if self._turned() is not None:
+            wanted.append(("turned", self._name(self.extra_columns[-1]), [self.lanes]))
         for role, loop, sizes in wanted:
             for size in sizes:
                 if size is not None:
                     steps.append(Split(((loop, size),)))
                     cuts[role].append(f"{loop}_tile{len(cuts[role]) + 1}" if cuts[role] else f"{loop}_tile")
         return steps, cuts
+
+    def _turned(self) -> Axis | None:
+        """The extra column axis along which a packed right operand is contiguous."""
+        return turned(self.extra_columns, ()) if self.choice.pack_right else None
 
     def _outer_reduction(self) -> tuple[Axis, ...]:
         """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""
@@ -184,7 +201,9 @@ class _Planner:
         choice, outer = self.choice, self._outer_reduction()
         batch = [self._name(axis) for axis in self.roles.batch]
         down = [*(self._name(a) for a in self.extra_rows), *cuts["rows"][-1:]]
-        along = [*(self._name(a) for a in self.extra_columns), cuts["columns"][-1]]
+        before = self._before_turned()
+        beside = [n for a in self.extra_columns if (n := self._name(a)) not in before]
+        along = [cuts["columns"][-1], *beside] if cuts["turned"] else [*beside, cuts["columns"][-1]]
         whole = [self._name(axis) for axis in (outer[:-1] if choice.reduce_cut is not None else outer)]
         points = [self._name(axis) for axis in self.roles.reduce[len(self.roles.reduce) - choice.inner :]]
         if choice.reduce_cut is not None:
@@ -192,12 +211,16 @@ class _Planner:
         blocks_of_rows = cuts["rows"][:-1]
         first = blocks_of_rows if choice.parallel == "rows" else []
         then = [] if choice.parallel == "rows" else blocks_of_rows
-        tiles = [*along, *down] if choice.rows_inside else [*down, *along]
-        named = [*batch, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"], *then, *tiles]
+        tiles = [*along, *down] if choice.rows_inside or cuts["turned"] else [*down, *along]
+        named = [*batch, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"], *self._before_turned(), *cuts["turned"], *then, *tiles]
         inner = [*([self._loop(self.rows)] if self.rows else []), self._loop(self.columns), *points]
         grouped = {axis.iterator for group in (self.rows, self.columns) if group for axis in group.axes}
         idle = [loop for i, loop in self.loops.items() if i not in grouped and loop not in (*named, *inner)]
         return [*idle, *named, *inner]
+
+    def _before_turned(self) -> list[str]:
+        """The loops over other extra columns, which stay outside of the blocks of panels that are copied together."""
+        return [self._name(axis) for axis in self.extra_columns[:-1]] if self._turned() is not None else []
 
     def _above(self, order: list[str], place: list[str]) -> str | None:
         """The innermost of the loops in `place`, or the last loop before everything of the contraction; None: no loop at all."""
@@ -212,6 +235,8 @@ class _Planner:
         whole = [self._name(axis) for axis in (outer[:-1] if self.choice.reduce_cut is not None else outer)]
         first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
         above = [*(self._name(axis) for axis in self.roles.batch), *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
+        if cuts["turned"]:
+            return [*above, *self._before_turned(), *cuts["turned"], cuts["columns"][-1]]
         if self.choice.panel_by_panel:
             return [*above, *(self._name(axis) for axis in self.extra_columns), cuts["columns"][-1]]
         return above

@@ -233,24 +233,24 @@ INLINE void pack_turned_T(T *dst, int64_t next, int64_t panels, int64_t width, i
                           const int64_t *offsets, int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
-    for (int64_t k2 = 0; k2 < K2; k2++) {
-        for (int64_t k1 = 0; k1 < K1; k1++) {
-            for (int64_t k = 0; k < K; k++) {
-                T *to = dst + k2 * p2 + k1 * p1 + k * p0;
-                const T *at = src + k2 * s2 + k1 * s1 + k * s0;
-                for (int64_t l = 0; l < width; l += LANES_T) {
-                    const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
-                    const int64_t there = width - l < LANES_T ? width - l : LANES_T;
+    for (int64_t l = 0; l < width; l += LANES_T) {
+        const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
+        const int64_t there = width - l < LANES_T ? width - l : LANES_T;
+        for (int64_t k2 = 0; k2 < K2; k2++)
+            for (int64_t k1 = 0; k1 < K1; k1++)
+                for (int64_t k = 0; k < K; k++) {
+                    T *to = dst + k2 * p2 + k1 * p1 + k * p0 + l;
                     const T *from[LANES_T];
-                    for (int64_t i = 0; i < LANES_T; i++)
-                        from[i] = i < here ? at + (offsets ? offsets[l + i] : (l + i) * ls) : at;
+                    for (int64_t i = 0; i < LANES_T; i++) {
+                        const int64_t at = i >= here ? 0 : offsets ? offsets[l + i] : (l + i) * ls;
+                        from[i] = src + k2 * s2 + k1 * s1 + k * s0 + at;
+                        __builtin_prefetch(from[i] + PACK_AHEAD_T * s0, 0, 2);
+                    }
                     int64_t p = 0;
                     for (; p + LANES_T <= panels; p += LANES_T)
-                        pack_block_T(to + l, next, there, here, from, p, LANES_T, 0);
+                        pack_block_T(to, next, there, here, from, p, LANES_T, 0);
                     if (p < panels)
-                        pack_block_T(to + l, next, there, here, from, p, panels - p, 0);
+                        pack_block_T(to, next, there, here, from, p, panels - p, 0);
                 }
-            }
-        }
     }
 }
