@@ -1,8 +1,8 @@
 """The dense box that holds what each iteration of some loops reads of an array.
 
-    { copy[i_tile] -> u[x0, x1] : 64*i_tile - 1 <= x0 <= 64*i_tile + 64, 0 <= x1 < N }   in tiles of a five-point stencil
+    { copy[i_tile] -> u[x0, x1] : 64*i_tile - 1 <= x0 <= 64*i_tile + 64 and 0 <= x1 < N }
 
-starts at `(64*i_tile - 1, 0)` and has the extents `(66, N)`.
+(tiles of a five-point stencil) starts at `(64*i_tile - 1, 0)` and has the extents `(66, N)`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from poly.ctext import text
 class Box:
     """Where a box starts, and how large it is in every iteration.
 
-    `starts` has, for each dimension of the array, a function `{ copy[loops] -> [x] }`; `extents` are C texts in the sizes alone.
-    `elements` is `{ copy[loops] -> A[x0, x1] }`: what is to be copied.
+    `starts` has, for each dimension of the array, a function `{ copy[loops] -> [x] }`; `extents` are C texts in the
+    sizes alone. `elements` is `{ copy[loops] -> A[x0, x1] }`: what is to be copied.
     """
 
     starts: tuple[isl.PwAff, ...]
@@ -39,13 +39,14 @@ class Box:
 
 
 def enclose(footprint: isl.Map, array: isl.Set) -> Box:
-    """The box around a footprint `{ copy[loops] -> A[x0, x1] }` that is not empty; `array` holds all elements `{ A[x0, x1] }`.
+    """The box around a footprint `{ copy[loops] -> A[x0, x1] }` that is not empty; `array` is `{ A[x0, x1] }`.
 
-    What is copied is exact where it is one piece. Several pieces, such as the cross that a stencil reads, are filled up.
+    What is copied is exact where it is one piece. Several pieces, as the cross that a stencil reads, are filled up.
     """
     elements = footprint.coalesce()
     if elements.n_basic_map() > 1:
-        elements = isl.Map.from_basic_map(footprint.simple_hull()).intersect_domain(footprint.domain()).intersect_range(array)
+        hull = isl.Map.from_basic_map(footprint.simple_hull())
+        elements = hull.intersect_domain(footprint.domain()).intersect_range(array)
     sides = [_side(elements, d) for d in range(elements.dim(isl.dim_type.out))]
     return Box(tuple(start for start, _ in sides), tuple(extent for _, extent in sides), elements)
 
@@ -53,17 +54,18 @@ def enclose(footprint: isl.Map, array: isl.Set) -> Box:
 def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, str]:
     """The box's start along a dimension, and its extent.
 
-    Of the bounds from below, `max(0, 64*i_tile - 1)`, one alone keeps the indices simple. It is taken where it leaves the extent
-    bounded by a number, and only otherwise their maximum.
+    Of the bounds from below, `max(0, 64*i_tile - 1)`, one alone keeps the indices simple. It is taken where it leaves
+    the extent bounded by a number, and only otherwise their maximum.
     """
     least, high = footprint.dim_min(dimension), footprint.dim_max(dimension)
     domain = footprint.domain()
     bounds = [isl.PwAff.from_aff(aff) for _, aff in least.get_pieces()]
     single = [bound for bound in bounds if domain.is_subset(bound.le_set(least))]
-    bounded = [(extent, number) for number, bound in enumerate(single) if (extent := _number(_counts(bound, high))) is not None]
+    extents = [(_number(_counts(bound, high)), number) for number, bound in enumerate(single)]
+    bounded = [(extent, number) for extent, number in extents if extent is not None]
     if bounded:
-        extent, number = min(bounded)
-        return single[number], str(extent)
+        least_extent, number = min(bounded)
+        return single[number], str(least_extent)
     start = single[0] if len(bounds) == 1 else least
     return start, text(_counts(start, high).dim_max(0), ())
 

@@ -6,8 +6,8 @@
         B[j, i] = A[i, j]                        for i: for j:
                                                    B[j, i] = A_box[i - 64*i_tile, j]
 
-The copy is a statement `A_copy[i_tile, x0, x1]` over the elements read in one iteration of the loops around it. A statement
-that reads the box has the box's start as further iterators, `S0[i, j, s0, s1]`, so that its indices stay affine.
+The copy is a statement `A_box_copy[i_tile, x0, x1]` over the elements read in one iteration of the loops around it. A
+statement that reads the box has its start as further iterators, `S0[i, j, s0, s1]`, so that its indices stay affine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Boxed:
 
 
 def with_boxes(nest: Nest, tree: Node) -> Boxed:
-    """The nest with a statement for each copy that no microkernel reads; inner copies first, so that outer ones feed them.
+    """The nest with a statement for each copy that no microkernel reads; inner copies first, which the outer ones feed.
 
     Raises:
         ScheduleError: a copy of an operand in a role, where no microkernel reads it.
@@ -76,17 +76,15 @@ def _with_box(boxed: Boxed, node: Pack) -> Boxed:
         raise ScheduleError(f"pack({node.array}, role={node.role}): no microkernel below the copy reads {node.array}.")
     above = tuple(n for n in chain(tree, node) if isinstance(n, Band))
     readers = _readers(nest, node)
-    groups = [_groups(s.domain, [band.function(s.name) for band in above]) for s in readers]
-    footprint = reduce(
-        isl.Map.union,
-        (group.reverse().apply_range(read) for s, group in zip(readers, groups, strict=True) for read in _reads(s, node.array)),
-    )
+    groups = {s.name: _groups(s.domain, [band.function(s.name) for band in above]) for s in readers}
+    footprints = [groups[s.name].reverse().apply_range(read) for s in readers for read in _reads(s, node.array)]
+    footprint = reduce(isl.Map.union, footprints)
     if footprint.is_empty():
         return replace(boxed, tree=_Change(node, node.body).visit(tree))
     array, name = nest.array(node.array), _fresh_name(boxed, f"{node.array}_box")
     box = enclose(footprint, _elements(nest, array))
     copy = _copy(name, array.name, box, len(above))
-    redirected = {s.name: _redirected(s, name, array.name, box, group) for s, group in zip(readers, groups, strict=True)}
+    redirected = {s.name: _redirected(s, name, array.name, box, groups[s.name]) for s in readers}
     body = Sequence((_copy_loops(tree, node, copy, len(above)), node.body))
     return Boxed(
         replace(nest, statements=(*(redirected.get(s.name, s) for s in nest.statements), copy)),
@@ -153,9 +151,10 @@ def _with_starts(statement: Statement, buffer: str, box: Box, groups: isl.Map) -
 
 
 def _copy_loops(tree: Node, node: Pack, copy: Statement, depth: int) -> Node:
-    """The loops over the elements; the innermost is contiguous. Where threads share the loops below, they share the copy."""
+    """The loops over the elements, the innermost contiguous; threads share them where they share the loops below."""
     rank = (len(copy.iterators) - depth) // 2
-    shared = not any(b.parallel for b in chain(tree, node) if isinstance(b, Band)) and any(b.parallel for b in bands(node))
+    private = any(band.parallel for band in chain(tree, node) if isinstance(band, Band))
+    shared = not private and any(band.parallel for band in bands(node))
     loops: Node = Leaf(copy.name)
     for d in reversed(range(rank)):
         function = _dimension(copy.domain, depth + d)
@@ -196,8 +195,8 @@ class _Change:
             return function
         old, new = function.dim(isl.dim_type.in_), len(self.redirected[name].iterators)
         space = self.redirected[name].domain.get_space()
-        dropped = isl.MultiAff.project_out_map(space, isl.dim_type.set, old, new - old).set_tuple_name(isl.dim_type.out, name)
-        return function.pullback_multi_aff(dropped)
+        dropped = isl.MultiAff.project_out_map(space, isl.dim_type.set, old, new - old)
+        return function.pullback_multi_aff(dropped.set_tuple_name(isl.dim_type.out, name))
 
     def _copied(self, band: Band) -> tuple[tuple[str, isl.PwAff], ...]:
         """The function of the copy's statement in a loop around it."""

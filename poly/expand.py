@@ -19,16 +19,17 @@ from codegen.program import Assign, LoopMark, Statement, Text, Workspace
 from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
 from poly.calls import Call, Panel
+from poly.errors import ScheduleError
 from poly.micro_call import kernel_call
-from poly.panel_copy import panel_copy
 from poly.nest import Nest
 from poly.nest import Statement as PlainStatement
+from poly.panel_copy import panel_copy
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, children, statements, walk
 
 
 @dataclass
 class Expansion:
-    """What expanding a tree yields: a plain tree, the domains and texts of its statements, scratch arrays, and C preamble."""
+    """What expanding a tree yields: a plain tree, the domains and texts of its statements, and scratch arrays."""
 
     tree: Node
     domains: dict[str, isl.Set] = field(default_factory=dict)
@@ -136,8 +137,17 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
 
 def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
     micro = reading_kernels(nest, node)[0]
+    if micro.kernel.startswith("gemv"):
+        raise ScheduleError(
+            f"pack({node.array}): {micro.kernel} reads its operands where they lie. Remedy: leave this step out."
+        )
     between = _bands_to(node.body, micro)
     copy = panel_copy(nest, node, micro, target, path.loops(micro.statement), between, path.is_parallel)
+    if (micro.statement, copy.role) in path.panels:
+        raise ScheduleError(
+            f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "
+            "Remedy: pack it once."
+        )
     out.domains[copy.call.name] = copy.call.domain
     out.statements[copy.call.name] = Statement(copy.call.iterators, Text(copy.call.lines))
     out.workspaces.append(copy.workspace)

@@ -23,7 +23,7 @@ from poly.micro_call import LEVELS
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.steps.base import edit
-from poly.tree import Band, Leaf, Micro, Node, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, walk
 
 
 def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, initial: str | None = None) -> Node:
@@ -46,6 +46,7 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
         raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
     micro = replace(micro, exchanged=natural is None, initial=initial)
     taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
+    _check_copies(taken, kernel)
     if not kernel.startswith("gemv"):
         _check_tile(nest, chosen, micro, find(kernel, nest.array(chosen.target.array).dtype), tree)
     return edit(tree, taken, micro)
@@ -100,6 +101,16 @@ def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], 
         f"columns: {', '.join(contraction.columns) or 'none'}; reduction: {', '.join(contraction.reduce) or 'none'}. "
         "Remedy: distribute the loops, and order them so that these are innermost."
     )
+
+
+def _check_copies(taken: Band, kernel: str) -> None:
+    """Refuse to take loops with a copy among them."""
+    for node in walk(taken):
+        if isinstance(node, Pack):
+            raise ScheduleError(
+                f"microkernel({kernel}): a copy of {node.array} is made inside loop {taken.name}, which the kernel "
+                f"takes. Remedy: pack({node.array}) at a loop around {taken.name}."
+            )
 
 
 def _is_point(statement: Statement, band: Band) -> bool:
