@@ -208,7 +208,7 @@ class Schedule:
     def distribute(self, loop: str, behind: str | None = None) -> Schedule:
         """Give each part of a loop's body a loop of its own, called `i`, `i_2`, `i_3`, …
 
-        With `behind`, the name of a statement, there are two: one for the parts up to that statement's, one for the rest.
+        With `behind`, the name of a statement, there are two loops: for the parts up to that statement, and the rest.
 
         Before:
 
@@ -374,7 +374,7 @@ class Schedule:
     def pack(
         self, array: str, at: str | None = None, statement: str | None = None, role: str | None = None
     ) -> Schedule:
-        """Copy what each iteration of the loop `at` reads of an array to where it lies better; without a loop, all of it.
+        """Copy what each iteration of the loop `at` reads of an array to where it lies better; without a loop, all.
 
         Around a microkernel the copy is laid out in the kernel's panels; elsewhere it is a dense box.
 

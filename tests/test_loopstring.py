@@ -29,7 +29,7 @@ def gemm(A: f64[12, 4], B: f64[4, 8], C: f64[12, 8]):
 
 
 def reference(letters: str, blocks: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
-    """The points that PARLOOPER's nest visits, with one thread: occurrence j of a letter steps by its j-th block size."""
+    """The points that PARLOOPER's nest visits: occurrence j of a letter steps by its j-th block size."""
     if not letters:
         yield ()
         return
@@ -95,7 +95,8 @@ def test_capitals_are_parallel():
     assert [band.name for band in bands(made.tree)] == ["m_tile", "n_tile", "k", "m_tile2", "n", "m"]
     assert [band.name for band in bands(made.tree) if band.parallel] == ["m_tile2", "n"]
     assert repr(made) == (
-        "schedule(gemm).split(m=6).split(m=3).split(n=4).order('m_tile n_tile k m_tile2 n m').parallel('m_tile2').parallel('n')"
+        "schedule(gemm).split(m=6).split(m=3).split(n=4)"
+        ".order('m_tile n_tile k m_tile2 n m').parallel('m_tile2').parallel('n')"
     )
 
 
@@ -139,8 +140,8 @@ def test_the_grammar_is_read_in_full():
         (
             "aBc|",
             {},
-            "loops('aBc|'): the barrier after c stands in a parallel loop, whose threads may come to it at different times. "
-            "Remedy: put it behind a loop that is outside of the capitals.",
+            "loops('aBc|'): the barrier after c stands in a parallel loop, whose threads may come to it at different "
+            "times. Remedy: put it behind a loop that is outside of the capitals.",
         ),
         (
             "ab[0,64,1]c",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import doc_nests
-import poly
+import pytest
 from doc_nests import chain, copy, dot, late, matmul, wave
+
+import poly
 from poly import ScheduleError, f64, schedule
 from poly.schedule import Schedule
 
@@ -15,7 +15,7 @@ M, N, T = poly.sizes("M N T")
 
 @poly.nest
 def seidel(u: f64[N, N]):
-    for t in range(T):
+    for _t in range(T):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
                 u[i, j] = u[i - 1, j] + u[i, j - 1] + u[i, j] + u[i, j + 1] + u[i + 1, j]
@@ -77,7 +77,8 @@ def refused(make) -> str:
         ),
         (
             lambda: schedule(wave).reverse("t"),
-            "reverse(t) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u, distance (1, -1), with T = 3, N = 3).",
+            "reverse(t) is illegal: S0[1, 1] must run before S0[2, 0] "
+            "(flow on u, distance (1, -1), with T = 3, N = 3).",
         ),
         (
             lambda: schedule(wave).parallel("t"),
@@ -91,7 +92,8 @@ def refused(make) -> str:
         ),
         (
             lambda: schedule(sweep).vectorize("j"),
-            "vectorize(j) is illegal: S0[1, 1] must run before S0[1, 2] (flow on u, distance (0, 1), with M = 2, N = 3).",
+            "vectorize(j) is illegal: S0[1, 1] must run before S0[1, 2] "
+            "(flow on u, distance (0, 1), with M = 2, N = 3).",
         ),
         (
             lambda: schedule(matmul).parallel("k"),
@@ -108,7 +110,8 @@ def refused(make) -> str:
         ),
         (
             lambda: schedule(late).fuse("S0", "S1", at="i"),
-            "fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X, with N = 1). Remedy: shift(j, by=1).",
+            "fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X, with N = 1). "
+            "Remedy: shift(j, by=1).",
         ),
         (
             lambda: schedule(chain).fuse("S0", "S1", at="i").shift("i", by=-1, statement="S1"),
@@ -185,7 +188,7 @@ def test_refusals(make, message):
     [
         (schedule(wave), lambda s: s.tile(t=4, x=4)),
         (schedule(wave), lambda s: s.interchange("t", "x")),
-        (schedule(seidel), lambda s: s.tile(t=4, i=4, j=4)),
+        (schedule(seidel), lambda s: s.tile(_t=4, i=4, j=4)),
         (schedule(late), lambda s: s.fuse("S0", "S1", at="i")),
     ],
 )

@@ -15,7 +15,7 @@ from poly.tree import Node
 class Microkernel:
     """The kernel `kernel` runs the innermost loops of `statement` (the first contraction, where none is named).
 
-    `initial` names a statement that sets the output to 0: the kernel's first visit of each element does that in its stead.
+    `initial` names a statement that sets the output to 0: the kernel's first visit of each element does that instead.
     """
 
     kernel: str

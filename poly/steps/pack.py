@@ -15,8 +15,8 @@ from poly.tree import Node
 class Pack:
     """Each iteration of the loop `at` first copies what it reads of `array`; without a loop, all is copied once.
 
-    `statement` says whose reads, where several statements read the array, and `role` (`left` or `right`) which operand, where a
-    contraction reads it twice.
+    `statement` says whose reads, where several statements read the array, and `role` (`left` or `right`) which operand,
+    where a contraction reads it twice.
     """
 
     array: str
