@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from codegen.expr import Binary, Const, Expr, Load, Unary, walk
+from poly.dependences import dependences
 from poly.layout import step
 from poly.nest import Nest, Statement
 
@@ -39,7 +40,9 @@ def recognise(nest: Nest, statement: Statement) -> Contraction | None:
     factors = _factors(statement.expr)
     operands = [f for f in factors if isinstance(f, Load) and f.indices]
     others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
-    if len(operands) != 2 or any(load.array == statement.target.array for load in operands):
+    if len(operands) != 2:
+        return None
+    if any(load.array == statement.target.array for load in operands) and _feeds_itself(nest, statement):
         return None
     if any(not _is_scalar(nest, f) for f in others):
         return None
@@ -47,6 +50,11 @@ def recognise(nest: Nest, statement: Statement) -> Contraction | None:
     if len(dtypes) != 1 or not next(iter(dtypes)).is_float:
         return None
     return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
+
+
+def _feeds_itself(nest: Nest, statement: Statement) -> bool:
+    """Whether instances of the statement depend on each other, the reduction aside: then they are no product."""
+    return any(d.source == d.sink == statement.name for d in dependences(nest).binding)
 
 
 def _factors(expr: Expr) -> list[Expr]:

@@ -32,7 +32,7 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Sche
     for statement in nest.statements:
         if nest.reassociate and recognise(nest, statement) is not None:
             made = _contracted(made, statement, isa, caches, threads)
-    return dependence_schedule(nest, caches, threads) if made is begun else vectorized(made)
+    return dependence_schedule(nest, isa, caches, threads) if made is begun else vectorized(made)
 
 
 def _contracted(made: Schedule, statement: Statement, isa: ISA, caches: Caches, threads: int) -> Schedule:

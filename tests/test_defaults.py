@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import poly
+from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host
 from poly import f32, f64
 from poly.defaults import dependence_schedule
 from poly.defaults.distances import slope
@@ -18,10 +19,11 @@ from poly.legality import broken_flag, violations
 from poly.model import Caches
 from poly.paths import paths
 from poly.schedule import Schedule
-from poly.tree import bands
+from poly.tree import Micro, bands, walk
 
 T, N, M = poly.sizes("T N M")
 
+HOST = host()
 LARGE = Caches(32 << 10, 1 << 20, 32 << 20)
 TINY = Caches(256, 1 << 10, 1 << 12)
 """Caches so small that small arrays exceed them."""
@@ -99,6 +101,16 @@ def solve_rows(L: f64[N, N], X: f64[N, M]):
 
 
 @poly.nest
+def solve_block(L: f32[N, N], X: f32[N, M]):
+    for i in range(N):
+        for j in range(i):
+            for r in range(M):
+                X[i, r] -= L[i, j] * X[j, r]
+        for r in range(M):
+            X[i, r] = X[i, r] / L[i, i]
+
+
+@poly.nest
 def softmax(A: f32[N, M], B: f32[N, M]):
     for i in range(N):
         m = -1000.0
@@ -154,18 +166,34 @@ def two_triangles(A: f64[N, N], B: f64[N, N]):
             B[i, j] = A[j, i] + A[i, j]
 
 
+@poly.nest
+def elimination(A: f64[N, N]):
+    for k in range(N):
+        for i in range(k + 1, N):
+            A[i, k] = A[i, k] / A[k, k]
+            for j in range(k + 1, N):
+                A[i, j] -= A[i, k] * A[k, j]
+
+
 NESTS = [
-    jacobi_1d, jacobi_2d, heat_3d, seidel_2d, seidel_1d, forward, solve_rows,
+    jacobi_1d, jacobi_2d, heat_3d, seidel_2d, seidel_1d, forward, solve_rows, solve_block,
     softmax, transpose, column_sums, chain, normalised, two_triangles,
 ]  # fmt: skip
 
 
+SOLVES = {"forward", "solve_rows", "solve_block", "elimination"}
+
+
 def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[np.ndarray]:
-    """Random arrays; what divides is away from 0."""
+    """Random arrays; what divides is away from 0, and matrices to be solved are diagonally dominant."""
     random = np.random.default_rng(0)
     shapes = [tuple(e.evaluate(sizes) for e in a.shape) for a in nest.arguments]
     dtypes = [a.dtype.numpy_name for a in nest.arguments]
-    return [(random.random(shape) + 0.5).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    made = [(random.random(shape) + 0.5).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    for array in made[: len(made) if nest.name in SOLVES else 0]:
+        if array.ndim == 2 and array.shape[0] == array.shape[1]:
+            array += 2 * len(array) * np.eye(len(array), dtype=array.dtype)
+    return made
 
 
 def used(nest: poly.Nest, **sizes: int) -> dict[str, int]:
@@ -192,7 +220,7 @@ def is_legal(schedule: Schedule) -> bool:
 @pytest.mark.parametrize("caches", [LARGE, TINY], ids=["fits", "exceeds"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_kernel_is_right_for_all_sizes(nest: poly.Function, caches: Caches, threads: int) -> None:
-    schedule = dependence_schedule(nest, caches, threads)
+    schedule = dependence_schedule(nest, HOST, caches, threads)
     assert is_legal(schedule)
     for n, m, t in ((1, 1, 1), (2, 3, 2), (3, 1, 0), (9, 17, 3), (17, 9, 9), (13, 33, 5)):
         check(nest, schedule, {"N": n if nest is not heat_3d else min(n, 11), "M": m, "T": t}, threads)
@@ -202,22 +230,22 @@ def test_one_kernel_is_right_for_all_sizes(nest: poly.Function, caches: Caches, 
 @pytest.mark.parametrize(("n", "m", "t"), [(1, 1, 1), (10, 7, 4), (17, 33, 9)])
 def test_kernels_for_known_sizes_are_right(nest: poly.Function, n: int, m: int, t: int) -> None:
     sizes = {"N": n if nest is not heat_3d else min(n, 12), "M": m, "T": t}
-    schedule = dependence_schedule(nest.with_sizes(used(nest, **sizes)), TINY, 1)
+    schedule = dependence_schedule(nest.with_sizes(used(nest, **sizes)), HOST, TINY, 1)
     assert is_legal(schedule)
     check(nest, schedule, sizes)
 
 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
 def test_each_step_is_legal_by_itself(nest: poly.Function) -> None:
-    schedule = dependence_schedule(nest, LARGE, 1)
-    again = Schedule.from_json(nest, schedule.to_json())
+    schedule = dependence_schedule(nest, HOST, LARGE, 1)
+    again = Schedule.from_json(schedule.nest, schedule.to_json())
     assert repr(again) == repr(schedule)
 
 
 @pytest.mark.parametrize("nest", [forward, softmax, normalised, column_sums], ids=lambda nest: nest.name)
 def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> None:
     strict = replace(nest, reassociate=False)
-    schedule = dependence_schedule(strict, LARGE, 1)
+    schedule = dependence_schedule(strict, HOST, LARGE, 1)
     assert is_legal(schedule)
     check(strict, schedule, {"N": 11, "M": 19, "T": 1})
 
@@ -233,10 +261,6 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
         (seidel_2d, ".skew('j', by='i', factor=2).split(i=8).order('i_tile j i').unroll(i=8)"),
         (seidel_1d, ".skew('i', by='_t', factor=2).split(_t=8).order('_t_tile i _t').unroll(_t=8)"),
         (forward, ".vectorize('j')"),
-        (
-            solve_rows,
-            ".interchange('r', 'i').distribute('r').interchange('r', 'j').vectorize('r').vectorize('r_2')",
-        ),
         (softmax, ".vectorize('j').vectorize('j_2').vectorize('j_3')"),
         (transpose, ".tile(i=8, j=8).interchange('i', 'j').vectorize('i')"),
         (column_sums, ".distribute('j').interchange('j_2', 'i').vectorize('j').vectorize('j_2')"),
@@ -246,12 +270,43 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
     ids=lambda value: value.name if isinstance(value, poly.Nest) else "",
 )
 def test_steps(nest: poly.Function, steps: str) -> None:
-    assert repr(dependence_schedule(nest, LARGE, 1)) == f"schedule({nest.name}){steps}"
+    assert repr(dependence_schedule(nest, HOST, LARGE, 1)) == f"schedule({nest.name}){steps}"
+
+
+@pytest.mark.parametrize("nest", [solve_rows, solve_block], ids=lambda nest: nest.name)
+@pytest.mark.parametrize("isa", [AVX512, AVX2, PORTABLE], ids=lambda isa: isa.name)
+def test_far_updates_of_a_solve_go_to_a_microkernel(nest: poly.Function, isa: ISA) -> None:
+    schedule = dependence_schedule(nest, isa, LARGE, 1)
+    micros = [node for node in walk(schedule.tree) if isinstance(node, Micro)]
+    assert [micro.statement for micro in micros] == ["S0"]
+    far, near = (schedule.nest.statement(name).domain for name in ("S0", "S0_near"))
+    assert far.is_disjoint(near.set_tuple_name("S0"))
+    assert far.union(near.set_tuple_name("S0")).is_equal(nest.statement("S0").domain)
+
+
+@pytest.mark.parametrize("nest", [solve_rows, solve_block], ids=lambda nest: nest.name)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_solves_over_several_blocks_are_right(nest: poly.Function, threads: int) -> None:
+    for n, m in ((47, 33), (61, 16)):
+        sizes = {"N": n, "M": m, "T": 1}
+        check(nest, dependence_schedule(nest.with_sizes({"N": n, "M": m}), HOST, LARGE, threads), sizes, threads)
+        check(nest, dependence_schedule(nest, HOST, LARGE, threads), sizes, threads)
+
+
+def test_a_small_solve_is_not_blocked() -> None:
+    small = solve_rows.with_sizes({"N": 20, "M": 20})
+    assert small.with_sizes({}).statements == dependence_schedule(small, HOST, LARGE, 1).nest.statements
+
+
+def test_an_update_that_feeds_itself_is_not_blocked() -> None:
+    schedule = dependence_schedule(elimination, HOST, LARGE, 1)
+    assert not any(isinstance(node, Micro) for node in walk(schedule.tree))
+    check(elimination, schedule, {"N": 21, "M": 1, "T": 1})
 
 
 def test_arrays_that_fit_are_not_tiled_in_time() -> None:
     small = jacobi_2d.with_sizes({"N": 100, "T": 10})
-    assert repr(dependence_schedule(small, LARGE, 1)) == "schedule(jacobi_2d).vectorize('j').vectorize('j_2')"
+    assert repr(dependence_schedule(small, HOST, LARGE, 1)) == "schedule(jacobi_2d).vectorize('j').vectorize('j_2')"
 
 
 @pytest.mark.parametrize(
@@ -268,13 +323,13 @@ def test_arrays_that_fit_are_not_tiled_in_time() -> None:
     ids=lambda value: value.name if isinstance(value, poly.Nest) else "",
 )
 def test_the_outermost_legal_loop_is_parallel(nest: poly.Function, threads: int, parallel: list[str]) -> None:
-    tree = dependence_schedule(nest, LARGE, threads).tree
+    tree = dependence_schedule(nest, HOST, LARGE, threads).tree
     assert [band.name for band in bands(tree) if band.parallel] == parallel
 
 
 def test_small_loops_are_not_parallel() -> None:
     small = chain.with_sizes({"N": 20, "M": 20})
-    assert not any(band.parallel for band in bands(dependence_schedule(small, LARGE, 2).tree))
+    assert not any(band.parallel for band in bands(dependence_schedule(small, HOST, LARGE, 2).tree))
 
 
 def functions(nest: poly.Nest, *names: str) -> dict:

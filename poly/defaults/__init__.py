@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from microkernels.isa import ISA
 from poly.defaults.blocks import blocked
 from poly.defaults.contiguous import contiguous
 from poly.defaults.fusion import fused
 from poly.defaults.marks import shared_out, vectorized
+from poly.defaults.solves import blocked_solve
 from poly.defaults.time_tiles import tiled_in_time
 from poly.defaults.wavefront import overlapped
 from poly.model import Caches
@@ -15,11 +17,14 @@ from poly.schedule import Schedule, schedule
 __all__ = ["dependence_schedule", "vectorized"]
 
 
-def dependence_schedule(nest: Nest, caches: Caches, threads: int) -> Schedule:
+def dependence_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
     """The loops of a nest made contiguous, tiled over time steps, overlapped, in vector lanes and parallel.
 
     Each rule is a few steps, proven legal against the nest's dependences; where they are not, it is left out.
     """
+    solve = blocked_solve(nest, isa)
+    if solve is not None:
+        return vectorized(shared_out(solve) if threads > 1 else solve)
     written = fused(contiguous(schedule(nest)))
     shared = shared_out(written) if threads > 1 else written
     made = tiled_in_time(written, caches) if shared is written else shared

@@ -70,9 +70,13 @@ class Fuse:
 
 @dataclass(frozen=True)
 class Distribute:
-    """Each part of the loop's body gets a loop of its own: the first keeps the name, the others are `i_2`, `i_3`, …"""
+    """Each part of the loop's body gets a loop of its own: the first keeps the name, the others are `i_2`, `i_3`, …
+
+    With `behind`, the name of a statement, there are two: one for the parts up to that statement's, one for the rest.
+    """
 
     loop: str
+    behind: str | None = None
     name: ClassVar[str] = "distribute"
     reorders: ClassVar[bool] = True
 
@@ -84,11 +88,19 @@ class Distribute:
         if not isinstance(inner, Sequence):
             raise ScheduleError(f"loop {self.loop} holds one statement only: there is nothing to distribute.")
         around = [node for node in chain(band, inner) if isinstance(node, Band)]
-        parts = [_around(around, part) for part in inner.children]
+        parts = [_around(around, part) for part in self._parts(inner)]
         return rename_repeats(edit(tree, band, sequence(parts)))
 
+    def _parts(self, inner: Sequence) -> list[Node]:
+        if self.behind is None:
+            return list(inner.children)
+        cut = next((p for p, child in enumerate(inner.children, 1) if self.behind in statements(child)), None)
+        if cut is None or cut == len(inner.children):
+            raise ScheduleError(f"loop {self.loop} holds nothing behind {self.behind}: there is nothing to distribute.")
+        return [sequence(list(inner.children[:cut])), sequence(list(inner.children[cut:]))]
+
     def arguments(self) -> Arguments:
-        return (self.loop,), {}
+        return (self.loop,), {} if self.behind is None else {"behind": self.behind}
 
 
 def _around(loops: list[Band], body: Node) -> Node:
