@@ -13,11 +13,11 @@ import click
 
 from benchmarks import process, report
 from benchmarks.case import Case
-from benchmarks.contender import Entrant
+from benchmarks.contender import Solver
 from benchmarks.ours import NAME, Poly
-from benchmarks.peers import PEERS
+from benchmarks.peers import PEERS, Library
 from benchmarks.probe import PeakProbe
-from benchmarks.remote import RemotePeer
+from benchmarks.remote import Remote
 from benchmarks.roofline import bound
 from benchmarks.runner import Budget, measure
 from benchmarks.workloads import WORKLOADS
@@ -106,9 +106,8 @@ def _plan(
 def _run(plan: Plan, names: Sequence[str], target: str, cpus: tuple[int, ...], budget: Budget) -> list[report.Line]:
     rates = measured(machine(), anew=True)
     with ExitStack() as stack:
-        ours = Poly(cpus, target)
-        remote = [stack.enter_context(RemotePeer(name, cpus)) for name in names]
-        entrants: list[Entrant] = [ours, *remote]
+        solvers: dict[str, Solver] = {NAME: Poly(target), **{name: Library(name) for name in names}}
+        entrants = [stack.enter_context(Remote(name, solver, cpus)) for name, solver in solvers.items()]
         announce = stack.enter_context(_progress(len(plan)))
         lines = []
         for case, threads in plan:

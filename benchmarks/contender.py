@@ -38,8 +38,16 @@ class Peer(Protocol):
         ...
 
 
+class Solver(Protocol):
+    """What a worker does: poly's way with a case, or a peer's. It can be sent to another process."""
+
+    def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
+        """A contender for the case on these arrays, which are its own. Raises NotInstalled or Failed."""
+        ...
+
+
 class Entrant(Protocol):
-    """What the runner sees: poly, or a peer behind a process boundary."""
+    """What the runner sees: poly or a peer, behind a process boundary."""
 
     @property
     def name(self) -> str: ...

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import poly
-from benchmarks import process
+from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.clock import CFunction
 from benchmarks.contender import Contender, Failed
@@ -13,30 +14,22 @@ from benchmarks.contender import Contender, Failed
 NAME = "poly"
 
 
+@dataclass(frozen=True)
 class Poly:
-    """Kernels by the model's schedule, nothing measured."""
+    """Kernels by the model's schedule for one target, nothing measured."""
 
-    name = NAME
+    target: str = "c"
 
-    def __init__(self, cpus: tuple[int, ...], target: str = "c") -> None:
-        self.cpus = cpus
-        self.target = target
-
-    def enter(self, case: Case, threads: int) -> Contender:
-        """Compile and run once. Raises Failed with poly's own words."""
-        cpus = process.choose(self.cpus, threads)
-        process.release(self.cpus)
-        arrays = case.problem.arrays(case.dtype)
+    def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
+        """Compile the case's loops. Raises Failed with poly's own words."""
         try:
             kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads)
-            kernel(*arrays)
-        except (poly.SpecError, poly.ScheduleError, poly.ArgumentError, poly.TargetError, poly.ToolchainError) as error:
+            arguments = kernel.arguments(*arrays, threads=threads)
+        except (poly.PolyError, poly.ArgumentError, poly.TargetError, poly.ToolchainError) as error:
             raise Failed(f"{type(error).__name__}: {error}") from error
-        result = arrays[case.problem.written[0]].copy()
-        process.pin(cpus)
-        timed = c_function(kernel, kernel.arguments(*arrays, threads=threads)).timed()
         config = f"default schedule, target {self.target}, workspace {kernel.workspace_bytes} bytes"
-        return Contender(self.name, poly.__version__, config, timed, lambda: result)
+        result = arrays[case.problem.written[0]]
+        return Contender(NAME, poly.__version__, config, c_function(kernel, arguments).timed(), lambda: result)
 
 
 def c_function(kernel: Any, arguments: tuple[Any, ...]) -> CFunction:

@@ -1,4 +1,4 @@
-"""The runner's end of the pipe to a peer's process."""
+"""The runner's end of the pipe to an entrant's process."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 
 from benchmarks.case import Case
-from benchmarks.contender import Contender, Failed, NotInstalled
+from benchmarks.contender import Contender, Failed, NotInstalled, Solver
 from benchmarks.process import choose, spread
 from benchmarks.worker import Prepare, Ready, Refusal, Repeat, serve
 
 
-class RemotePeer:
-    """A peer by name, in a process that is started when first needed."""
+class Remote:
+    """An entrant in a process that is started when first needed."""
 
-    def __init__(self, name: str, cpus: tuple[int, ...]) -> None:
+    def __init__(self, name: str, solver: Solver, cpus: tuple[int, ...]) -> None:
         self.name = name
+        self.solver = solver
         self.cpus = cpus
         self._connection: Connection | None = None
         self._missing = ""
 
     def enter(self, case: Case, threads: int) -> Contender | None:
-        """A contender whose work is done in the peer's process.
+        """A contender whose work is done in the entrant's process.
 
         Raises NotInstalled where the library is missing, Failed where it gives an error or its process dies.
         """
         if self._missing:
             raise NotInstalled(self._missing)
-        answer = self._ask(Prepare(case.problem, case.dtype, threads, choose(self.cpus, threads)))
+        answer = self._ask(Prepare(case, threads, choose(self.cpus, threads)))
         if isinstance(answer, Ready):
             result = answer.result
             return Contender(self.name, answer.version, answer.config, self._run, lambda: result, answer.in_c)
@@ -50,7 +51,7 @@ class RemotePeer:
             context = get_context("spawn")
             self._connection, theirs = context.Pipe()
             with spread(self.cpus):
-                context.Process(target=serve, args=(self.name, theirs), daemon=True).start()
+                context.Process(target=serve, args=(self.solver, theirs), daemon=True).start()
             theirs.close()
         try:
             self._connection.send(order)
@@ -60,12 +61,12 @@ class RemotePeer:
             raise Failed("its process died") from None
 
     def close(self) -> None:
-        """End the peer's process."""
+        """End the entrant's process."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def __enter__(self) -> RemotePeer:
+    def __enter__(self) -> Remote:
         return self
 
     def __exit__(

@@ -109,20 +109,32 @@ def plain(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def rich_table(lines: Sequence[Line]) -> Any:
-    """The same for a terminal: a rule between workloads, ratios in colour."""
+    """The same for a terminal of 80 columns: a heading for each workload, the ratios in colour."""
     from rich.table import Table
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in LEFT else "right", no_wrap=column != "size")
-    for number, line in enumerate(lines):
-        cells = list(line.cells())
-        if line.ratio is not None:
-            colour = "green" if line.ratio >= 1 else "yellow" if line.ratio >= 0.9 else "red"
-            cells[9] = f"[{colour}]{cells[9]}[/{colour}]"
-        last = number + 1 == len(lines) or lines[number + 1].result.case.workload != line.result.case.workload
-        table.add_row(*cells, end_section=last)
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True, min_width=12)
+    for column in ("type", "thr", "GFLOP/s", "peak%", "bound%"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("best peer", no_wrap=True)
+    for column in ("", "ratio", "±%"):
+        table.add_column(column, justify="right", no_wrap=True)
+    workload = ""
+    for line in lines:
+        name, size, *cells = line.cells()
+        if name != workload:
+            table.add_row(f"[bold cyan]{name}[/bold cyan]")
+            workload = name
+        cells[-2] = f"[{_colour(line.ratio)}]{cells[-2]}[/]"
+        table.add_row(f" {size}", *cells)
     return table
+
+
+def _colour(ratio: float | None) -> str:
+    """Green where we are the fastest, yellow where nearly so."""
+    if ratio is None:
+        return "default"
+    return "green" if ratio >= 1 else "yellow" if ratio >= 0.9 else "red"
 
 
 def means(lines: Sequence[Line]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A peer in a process of its own.
+"""An entrant, poly or a peer, in a process of its own.
 
 Libraries for the same job don't go well together: their symbols have the same names, each brings an OpenMP runtime
 whose threads spin beside those of the others, and one that crashes would take all with it. Here each lives alone; the
@@ -14,18 +14,15 @@ from multiprocessing.connection import Connection
 
 from benchmarks import process
 from benchmarks.arrays import Array
-from benchmarks.case import Problem
-from benchmarks.contender import Contender, NotInstalled
-from benchmarks.peers import PEERS
-from microkernels.dtypes import DType
+from benchmarks.case import Case
+from benchmarks.contender import Contender, Failed, NotInstalled, Solver
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a problem, do it once, and tell the result."""
+    """Get ready for a case, do it once, and tell the result."""
 
-    problem: Problem
-    dtype: DType
+    case: Case
     threads: int
     cpus: tuple[int, ...]
 
@@ -49,13 +46,13 @@ class Ready:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The answer to Prepare where nothing came of it. Without a reason: the peer has nothing for such a problem."""
+    """The answer to Prepare where nothing came of it. Without a reason: the entrant has nothing for such a case."""
 
     reason: str = ""
     installed: bool = True
 
 
-def serve(name: str, connection: Connection) -> None:
+def serve(solver: Solver, connection: Connection) -> None:
     """Follow orders until the pipe is closed. An interrupt from the keyboard is for the runner, which closes it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     contender: Contender | None = None
@@ -65,26 +62,26 @@ def serve(name: str, connection: Connection) -> None:
         except EOFError:
             return
         match order:
-            case Prepare(problem, dtype, threads, cpus):
+            case Prepare(case, threads, cpus):
                 contender = None  # its memory is given back first
-                answer, contender = _prepare(name, problem, dtype, threads, cpus)
+                answer, contender = _prepare(solver, case, threads, cpus)
                 connection.send(answer)
             case Repeat(times) if contender is not None:
                 connection.send(contender.run(times))
 
 
-def _prepare(
-    name: str, problem: Problem, dtype: DType, threads: int, cpus: Sequence[int]
-) -> tuple[Ready | Refusal, Contender | None]:
+def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> tuple[Ready | Refusal, Contender | None]:
     process.release(cpus)
     try:
-        contender = PEERS[name].prepare(problem, problem.arrays(dtype), threads)
+        contender = solver(case, case.problem.arrays(case.dtype), threads)
         if contender is None:
             return Refusal(), None
         contender.run(1)
         result = contender.result()
     except NotInstalled as error:
         return Refusal(str(error), installed=False), None
+    except Failed as error:
+        return Refusal(str(error)), None
     except (RuntimeError, AttributeError, OSError, MemoryError) as error:
         return Refusal(f"{type(error).__name__}: {error}".splitlines()[0]), None
     process.pin(cpus)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
 from benchmarks import process
+from benchmarks.arrays import Array
 from benchmarks.case import Case
-from benchmarks.contender import NotInstalled
+from benchmarks.contender import Contender, Failed, NotInstalled
 from benchmarks.ours import Poly
-from benchmarks.peers import PEERS, mkl
+from benchmarks.peers import PEERS, Library, mkl
 from benchmarks.problems.contraction import Contraction
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.loops import Loops
 from benchmarks.problems.matmul import Matmul
-from benchmarks.remote import RemotePeer
+from benchmarks.remote import Remote
 from benchmarks.runner import relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32, f64
@@ -40,6 +44,21 @@ PROBLEMS = [
 ]
 
 
+@dataclass(frozen=True)
+class Mortal:
+    """Dies of products of ones."""
+
+    def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
+        if case.problem.flop == 2:
+            os._exit(1)
+        return None
+
+
+def gemm(problem: Matmul) -> Case:
+    sizes = {"M": problem.m, "N": problem.n, "K": problem.k}
+    return Case("gemm", "small", f32, problem, partial(nests.make, "gemm_nn", f32), sizes)
+
+
 @pytest.fixture(autouse=True)
 def affinity() -> Iterator[None]:
     """Give back the CPUs that a test took from this process."""
@@ -49,16 +68,16 @@ def affinity() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=PEERS)
-def remote(request: pytest.FixtureRequest) -> Iterator[RemotePeer]:
-    with RemotePeer(request.param, process.allowed()) as peer:
+def remote(request: pytest.FixtureRequest) -> Iterator[Remote]:
+    with Remote(request.param, Library(request.param), process.allowed()) as peer:
         yield peer
 
 
 @pytest.mark.parametrize("dtype", [f32, f64], ids=str)
-def test_a_peer_is_right_on_all_that_it_takes(remote: RemotePeer, dtype: DType) -> None:
+def test_a_peer_is_right_on_all_that_it_takes(remote: Remote, dtype: DType) -> None:
     taken = 0
     for problem in PROBLEMS:
-        case = Case("test", str(problem), dtype, problem, lambda: None)
+        case = Case("test", str(problem), dtype, problem, dict)
         try:
             contender = remote.enter(case, 1)
         except NotInstalled as error:
@@ -83,12 +102,26 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     mkl.library.cache_clear()
 
 
-def test_ours_runs_through_the_c_function() -> None:
-    problem = Matmul(9, 17, 33)
-    case = Case("gemm", "small", f32, problem, lambda: nests.make("gemm_nn", f32), {"M": 9, "N": 17, "K": 33})
-    contender = Poly(process.allowed()).enter(case, 1)
-    assert relative_error(contender.result(), problem.expected(problem.arrays(f32))) <= tolerance(case)
-    assert contender.run(3) > 0
+def test_ours_runs_through_the_c_function_in_a_process_of_its_own() -> None:
+    case = gemm(Matmul(9, 17, 33))
+    with Remote("poly", Poly(), process.allowed()) as ours:
+        contender = ours.enter(case, 1)
+        expected = case.problem.expected(case.problem.arrays(f32))
+        assert relative_error(contender.result(), expected) <= tolerance(case)
+        assert contender.run(3) > 0
+
+
+def test_a_refusal_of_ours_is_told_in_its_own_words() -> None:
+    case = gemm(Matmul(9, 17, 33))
+    with Remote("poly", Poly("c:mmx"), process.allowed()) as ours, pytest.raises(Failed, match="TargetError: unknown"):
+        ours.enter(case, 1)
+
+
+def test_a_process_that_dies_is_a_failure_of_this_case_alone() -> None:
+    with Remote("mortal", Mortal(), process.allowed()) as peer:
+        with pytest.raises(Failed, match="its process died"):
+            peer.enter(gemm(Matmul(1, 1, 1)), 1)
+        assert peer.enter(gemm(Matmul(2, 2, 2)), 1) is None
 
 
 def test_variables_that_hold_a_library_back_are_cleared(monkeypatch: pytest.MonkeyPatch) -> None:

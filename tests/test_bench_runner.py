@@ -150,7 +150,7 @@ def test_the_table_has_a_line_for_each_case_and_aligned_columns() -> None:
     assert head.split()[:4] == ["workload", "size", "dtype", "threads"]
     assert "peer" in rows[0] and "2.00" in rows[0]
     assert rows[1].split()[-4:] == ["-"] * 4
-    assert rich_table(lines).row_count == 2
+    assert rich_table(lines).row_count == 3
 
 
 def test_the_means_name_each_peer() -> None:

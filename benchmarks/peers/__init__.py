@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from benchmarks.contender import Peer
+from benchmarks.arrays import Array
+from benchmarks.case import Case
+from benchmarks.contender import Contender, Peer
 from benchmarks.peers.blis import Blis
 from benchmarks.peers.compiler import Compiler
 from benchmarks.peers.libxsmm import Libxsmm
@@ -17,3 +20,14 @@ PEERS: Mapping[str, Peer] = {
     peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), Compiler())
 }
 """By the names that `--against` takes."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A peer by name, as a worker takes it."""
+
+    name: str
+
+    def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
+        """What the peer makes of the case. Raises NotInstalled."""
+        return PEERS[self.name].prepare(case.problem, arrays, threads)
