@@ -89,18 +89,35 @@ def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
 def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that forbids to run the loop in vector lanes, cut down to the carried pairs.
 
-    A reduction doesn't, where the nest allows reassociation: each lane gets a partial result.
+    A reduction into one element doesn't, where the nest allows reassociation: each lane gets a partial result. But where
+    only some of the iterations share an element, two lanes would update it at a time.
     """
-    return _carried(dependences(nest).binding, tree, loop)
+    known = dependences(nest)
+    return _carried(known.binding, tree, loop) or _colliding(nest, known.races, tree, loop)
+
+
+def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
+    """The first reduction of which some, but not all, iterations of a loop update one element."""
+    found = paths(tree)
+    for race in races:
+        shared = _differing(race.relation, found[race.source], found[race.sink], loop)
+        if shared is None:
+            continue
+        every = _iteration_pairs(nest, race.source, found[race.source], loop)
+        if race.source != race.sink or every is None or not every.is_subset(shared):
+            return replace(race, relation=shared)
+    return None
+
+
+def _iteration_pairs(nest: Nest, statement: str, path: Path, loop: str) -> isl.Map | None:
+    """All pairs of a statement's instances in two iterations of one run of a loop; None where there are none."""
+    domain = nest.statement(statement).domain
+    return _differing(isl.Map.from_domain_and_range(domain, domain), path, path, loop)
 
 
 def iterates(nest: Nest, tree: Node, loop: str) -> bool:
     """Whether a loop makes more than one iteration, for some sizes and some values of the loops around it."""
-    for name, path in paths(tree).items():
-        domain = nest.statement(name).domain
-        if _differing(isl.Map.from_domain_and_range(domain, domain), path, path, loop) is not None:
-            return True
-    return False
+    return any(_iteration_pairs(nest, name, path, loop) is not None for name, path in paths(tree).items())
 
 
 def broken_flag(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:

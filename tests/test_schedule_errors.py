@@ -36,6 +36,13 @@ def triangle(A: f64[N, N]):
 
 
 @poly.nest
+def diagonals(A: f64[16, 7], s: f64[22]):
+    for p in range(16):
+        for q in range(7):
+            s[p + q] += A[p, q]
+
+
+@poly.nest
 def sums(A: f64[M, N], s: f64[M]):
     for i in range(M):
         s[i] = 0.0
@@ -94,6 +101,10 @@ def refused(make) -> str:
             lambda: schedule(sweep).vectorize("j"),
             "vectorize(j) is illegal: S0[1, 1] must run before S0[1, 2] "
             "(flow on u, distance (0, 1), with M = 2, N = 3).",
+        ),
+        (
+            lambda: schedule(diagonals).flatten("p", "q").vectorize("p_q"),
+            "vectorize(p_q) is illegal: S0[0, 1] and S0[1, 0] update one element of s (reduction, distance (1, -1)).",
         ),
         (
             lambda: schedule(matmul).parallel("k"),
