@@ -40,7 +40,7 @@ FOOT = 0.5
 """Those of them that lie below the bars."""
 LABELS, BARS, FIGURES = 1.9, 3.9, 1.2
 """Inches across a panel: the cases' names, the bars, the figures at the right."""
-TOP = 0.95
+TOP = 1.05
 """Inches above the panels, for the heading and the legend."""
 
 
@@ -72,7 +72,7 @@ def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
                 top -= inches
         figure.text(0.25 / total_width, 1 - 0.36 / total_height, "poly and its peers", fontsize=17, weight="bold")
         figure.text(2.95 / total_width, 1 - 0.36 / total_height, caption, fontsize=10, color=QUIET)
-        figure.text(0.25 / total_width, 0.1 / total_height, KEY, fontsize=8, color=QUIET)
+        figure.text(0.25 / total_width, 1 - 0.9 / total_height, KEY, fontsize=8, color=QUIET)
         _legend(figure, pyplot, groups, 1 - 0.45 / total_height)
         figure.savefig(path, dpi=160)
         pyplot.close(figure)
