@@ -89,8 +89,8 @@ def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
 def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that forbids to run the loop in vector lanes, cut down to the carried pairs.
 
-    A reduction into one element doesn't, where the nest allows reassociation: each lane gets a partial result. But where
-    only some of the iterations share an element, two lanes would update it at a time.
+    A reduction into one element doesn't, where the nest allows reassociation: each lane gets a partial result. But
+    where only some of the iterations share an element, two lanes would update it at a time.
     """
     known = dependences(nest)
     return _carried(known.binding, tree, loop) or _colliding(nest, known.races, tree, loop)
