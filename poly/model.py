@@ -64,8 +64,11 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, threads: int, may_cut_columns: bool = True) -> Choice:
-    """Structure and tile sizes for `m` rows (flattened) and `n` columns (flattened)."""
+def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, threads: int, by_lines: bool = False) -> Choice:
+    """Structure and tile sizes for `m` rows (flattened) and `n` columns (flattened).
+
+    `by_lines` says that the output's next neighbours after a short run of columns are rows: these must come first then.
+    """
     steps = prod(axis.guess for axis in r.reduce)
     batches = prod(axis.guess for axis in r.batch)
     kernel = tile_shape(m, n, isa, dtype)
@@ -84,7 +87,7 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
     rows = None
     right = depth * min(n, columns or n) * size
     streamed = not pack_right and depth * kernel.columns * size <= caches.l1 // 2 and 1 < m <= FEW
-    right_fits = not symbolic and right <= caches.l2 // 2 and not (streamed and right > caches.l1)
+    right_fits = not symbolic and right <= caches.l2 // 2 and not (streamed and right > caches.l1) and not by_lines
     block = max(8, min(2 * caches.l2, caches.l3 // 8) // (depth * size) // kernel.rows) * kernel.rows
     if not right_fits and m > block:
         rows = _balanced(m, block, kernel.rows)

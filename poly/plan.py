@@ -63,10 +63,13 @@ def contraction_steps(
     dtype = nest.array(statement.target.array).dtype
     m, n, k = (prod(axis.guess for axis in axes) for axes in (r.rows, r.columns, r.reduce))
     short = prod(axis.guess for axis in _contiguous(r.columns)) * dtype.size < RUN
-    columns, extra_columns = _column_group(r.columns, isa.lanes(dtype), "output" if short and m > k else "right")
+    side: Side = "output" if short and m > k else "right"
+    far = n * k * dtype.size > caches.l2 // 2
+    columns, extra_columns = _column_group(r.columns, isa.lanes(dtype), side, far)
     rows, extra_rows = _row_group(r.rows, "output" if short and n > k else "left")
-    choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads)
-    return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial, isa.lanes(dtype)).steps()
+    by_lines = short and n > k and _nearest(r.rows) < _nearest(tuple(a for a in r.columns if a not in _contiguous(r.columns)))
+    choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads, by_lines)
+    return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial, isa.lanes(dtype) if far else None).steps()
 
 
 Side = Literal["output", "left", "right"]
@@ -78,16 +81,17 @@ def _stride(axis: Axis, side: Side) -> int:
     return strides[side].constant or 0
 
 
-def _column_group(axes: tuple[Axis, ...], lanes: int, side: Side) -> tuple[Group, tuple[Axis, ...]]:
+def _column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[Group, tuple[Axis, ...]]:
     """The column axes that become one loop, and those that stay loops of their own.
 
     The axes along which the output is contiguous come innermost. The others join them where vectors would not be full otherwise;
     a tile then has several runs of contiguous results. Their order is that in the operand `side`, so that its cache lines are used up.
+    `far` says that the right operand does not fit in the second level.
     """
     inner = _contiguous(axes)
-    alone = turned(axes, inner)
+    alone = turned(axes, inner) if far else None
     if alone is not None:
-        group, extra = _column_group(tuple(axis for axis in axes if axis is not alone), lanes, side)
+        group, extra = _column_group(tuple(axis for axis in axes if axis is not alone), lanes, side, far)
         return group, (*extra, alone)
     others = sorted((a for a in axes if a not in inner), key=lambda axis: -_stride(axis, side))
     length = prod(axis.guess for axis in inner)
@@ -115,6 +119,11 @@ def _contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
     return inner
 
 
+def _nearest(axes: Sequence[Axis]) -> int:
+    """The least distance between neighbours in the output along any of the axes."""
+    return min((axis.output.constant or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
+
+
 def _row_group(axes: tuple[Axis, ...], side: Side) -> tuple[Group | None, tuple[Axis, ...]]:
     """All row axes as one loop where sizes are known, in the order of the operand `side`; otherwise the innermost."""
     if not axes:
@@ -136,7 +145,8 @@ class _Planner:
     extra_rows: tuple[Axis, ...]
     extra_columns: tuple[Axis, ...]
     initial: str | None
-    lanes: int
+    together: int | None
+    """The panels that are copied together where the right operand is contiguous from one to the next."""
 
     def steps(self) -> list[Step]:
         """Flatten, split, order, pack, put the kernel in, share out among threads."""
@@ -180,7 +190,7 @@ class _Planner:
         steps: list[Step] = []
         cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "turned": []}
         if self._turned() is not None:
-            wanted.append(("turned", self._name(self.extra_columns[-1]), [self.lanes]))
+            wanted.append(("turned", self._name(self.extra_columns[-1]), [self.together]))
         for role, loop, sizes in wanted:
             for size in sizes:
                 if size is not None:
@@ -190,7 +200,7 @@ class _Planner:
 
     def _turned(self) -> Axis | None:
         """The extra column axis along which a packed right operand is contiguous."""
-        return turned(self.extra_columns, ()) if self.choice.pack_right else None
+        return turned(self.extra_columns, ()) if self.choice.pack_right and self.together else None
 
     def _outer_reduction(self) -> tuple[Axis, ...]:
         """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""
