@@ -68,11 +68,11 @@ def measured(machine: Machine, anew: bool = False) -> Measured:
 
 
 def measure(machine: Machine, probe: Probes) -> Measured:
-    """Run the probes; the best of a few short samples counts, since whatever else runs can only slow them."""
+    """Run the probes; the best of some samples counts, short ones, since whatever else runs can only slow them."""
     threads = sorted({1, machine.cores})
     probe.peak(DTYPES["f32"], machine.cores, seconds=0.05)  # wakes the cores and raises their clock
     peaks = [
-        Peak(dtype, count, max(probe.peak(DTYPES[dtype], count, seconds=0.01) for _ in range(5)))
+        Peak(dtype, count, max(probe.peak(DTYPES[dtype], count, seconds=0.002) for _ in range(20)))
         for dtype in ("f32", "f64")
         for count in threads
     ]
@@ -80,13 +80,18 @@ def measure(machine: Machine, probe: Probes) -> Measured:
         Bandwidth(
             level,
             count,
-            max(probe.read(footprint, count) for _ in range(3)),
-            max(probe.triad(footprint, count) for _ in range(3)),
+            max(probe.read(footprint, count, seconds=0.003) for _ in range(_samples(level))),
+            max(probe.triad(footprint, count, seconds=0.003) for _ in range(_samples(level))),
         )
         for count in threads
         for level, footprint in footprints(machine, count)
     ]
     return Measured(tuple(peaks), tuple(bandwidths))
+
+
+def _samples(level: str) -> int:
+    """How often a level is measured: memory less often, since its arrays take longer to fill than to stream."""
+    return 3 if level == MEMORY else 10
 
 
 def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
