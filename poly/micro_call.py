@@ -43,7 +43,8 @@ def kernel_call(
 ) -> Call:
     """The statement that stands for all the iterations below the loops that surround the microkernel.
 
-    Raises ScheduleError if these iterations are not a full box of rows, columns and reduction steps.
+    Raises ScheduleError if these iterations are not a full box of rows, columns and reduction steps, or an operand does not
+    lie as the kernel reads it.
     """
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)
@@ -65,6 +66,7 @@ def kernel_call(
     if node.kernel.startswith("gemv"):
         return _vector_call(nest, node, isa, contraction, instances, coordinates, counts)
     kernel = find(node.kernel, dtype)
+    _check_operands(node, left, right, (statement.name, "right") in panels)
     rows = constants(counts[node.rows.name]) if node.rows else frozenset({1})
     columns = constants(counts[node.columns.name]) if node.columns else frozenset({1})
     names = instances.names
@@ -80,6 +82,21 @@ def kernel_call(
     ]
     routine = "gemm" if run is None else "scatter"
     return Call(f"{statement.name}_tile", names, instances.domain, tuple(lines), routine, rows, columns)
+
+
+def _check_operands(node: Micro, left: Operand, right: Operand, packed: bool) -> None:
+    """Refuse operands that the kernel can't walk through: the reduction by strides, the columns of the right one as they lie."""
+    for op, band in ((op, band) for op in (left, right) for band in node.reduce):
+        if not op.is_linear(band.name):
+            raise ScheduleError(
+                f"microkernel({node.kernel}): {op.array} has no constant stride along {band.name}. "
+                "Remedy: don't flatten the loops of the reduction."
+            )
+    column = node.columns
+    if column and not packed and not (right.is_linear(column.name) and right.stride(column.name).constant == 1):
+        raise ScheduleError(
+            f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. Remedy: pack({right.array})."
+        )
 
 
 def _run_length(output: Operand, node: Micro) -> int | None:
