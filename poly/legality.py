@@ -90,10 +90,12 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that forbids to run the loop in vector lanes, cut down to the carried pairs.
 
     A reduction into one element doesn't, where the nest allows reassociation: each lane gets a partial result. But
-    where only some of the iterations share an element, two lanes would update it at a time.
+    where only some of the iterations of an innermost loop share an element, two lanes would update it at a time.
     """
     known = dependences(nest)
-    return _carried(known.binding, tree, loop) or _colliding(nest, known.races, tree, loop)
+    carried = _carried(known.binding, tree, loop)
+    innermost = not any(bands(band.body) for band in bands(tree) if band.name == loop)
+    return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
 
 
 def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
