@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from poly.machine import facts, machine, measured
 
 QUICK = Budget(seconds=0.5, rounds=(3, 30))
 FULL = Budget(seconds=3.0, rounds=(7, 200))
+FORMATS = (".png", ".svg", ".pdf")
 QUICK_THREADED = {"512", "1024", "2048"}
 """Products that the short run measures on all cores too."""
 
@@ -63,6 +65,7 @@ def bench(
     plan = list(_plan(workloads or tuple(WORKLOADS), dtype, threads, quick, only or "", len(cpus)))
     if not plan:
         raise click.UsageError("no case is left to measure: loosen --only, --dtype or --quick")
+    _check_files(json_file, plot_file)
     process.clear_environment()
     lines = _run(plan, names, target, cpus, QUICK if quick else FULL)
     _show(lines, sys.stderr if json_file == "-" else sys.stdout)
@@ -74,6 +77,17 @@ def bench(
         here = machine()
         plot([line.row() for line in lines], Path(plot_file), f"{here.cpu}, {here.isa.name}")
     sys.exit(report.exit_status(lines))
+
+
+def _check_files(json_file: str | None, plot_file: str | None) -> None:
+    """What would fail only after the run: a folder that isn't there, a format or a package that draws it."""
+    for option, name in (("--json", json_file), ("--plot", plot_file)):
+        if name not in (None, "-") and not Path(str(name)).parent.is_dir():
+            raise click.UsageError(f"{option} {name}: there is no such folder")
+    if plot_file and Path(plot_file).suffix not in FORMATS:
+        raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
+    if plot_file and find_spec("matplotlib") is None:
+        raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")
 
 
 def _peers(against: str | None) -> tuple[str, ...]:

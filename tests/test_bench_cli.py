@@ -35,6 +35,8 @@ def test_one_case_against_one_peer_as_json() -> None:
         (["--against", "atlas"], "unknown peer 'atlas': --against takes numpy, mkl,"),
         (["--only", "no such size"], "no case is left to measure"),
         (["--threads", "4096"], "--threads 4096: this process may use"),
+        (["--json", "no/such/folder/rows.json"], "--json no/such/folder/rows.json: there is no such folder"),
+        (["--plot", "bars.gif"], "--plot bars.gif: the name must end in .png, .svg, .pdf"),
         (["sorting"], "'sorting' is not one of 'gemm', 'einsum', 'conv2d', 'stencil'"),
     ],
 )
