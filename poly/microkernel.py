@@ -19,11 +19,16 @@ from poly.coordinates import linear
 from poly.dependences import dependences
 from poly.errors import ScheduleError
 from poly.instances import Instances
+from poly.layout import step
 from poly.micro_call import LEVELS
 from poly.nest import Nest, Statement
 from poly.paths import paths
+from poly.polynomial import Polynomial
 from poly.steps.base import edit
 from poly.tree import Band, Leaf, Micro, Node, Pack, walk
+
+STREAMS = ("gemvn_", "gemvt_")
+"""The matrix-vector kernels: the matrix contiguous along the columns, or along the reduction."""
 
 
 def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, initial: str | None = None) -> Node:
@@ -47,7 +52,9 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     micro = replace(micro, exchanged=natural is None, initial=initial)
     taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
     _check_copies(taken, kernel)
-    if not kernel.startswith("gemv"):
+    if kernel.startswith(STREAMS):
+        _check_stream(nest, chosen, exchange(contraction) if micro.exchanged else contraction, micro)
+    else:
         _check_tile(nest, chosen, micro, find(kernel, nest.array(chosen.target.array).dtype), tree)
     return edit(tree, taken, micro)
 
@@ -77,16 +84,17 @@ def _innermost(tree: Node, statement: Statement) -> list[Band]:
 
 def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> Micro | None:
     """The microkernel with the bands that it takes; None where columns or reduction are not among the innermost."""
+    levels = 1 if kernel.startswith(STREAMS) else LEVELS
     rows: Band | None = None
     columns: Band | None = None
     reduce: list[Band] = []
     for band in bands:
         role = _role(statement, contraction, band) if _is_point(statement, band) else "tiles"
-        if role == "rows" and rows is None and not kernel.startswith("gemv"):
+        if role == "rows" and rows is None and not kernel.startswith(STREAMS):
             rows = band
         elif role == "columns" and columns is None:
             columns = band
-        elif role == "reduce" and len(reduce) < LEVELS:
+        elif role == "reduce" and len(reduce) < levels:
             reduce.insert(0, band)
         else:
             break
@@ -127,6 +135,23 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
         if involves(statement, function, frozenset(getattr(contraction, role)))
     ]
     return roles[0] if len(roles) == 1 else "mixed"
+
+
+def _check_stream(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro) -> None:
+    """Refuse arrays that a matrix-vector kernel can't read or write as neighbours."""
+    along_columns = micro.kernel.startswith("gemvn_")
+    band = micro.columns if along_columns else micro.reduce[0]
+    assert band is not None, "a matrix-vector kernel has columns"
+    function = linear(statement.iterators, band.function(statement.name))
+    counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
+    for access in (contraction.right, contraction.output if along_columns else contraction.left):
+        array = nest.array(access.array)
+        if [step(array, access, iterator) * sign for iterator, sign in counted] != [Polynomial.of(1)]:
+            raise ScheduleError(
+                f"microkernel({micro.kernel}): neighbours along loop {band.name} are not neighbours in {array.name}. "
+                "gemvn needs the matrix and the result contiguous along the columns, gemvt the matrix and the vector "
+                "along the reduction."
+            )
 
 
 def _check_tile(nest: Nest, statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> None:
