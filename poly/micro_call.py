@@ -8,6 +8,7 @@ import islpy as isl
 
 from codegen.expr import Binary, Const, Expr, Load, Unary
 from microkernels.catalogue import Microkernel, find
+from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from poly.calls import (
     Call,
@@ -44,8 +45,14 @@ def kernel_call(
     """The statement that stands for all the iterations below the loops that surround the microkernel.
 
     Raises ScheduleError if these iterations are not a full box of rows, columns and reduction steps, or an operand does not
-    lie as the kernel reads it.
+    lie as the kernel reads it; TargetError if the kernel is made for another instruction set.
     """
+    made_for = node.kernel.split("_")[1]
+    if made_for != isa.name:
+        raise TargetError(
+            f"microkernel({node.kernel}) is made for {made_for}, and the target is 'c:{isa.name}'. "
+            f"Remedy: target='c:{made_for}', or a microkernel of {isa.name}."
+        )
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)
     if contraction is None:

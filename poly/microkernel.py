@@ -13,6 +13,7 @@ import islpy as isl
 
 from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
+from microkernels.isa import ISAS
 from poly.calls import inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
@@ -52,7 +53,7 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     micro = replace(micro, exchanged=natural is None, initial=initial)
     taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
     _check_copies(taken, kernel)
-    if kernel.startswith(STREAMS):
+    if kernel.startswith(STREAMS) and kernel.partition("_")[2] in ISAS:
         _check_stream(nest, chosen, exchange(contraction) if micro.exchanged else contraction, micro)
     else:
         _check_tile(nest, chosen, micro, find(kernel, nest.array(chosen.target.array).dtype), tree)

@@ -89,7 +89,13 @@ def test_reversed_loops_are_no_neighbours() -> None:
         poly.schedule(by_rows).reverse("j").microkernel("gemvt_portable")
 
 
-@pytest.mark.parametrize("name", ["gemv_portable", "gemvx", "gemvn"])
+@pytest.mark.parametrize("name", ["gemv_portable", "gemvx", "gemvn", "gemvt_sse"])
 def test_there_is_no_such_kernel(name: str) -> None:
     with pytest.raises(poly.TargetError, match=f"unknown microkernel '{name}'"):
         poly.schedule(by_rows).microkernel(name)
+
+
+def test_a_kernel_of_another_instruction_set() -> None:
+    schedule = poly.schedule(by_rows).microkernel("gemvt_neon")
+    with pytest.raises(poly.TargetError, match=r"gemvt_neon\) is made for neon, and the target is 'c:portable'"):
+        poly.compile(by_rows, schedule=schedule, target="c:portable")
