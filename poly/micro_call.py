@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import islpy as isl
 
@@ -29,7 +30,7 @@ from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
-from poly.tree import Micro
+from poly.tree import Band, Micro
 
 LEVELS = 3
 """The loops of a reduction that a microkernel runs through itself."""
@@ -84,11 +85,44 @@ def kernel_call(
         f"const int64_t tile_rows = {text(counts[node.rows.name], names) if node.rows else 1};",
         f"const int64_t tile_columns = {text(counts[node.columns.name], names) if node.columns else 1};",
         *_pointers(node, kernel, left, output, panels.get((statement.name, "left")), run is not None),
+        *([] if run else _ahead(nest, node, kernel, instances, output, counts)),
         *_call(nest, node, kernel, contraction, instances, left, right, panels, counts, "0" if run else accumulate),
         *(_scatter(node, kernel, isa, output, run, accumulate) if run else []),
     ]
     routine = "gemm" if run is None else "scatter"
     return Call(f"{statement.name}_tile", names, instances.domain, tuple(lines), routine, rows, columns)
+
+
+SHORT, FAR = 96, 4 << 20
+"""Steps of a reduction too few to hide how long the output takes to come, and bytes of an output that lies far away."""
+
+
+def _ahead(
+    nest: Nest, node: Micro, kernel: Microkernel, instances: Instances, output: Operand, counts: Mapping[str, isl.PwAff]
+) -> list[str]:
+    """Ask for the lines of the next tile's results, where the kernel is short and the output larger than the caches nearby."""
+    steps = [constants(counts[band.name]) for band in node.reduce]
+    extents = [extent.constant for extent in nest.array(output.array).shape if not extent.terms]
+    known = len(extents) == len(nest.array(output.array).shape) and all(value is not None for value in steps)
+    depth = prod(max(value) for value in steps if value)
+    if not known or depth > SHORT or prod(extents) * kernel.dtype.size < FAR or not instances.loops:
+        return []
+    statement = nest.statement(node.statement)
+    row, last = node.rows, instances.loops[-1][1]
+    moves = output.stride(row.name) * kernel.rows if row and _follows(statement, last, row) else Polynomial.of(kernel.columns)
+    return [
+        "for (int64_t row = 0; row < tile_rows; row++)",
+        f"    for (int64_t j = 0; j < {kernel.columns}; j += {64 // kernel.dtype.size})",
+        f"        __builtin_prefetch(row_c[row] + {moves} + j, 1, 2);",
+    ]
+
+
+def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
+    """Whether a loop over tiles moves along a band's iterators."""
+    own = band.function(statement.name)
+    return involves(
+        statement, function, frozenset(name for name in statement.iterators if involves(statement, own, frozenset({name})))
+    )
 
 
 def _check_operands(node: Micro, left: Operand, right: Operand, packed: bool) -> None:
