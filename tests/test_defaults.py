@@ -316,6 +316,7 @@ def test_arrays_that_fit_are_not_tiled_in_time() -> None:
         (jacobi_2d, 1, []),
         (seidel_2d, 2, []),
         (forward, 2, []),
+        (solve_block, 2, ["r_tile"]),
         (softmax, 2, ["i"]),
         (transpose, 2, ["i_tile"]),
         (chain, 2, ["i"]),

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from math import prod
 
+from poly.calls import inner_bands
 from poly.defaults.attempt import proven
 from poly.defaults.loops import extent, innermost
 from poly.defaults.strides import is_contiguous, moved_iterator
 from poly.legality import is_parallel, lane_conflict
+from poly.nest import Nest
 from poly.paths import paths
 from poly.schedule import Schedule
 from poly.steps import Parallel, Vectorize
-from poly.tree import Band, Node, Sequence, bands, statements
+from poly.tree import Band, Micro, Node, Sequence, bands, statements, walk
 
 WORTH = 50_000
 """Statement instances for which it pays to wake a thread: some ten microseconds of work."""
+
+INNER_GUESS = 1024
+"""The extent that a loop inside a sequential one is taken to have, where its sizes are not known."""
 
 
 def vectorized(schedule: Schedule) -> Schedule:
@@ -38,22 +43,25 @@ def _contiguous(schedule: Schedule, band: Band) -> bool:
     return True
 
 
-def shared_out(schedule: Schedule, node: Node | None = None) -> Schedule:
+def shared_out(schedule: Schedule) -> Schedule:
     """The schedule with the outermost loops parallel that may be and are worth it, one on each path."""
-    node = node or schedule.tree
+    return _shared_out(schedule, schedule.tree, WORTH)
+
+
+def _shared_out(schedule: Schedule, node: Node, guess: int) -> Schedule:
+    """The same below a node; `guess` is the extent of loops whose sizes are not known."""
     if isinstance(node, Sequence):
         for child in node.children:
-            schedule = shared_out(schedule, child)
+            schedule = _shared_out(schedule, child, guess)
         return schedule
     if not isinstance(node, Band):
         return schedule
-    if _work(schedule, node) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
+    if _work(schedule.nest, node, guess) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
         return proven(schedule, [Parallel(node.name)])
-    return shared_out(schedule, node.body)
+    return _shared_out(schedule, node.body, INNER_GUESS)
 
 
-def _work(schedule: Schedule, band: Band) -> int:
-    """Instances in one run of a loop, an upper bound; sizes that are not known count as worth it."""
-    chain = [band, *bands(band.body)]
-    extents = [extent(schedule.nest, inner) for inner in chain]
-    return prod(e for e in extents if e is not None) if all(e is not None for e in extents) else WORTH
+def _work(nest: Nest, band: Band, guess: int) -> int:
+    """Instances in one run of a loop, an upper bound."""
+    absorbed = [inner for node in walk(band) if isinstance(node, Micro) for inner in inner_bands(node)]
+    return prod(extent(nest, inner) or guess for inner in (*bands(band), *absorbed))
