@@ -193,6 +193,8 @@ def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
         raise ArgumentError(
             f"{buffer.name} is read-only, and the kernel writes it. Remedy: pass a copy, {buffer.name}.copy()"
         )
+    if array.size == 0:
+        return
     extents = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
     reach = array.itemsize
     for stride, count in extents:
@@ -218,6 +220,8 @@ def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:
     """A kernel for strided arrays takes rows of neighbours at distances that are whole elements, going up."""
     if strided and buffer.strides is None and not array.flags.c_contiguous:
         raise not_contiguous(buffer, array)
+    if array.size == 0:
+        return
     whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
     rows = array.ndim == 0 or array.shape[-1] <= 1 or array.strides[-1] == array.itemsize
     if not (whole and rows):

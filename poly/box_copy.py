@@ -15,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import count
 
 import islpy as isl
 
 from codegen.affine import Affine
 from codegen.expr import Load, map_loads
+from codegen.names import fresh
 from codegen.program import Buffer, Workspace
 from poly.box import Box, enclose
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.nest import Array, Nest, Statement
-from poly.steps.base import chain, fresh
+from poly.steps.base import chain
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, walk
 
 
@@ -81,7 +81,9 @@ def _with_box(boxed: Boxed, node: Pack) -> Boxed:
     footprint = reduce(isl.Map.union, footprints)
     if footprint.is_empty():
         return replace(boxed, tree=_Change(node, node.body).visit(tree))
-    array, name = nest.array(node.array), _fresh_name(boxed, f"{node.array}_box")
+    array = nest.array(node.array)
+    taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
+    name = fresh(f"{array.name}_box", frozenset(taken))
     box = enclose(footprint, _elements(nest, array))
     copy = _copy(name, array.name, box, len(above))
     redirected = {s.name: _redirected(s, name, array.name, box, groups[s.name]) for s in readers}
@@ -104,13 +106,6 @@ def _elements(nest: Nest, array: Array) -> isl.Set:
 def _groups(domain: isl.Set, loops: list[isl.PwAff]) -> isl.Map:
     """`{ S0[i, j] -> copy[i_tile] }`."""
     return Instances("copy", domain, tuple(("", function) for function in loops)).groups
-
-
-def _fresh_name(boxed: Boxed, name: str) -> str:
-    """The name, numbered where an array, a size or another box has it."""
-    taken = {a.name for a in boxed.nest.arrays} | {b.name for b in boxed.buffers} | set(boxed.nest.sizes)
-    names = (name if number == 1 else f"{name}{number}" for number in count(1))
-    return next(candidate for candidate in names if candidate not in taken)
 
 
 def _copy(buffer: str, array: str, box: Box, depth: int) -> Statement:
@@ -155,12 +150,12 @@ def _copy_loops(tree: Node, node: Pack, copy: Statement, depth: int) -> Node:
     rank = (len(copy.iterators) - depth) // 2
     private = any(band.parallel for band in chain(tree, node) if isinstance(band, Band))
     shared = not private and any(band.parallel for band in bands(node))
+    loop_names = frozenset(band.name for band in bands(tree))
     loops: Node = Leaf(copy.name)
     for d in reversed(range(rank)):
         function = _dimension(copy.domain, depth + d)
-        name = fresh(tree, f"{node.array}_{d}", "_")
         last = d == rank - 1
-        loops = Band(name, ((copy.name, function),), loops, parallel=shared and d == 0 and not last, vectorize=last)
+        loops = Band(fresh(f"{node.array}_{d}", loop_names), ((copy.name, function),), loops, parallel=shared and d == 0 and not last, vectorize=last)
     return loops
 
 

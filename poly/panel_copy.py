@@ -11,6 +11,7 @@ from math import prod
 
 import islpy as isl
 
+from codegen.names import fresh
 from codegen.program import Workspace
 from microkernels.catalogue import find
 from microkernels.isa import ISA
@@ -43,10 +44,12 @@ def panel_copy(
     outer: tuple[tuple[str, isl.PwAff], ...],
     between: tuple[Band, ...],
     private: bool,
+    taken: frozenset[str],
 ) -> PanelCopy:
     """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
+    The buffer's name is none of those `taken`.
     """
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
@@ -72,7 +75,7 @@ def panel_copy(
     loops = (*outer, *((b.name, b.function(statement.name)) for b in single))
     instances = Instances(name, statement.domain, loops)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in micro.reduce]
-    buffer = f"{node.array}_{role}" if node.role else f"{node.array}_panels"
+    buffer = fresh(f"{node.array}_{role}" if node.role else f"{node.array}_panels", taken)
     index, extents = _panel_number(around, numbering, statement.name)
     size = _product([*steps, str(width)])
     start = f"{buffer} + {index} * {size}" if index != "0" else buffer
