@@ -135,8 +135,9 @@ def _check_operands(node: Micro, left: Operand, right: Operand, packed: bool) ->
             )
     column = node.columns
     if column and not packed and not (right.is_linear(column.name) and right.stride(column.name).constant == 1):
+        which = f"{right.array}, role=right" if left.array == right.array else right.array
         raise ScheduleError(
-            f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. Remedy: pack({right.array})."
+            f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. Remedy: pack({which})."
         )
 
 

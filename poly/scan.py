@@ -19,8 +19,8 @@ def ast(nest: Nest, tree: Node) -> isl.AstNode:
 def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.AstNode:
     """The loops that visit `domains` in the order of `tree`.
 
-    Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators. Where a copy is
-    to be made, a mark `pack:ARRAY` stands above what reads it.
+    Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
+    What reads a copy that is still to be made stands below a mark `pack:ARRAY`.
     """
     schedule = _schedule(domains, tree)
     build = isl.AstBuild.from_context(context)
