@@ -1,7 +1,7 @@
 /* Matrix times vector, both ways round. Each element of the matrix is read once, by whole vectors. */
 
 enum {
-    GEMV_ROWS_T = 6,                  /* streams that the hardware prefetches well at a time; software prefetch slows them */
+    GEMV_ROWS_T = 8,                  /* streams that the hardware prefetches well at a time; software prefetch slows them */
     GEMV_BLOCK_T = 16384 / sizeof(T), /* of y, which stays in L1 */
 };
 
