@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +48,25 @@ def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest
             assert printed == lesson.output, f"block {number} printed something else than the README shows"
 
 
+def test_the_map_names_every_file(project: Path) -> None:
+    page = (project / "docs" / "map.md").read_text()
+    packages = ("microkernels", "codegen", "poly", "benchmarks")
+    files = [f for package in packages for f in sorted((project / package).rglob("*")) if f.suffix in (".py", ".h")]
+    unnamed = [f for f in files if f.name != "__init__.py" and f"`{f.name}`" not in page and f"/{f.name}`" not in page]
+    assert [str(f.relative_to(project)) for f in unnamed] == []
+
+
 def test_blocks_are_found_with_their_output() -> None:
     markdown = "```python\na\n```\n\n```text\n1\n```\n\n```sh\nls\n```\n\n```python\nb\n```\nwords\n\n```text\n2\n```\n"
     assert lessons(markdown) == [Lesson("a\n", "1\n"), Lesson("b\n", None)]
+
+
+def test_readme_commands_exist(project: Path) -> None:
+    """Each `make` target and `poly` command that the README names."""
+    readme = (project / "README.md").read_text()
+    shell = "\n".join(block[2] for block in BLOCK.finditer(readme) if block[1] == "sh")
+    targets = set(re.findall(r"^(\w+):", (project / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^make (\w+)", shell, re.MULTILINE)) <= targets
+    for command in re.findall(r"^poly (\w+)", shell, re.MULTILINE):
+        done = subprocess.run([sys.executable, "-m", "poly.cli", command, "--help"], capture_output=True, cwd=project)
+        assert done.returncode == 0 or command == "bench", done.stderr
