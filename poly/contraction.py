@@ -1,7 +1,7 @@
 """Recognise contractions: which loops are free in one operand, free in the other, reduced, or batch.
 
-A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition, batches,
-matrix-vector products, einsums of two operands, convolutions.
+A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition,
+batches, matrix-vector products, einsums of two operands, convolutions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from poly.nest import Nest, Statement
 class Contraction:
     """The operands of a contraction, and its loops by role, each in the statement's order.
 
-    `columns` are the loops of `output` and `right` alone, and hold the loop along which `output` is contiguous (where there is
-    one that is no batch loop); `rows` those of `output` and `left` alone; `reduce` those absent from `output`; `batch` the rest.
+    `columns` are the loops of `output` and `right` alone, and hold the loop along which `output` is contiguous (where
+    there is one that is no batch loop); `rows` are those of `output` and `left` alone (or of `output` alone); `reduce`
+    those absent from `output`; `batch` those of all three.
     """
 
     statement: str

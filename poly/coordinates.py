@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import islpy as isl
 
@@ -17,18 +18,13 @@ from codegen.affine import Affine
 
 @dataclass(frozen=True)
 class Coordinates:
-    """`iterators` maps each iterator to an affine expression of loops, sizes and atoms; `atoms` an atom to (loop, divisor)."""
+    """`iterators` maps each iterator to an affine expression of loops, sizes and atoms.
+
+    `atoms` maps an atom's name to its loop and divisor: the quotient `loop / divisor`.
+    """
 
     iterators: Mapping[str, Affine]
     atoms: Mapping[str, tuple[str, int]]
-
-    def depends(self, value: Affine, loop: str) -> bool:
-        """Whether the expression varies with the loop in another way than linearly."""
-        return any(name in self.atoms and self.atoms[name][0] == loop for name in value.names)
-
-    def text(self, value: Affine) -> Affine:
-        """The expression with the atoms written out for C."""
-        return value.substitute({a: Affine.name(f"({loop} / {by})") for a, (loop, by) in self.atoms.items()})
 
 
 def solve(
@@ -46,7 +42,10 @@ def solve(
             unknown = [i for i in iterators if i in rest.names and i not in found]
             if not unknown:
                 continue
-            solved = _one(name, rest, unknown[0]) if len(unknown) == 1 else _digits(name, rest, unknown, iterators, domain, atoms)
+            if len(unknown) == 1:
+                solved = _one(name, rest, unknown[0])
+            else:
+                solved = _digits(name, rest, unknown, iterators, domain, atoms)
             if solved:
                 found.update(solved)
                 progress = True
@@ -70,8 +69,9 @@ def linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
     if any(not aff.get_coefficient_val(isl.dim_type.div, d).is_zero() for d in range(aff.dim(isl.dim_type.div))):
         return None
     terms = [(name, _integer(aff.get_coefficient_val(isl.dim_type.in_, d))) for d, name in enumerate(iterators)]
-    parameters = aff.get_domain_space().get_var_names(isl.dim_type.param)
-    terms += [(name, _integer(aff.get_coefficient_val(isl.dim_type.param, d))) for d, name in enumerate(parameters)]
+    for d in range(aff.dim(isl.dim_type.param)):
+        size = aff.get_dim_name(isl.dim_type.param, d) or ""
+        terms.append((size, _integer(aff.get_coefficient_val(isl.dim_type.param, d))))
     return Affine.make(terms, _integer(aff.get_constant_val()))
 
 
@@ -99,9 +99,9 @@ def _digits(
         return {}
     unknown = sorted(unknown, key=lambda i: -rest.coefficient(i))
     weights = [rest.coefficient(i) for i in unknown]
-    if weights[-1] != 1 or any(w <= 0 or v % w for v, w in zip(weights, weights[1:], strict=False)):
+    if weights[-1] != 1 or any(w <= 0 or v % w for v, w in pairwise(weights)):
         return {}
-    for outer, inner, iterator in zip(weights, weights[1:], unknown[1:], strict=False):
+    for (outer, inner), iterator in zip(pairwise(weights), unknown[1:], strict=True):
         position = iterators.index(iterator)
         low, high = domain.dim_min(position), domain.dim_max(position)
         if not (low.is_cst() and high.is_cst()):

@@ -5,7 +5,8 @@
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-Each contraction gets loops of its own where the dependences allow it. All that is done is steps of a schedule, each checked.
+Each contraction gets loops of its own where the dependences allow it. All that is done is steps of a schedule, each
+checked.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Sche
 
 
 def _contracted(made: Schedule, statement: Statement, isa: ISA, caches: Caches, threads: int) -> Schedule:
-    """The schedule with the microkernel's loops for a contraction; the same where the dependences or the loops don't allow it."""
+    """The schedule with the microkernel's loops for a contraction.
+
+    It is the same as before where the dependences or the loops don't allow them.
+    """
     alone = _distributed(made, statement)
     loops = _loops(alone, statement) if alone else None
     if alone is None or loops is None:
@@ -58,7 +62,10 @@ def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
 
 
 def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
-    """The names of the loops that count the statement's iterators, outermost first; None where a loop counts something else."""
+    """The names of the loops that count the statement's iterators, outermost first.
+
+    None where a loop counts something else.
+    """
     names: dict[str, str] = {}
     for band in paths(made.tree)[statement.name]:
         if not isinstance(band, Band):

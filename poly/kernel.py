@@ -205,7 +205,12 @@ def _threads(threads: int | None) -> int:
 def caches() -> Caches:
     """What the model takes the caches to be."""
     here = machine()
-    return Caches(*(here.share(cache) if (cache := here.cache(level)) else 0 for level in (1, 2, 3)))
+
+    def share(level: int) -> int:
+        found = here.cache(level)
+        return here.share(found) if found else 0
+
+    return Caches(share(1), share(2), share(3))
 
 
 def _compiled(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:

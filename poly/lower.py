@@ -15,7 +15,6 @@ from poly.nest import Array, Nest
 from poly.scan import scan
 from poly.tree import Micro, Node, walk
 
-
 ROUTINES = {"pack": pack_source, "gemv": gemv_source, "scatter": scatter_source}
 """The C text of the routines beside the outer-product kernels."""
 

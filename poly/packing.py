@@ -15,8 +15,13 @@ from poly.steps.base import edit, find_loop
 from poly.tree import Band, Node, Pack, Sequence, children, statements
 
 
-def insert(nest: Nest, tree: Node, array: str, at: str | None, statement: str | None = None, role: str | None = None) -> Node:
-    """The tree with a copy of `array` made in each iteration of the loop `at`; without a loop, once before the loops that read it.
+def insert(
+    nest: Nest, tree: Node, array: str, at: str | None, statement: str | None = None, role: str | None = None
+) -> Node:
+    """The tree with a copy of `array` made in each iteration of the loop `at`.
+
+    Without a loop, the copy is made once before the loops that read the array. `statement` and `role` say whose reads
+    it serves, where not those of all statements below.
 
     Raises:
         ScheduleError: no such array, loop or statement; an array that the loops do not read, or that they write.

@@ -18,13 +18,15 @@ ASSUMED = 1024
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop of a contraction: its iterator, extent (None: symbolic), and the elements between neighbours in each operand."""
+    """One loop of a contraction."""
 
     iterator: str
     extent: int | None
+    """How many iterations it has; None where that depends on a size that is still open."""
     output: Polynomial
     left: Polynomial
     right: Polynomial
+    """In each operand, the elements between neighbours along the loop."""
 
     @property
     def guess(self) -> int:
@@ -34,17 +36,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Roles:
-    """The axes by role. Loops of extent 1 are left out: they are no loops.
-
-    `exchanged` says that the operands of `recognise` have changed sides.
-    """
+    """The axes by role. Loops of extent 1 are left out: they are no loops."""
 
     contraction: Contraction
     rows: tuple[Axis, ...]
     columns: tuple[Axis, ...]
     reduce: tuple[Axis, ...]
     batch: tuple[Axis, ...]
-    exchanged: bool = False
 
 
 def roles(nest: Nest, statement: Statement) -> Roles | None:
@@ -52,30 +50,46 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
     contraction = recognise(nest, statement)
     if contraction is None:
         return None
-    extents: dict[str, int | None] = {}
-    box = isl.Set.universe(statement.domain.get_space())
-    for position, iterator in enumerate(statement.iterators):
-        high = statement.domain.dim_max(position)
-        pieces = high.get_pieces()
-        if not pieces:
-            return None
-        constant = len(pieces) == 1 and pieces[0][1].is_cst()
-        extents[iterator] = int(pieces[0][1].get_constant_val().to_python()) + 1 if constant else None
-        box = box.lower_bound_val(isl.dim_type.set, position, isl.Val(0)).intersect(_at_most(statement.domain, position, high))
-    if not statement.domain.is_equal(box.intersect_params(statement.domain.params())):
+    extents = _extents(statement)
+    if extents is None:
         return None
 
     def axis(iterator: str) -> Axis:
         def along(access: Load) -> Polynomial:
             return step(nest.array(access.array), access, iterator)
 
-        return Axis(iterator, extents[iterator], along(contraction.output), along(contraction.left), along(contraction.right))
+        c = contraction
+        return Axis(iterator, extents[iterator], along(c.output), along(c.left), along(c.right))
 
     def axes(iterators: tuple[str, ...]) -> tuple[Axis, ...]:
         return tuple(axis(i) for i in iterators if extents[i] != 1)
 
-    c = contraction
-    return _oriented(Roles(c, axes(c.rows), axes(c.columns), axes(c.reduce), axes(c.batch)))
+    return _oriented(
+        Roles(
+            contraction,
+            axes(contraction.rows),
+            axes(contraction.columns),
+            axes(contraction.reduce),
+            axes(contraction.batch),
+        )
+    )
+
+
+def _extents(statement: Statement) -> dict[str, int | None] | None:
+    """The extent of each iterator (None: symbolic); None altogether where the domain is no box that starts at 0."""
+    extents: dict[str, int | None] = {}
+    domain = statement.domain
+    box = isl.Set.universe(domain.get_space())
+    for position, iterator in enumerate(statement.iterators):
+        high = domain.dim_max(position)
+        pieces = high.get_pieces()
+        if not pieces:
+            return None
+        constant = len(pieces) == 1 and pieces[0][1].is_cst()
+        extents[iterator] = int(pieces[0][1].get_constant_val().to_python()) + 1 if constant else None
+        above = box.lower_bound_val(isl.dim_type.set, position, isl.Val(0))
+        box = above.intersect(_at_most(domain, position, high))
+    return extents if domain.is_equal(box.intersect_params(domain.params())) else None
 
 
 def _at_most(domain: isl.Set, position: int, high: isl.PwAff) -> isl.Set:
@@ -98,5 +112,9 @@ def _oriented(r: Roles) -> Roles:
         return tuple(replace(axis, left=axis.right, right=axis.left) for axis in axes)
 
     return Roles(
-        exchange(r.contraction), swapped(r.columns), swapped(r.rows), swapped(r.reduce), swapped(r.batch), exchanged=True
+        exchange(r.contraction),
+        rows=swapped(r.columns),
+        columns=swapped(r.rows),
+        reduce=swapped(r.reduce),
+        batch=swapped(r.batch),
     )

@@ -14,7 +14,7 @@ these functions and of the positions in sequences, outermost first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import islpy as isl
 
@@ -116,17 +116,3 @@ def statements(node: Node) -> tuple[str, ...]:
 def bands(node: Node) -> tuple[Band, ...]:
     """The loops, outermost first, in textual order."""
     return tuple(n for n in walk(node) if isinstance(n, Band))
-
-
-def restrict(node: Node, names: frozenset[str]) -> Node:
-    """The loops of some of the statements alone."""
-    match node:
-        case Sequence(nodes):
-            kept = tuple(restrict(child, names) for child in nodes if names & set(statements(child)))
-            return kept[0] if len(kept) == 1 else Sequence(kept)
-        case Band():
-            functions = tuple(pair for pair in node.functions if pair[0] in names)
-            return replace(node, functions=functions, body=restrict(node.body, names))
-        case Pack():
-            return replace(node, body=restrict(node.body, names))
-    return node
