@@ -155,7 +155,8 @@ def _copy_loops(tree: Node, node: Pack, copy: Statement, depth: int) -> Node:
     for d in reversed(range(rank)):
         function = _dimension(copy.domain, depth + d)
         last = d == rank - 1
-        loops = Band(fresh(f"{node.array}_{d}", loop_names), ((copy.name, function),), loops, parallel=shared and d == 0 and not last, vectorize=last)
+        name, parallel = fresh(f"{node.array}_{d}", loop_names), shared and d == 0 and not last
+        loops = Band(name, ((copy.name, function),), loops, parallel=parallel, vectorize=last)
     return loops
 
 
