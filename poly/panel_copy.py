@@ -14,20 +14,27 @@ import islpy as isl
 from codegen.names import fresh
 from codegen.program import Workspace
 from microkernels.catalogue import find
+from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.calls import Call, Operand, Panel, absorbed, atom_lines, fixed, involves, iterators_of, low_lines, operand
 from poly.coordinates import solve
-from poly.ctext import constants, text
+from poly.ctext import text
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.micro_call import LEVELS
-from poly.nest import Nest
+from poly.nest import Nest, Statement
 from poly.tree import Band, Micro, Pack
+
+Loops = tuple[tuple[str, isl.PwAff], ...]
+"""Names and functions of loops, outermost first."""
+
+UNKNOWN = 1 << 62
+"""Stands for a step whose length is not known, in comparisons."""
 
 
 @dataclass(frozen=True)
 class PanelCopy:
-    """The copying statement, its loops inside those around it, the buffer, and where the microkernel finds its panel."""
+    """The copying statement, its loops inside those around it, the buffer, and the panel that the microkernel reads."""
 
     role: str
     call: Call
@@ -41,7 +48,7 @@ def panel_copy(
     node: Pack,
     micro: Micro,
     isa: ISA,
-    outer: tuple[tuple[str, isl.PwAff], ...],
+    outer: Loops,
     between: tuple[Band, ...],
     private: bool,
     taken: frozenset[str],
@@ -49,72 +56,97 @@ def panel_copy(
     """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
-    The buffer's name is none of those `taken`.
+    The buffer's name is none of those `taken`. Raises ScheduleError where the loops don't determine what is read.
     """
+    source = _source(nest, node, micro, outer, between)
+    statement, numbering = source.statement, source.numbering
+    turned = _turned(source)
+    single = tuple(b for b in numbering if b is not turned)
+    instances = Instances(
+        f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
+    )
+    buffer = fresh(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
+    number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
+    steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
+    size = _product([*steps, str(source.width)])
+    start = f"{buffer} + {number} * {size}" if number != "0" else buffer
+    group = None
+    if turned is not None:
+        apart = _product([*extents[numbering.index(turned) + 1 :], size])
+        group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
+    lines = _lines(source, instances, start, f"{source.dtype.name}_{isa.name}", group)
+    return PanelCopy(
+        source.role,
+        Call(instances.name, instances.names, instances.domain, tuple(lines), "pack"),
+        tuple(b.name for b in single),
+        Workspace(buffer, source.dtype, _product([*extents, size]), private),
+        Panel(buffer, start, source.width),
+    )
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is copied: an operand of a statement's microkernel, by lanes and steps of the reduction.
+
+    The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
+    """
+
+    role: str
+    statement: Statement
+    operand: Operand
+    dtype: DType
+    width: int
+    lanes: Band | None
+    reduce: tuple[Band, ...]
+    numbering: tuple[Band, ...]
+
+
+def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> Source:
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
     if contraction is None:
         raise ScheduleError(f"pack({node.array}): {statement.name} is not a contraction")
     role = node.role or ("left" if contraction.left.array == node.array else "right")
-    access = contraction.left if role == "left" else contraction.right
-    kernel = find(micro.kernel, nest.array(node.array).dtype)
-    lane_band = micro.rows if role == "left" else micro.columns
-    width = kernel.rows if role == "left" else kernel.columns
-    used = iterators_of(statement, access)
-    numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
-    name = f"{statement.name}_pack_{role}"
-    around = Instances("around", statement.domain, outer)
-    inner = tuple(b for b in (lane_band, *micro.reduce) if b is not None)
-    functions = [(b.name, b.function(statement.name)) for b in inner]
-    coordinates = solve(statement.iterators, statement.domain, (*_all(outer, between, statement.name), *functions, *_rest(micro, inner, statement.name)))
+    dtype = nest.array(node.array).dtype
+    kernel = find(micro.kernel, dtype)
+    if role == "left":
+        access, width, lanes, other = contraction.left, kernel.rows, micro.rows, micro.columns
+    else:
+        access, width, lanes, other = contraction.right, kernel.columns, micro.columns, micro.rows
+    inside = tuple(b for b in (lanes, *micro.reduce, other) if b is not None)
+    loops = (*outer, *_functions((*between, *inside), statement))
+    coordinates = solve(statement.iterators, statement.domain, loops)
     if coordinates is None:
         raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
-    op = operand(nest, access, coordinates)
-    turned = _turned(op, numbering, lane_band, micro)
-    single = tuple(b for b in numbering if b is not turned)
-    loops = (*outer, *((b.name, b.function(statement.name)) for b in single))
-    instances = Instances(name, statement.domain, loops)
-    steps = [text(instances.most(b.function(statement.name)), ()) for b in micro.reduce]
-    buffer = fresh(f"{node.array}_{role}" if node.role else f"{node.array}_panels", taken)
-    index, extents = _panel_number(around, numbering, statement.name)
-    size = _product([*steps, str(width)])
-    start = f"{buffer} + {index} * {size}" if index != "0" else buffer
-    group = None
-    if turned is not None:
-        apart = _product([*extents[numbering.index(turned) + 1 :], size])
-        group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
-    suffix = f"{nest.array(node.array).dtype.name}_{isa.name}"
-    lines = _lines(instances, op, lane_band, micro, statement.name, start, width, suffix, group)
-    call = Call(name, instances.names, instances.domain, tuple(lines), "pack")
-    workspace = Workspace(buffer, nest.array(node.array).dtype, _product([*extents, size]), private)
-    return PanelCopy(role, call, tuple(b.name for b in single), workspace, Panel(buffer, start, width))
+    used = iterators_of(statement, access)
+    numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
+    return Source(
+        role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering
+    )
+
+
+def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
+    return tuple((b.name, b.function(statement.name)) for b in bands)
 
 
 @dataclass(frozen=True)
 class Turned:
-    """The loop along which the source is contiguous from panel to panel: how far apart panels are, and how many one call copies."""
+    """The loop along which the source is contiguous from panel to panel: one call copies a row of such panels.
+
+    `apart` is how many elements lie between the starts of two panels, `count` how many panels a call copies (C texts).
+    """
 
     band: Band
     apart: str
     count: str
 
 
-def _turned(op: Operand, numbering: tuple[Band, ...], lane_band: Band | None, micro: Micro) -> Band | None:
+def _turned(source: Source) -> Band | None:
     """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
-    within = [b.name for b in (lane_band, *micro.reduce) if b is not None]
-    if any(op.stride(name).constant == 1 for name in within):
+    op = source.operand
+    if any(op.stride(b.name).constant == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
-    return next((b for b in numbering if op.is_linear(b.name) and op.stride(b.name).constant == 1), None)
-
-
-def _all(outer: tuple[tuple[str, isl.PwAff], ...], between: tuple[Band, ...], statement: str) -> tuple[tuple[str, isl.PwAff], ...]:
-    return (*outer, *((b.name, b.function(statement)) for b in between))
-
-
-def _rest(micro: Micro, inner: tuple[Band, ...], statement: str) -> list[tuple[str, isl.PwAff]]:
-    """The loops that the copy doesn't run through: the operand doesn't depend on them."""
-    bands = (micro.rows, micro.columns)
-    return [(b.name, b.function(statement)) for b in bands if b is not None and b not in inner]
+    return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).constant == 1), None)
 
 
 def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[str, list[str]]:
@@ -124,60 +156,51 @@ def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str
         function = band.function(statement)
         extent, low = text(around.most(function), ()), text(around.low(function), around.names)
         position = band.name if low == "0" else f"({band.name} - ({low}))"
-        number = position if number == "0" else f"({number} * {fixed_text(extent)} + {position})"
+        number = position if number == "0" else f"({number} * {_factor(extent)} + {position})"
         extents.append(extent)
     return number, extents
 
 
-def fixed_text(value: str) -> str:
+def _factor(value: str) -> str:
     return value if value.isalnum() else f"({value})"
 
 
 def _product(factors: list[str]) -> str:
     known = prod(int(f) for f in factors if f.isdigit())
-    symbolic = [fixed_text(f) for f in factors if not f.isdigit()]
+    symbolic = [_factor(f) for f in factors if not f.isdigit()]
     return "*".join(symbolic + ([str(known)] if known != 1 or not symbolic else []))
 
 
-def _levels(instances: Instances, op: Operand, micro: Micro, statement: str, width: int) -> list[str]:
-    """For each loop of the copy its count, and its steps in the source and in the panel; the shortest step in the source first."""
+def _levels(source: Source, instances: Instances) -> str:
+    """C arguments: for each loop of the reduction its count, and its steps in the source and in the panel.
+
+    The shortest step in the source comes first, where all are known.
+    """
     found: list[tuple[int, str]] = []
-    pitch = [str(width)]
-    for band in reversed(micro.reduce):
-        count, stride = text(instances.count(band.function(statement)), instances.names), op.stride(band.name)
-        far = stride.constant if stride.constant is not None else FAR
-        found.append((far, f"{count}, {fixed(stride)}, {_product(pitch)}"))
+    pitch = [str(source.width)]
+    for band in reversed(source.reduce):
+        stride = source.operand.stride(band.name)
+        count = text(instances.count(band.function(source.statement.name)), instances.names)
+        length = UNKNOWN if stride.constant is None else stride.constant
+        found.append((length, f"{count}, {fixed(stride)}, {_product(pitch)}"))
         pitch.append(count)
-    if all(far < FAR for far, _ in found):
+    if all(length < UNKNOWN for length, _ in found):
         found.sort(key=lambda level: level[0])
-    return [level for _, level in found] + ["1, 0, 0"] * (LEVELS - len(found))
+    return ", ".join([level for _, level in found] + ["1, 0, 0"] * (LEVELS - len(found)))
 
 
-FAR = 1 << 62
-"""A step whose length is not known."""
-
-
-def _lines(
-    instances: Instances,
-    op: Operand,
-    lane_band: Band | None,
-    micro: Micro,
-    statement: str,
-    start: str,
-    width: int,
-    suffix: str,
-    group: Turned | None,
-) -> list[str]:
-    """The C lines of one copying call."""
-    lane = lane_band.name if lane_band else ""
-    bands = tuple(b for b in (lane_band, *micro.reduce, group.band if group else None) if b is not None)
-    count = text(instances.count(lane_band.function(statement)), instances.names) if lane_band else "1"
-    levels = ", ".join(_levels(instances, op, micro, statement, width))
-    every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
+def _lines(source: Source, instances: Instances, start: str, suffix: str, group: Turned | None) -> list[str]:
+    """The C lines of one copying call: lanes a constant stride apart, or at offsets gathered before."""
+    op, statement, width = source.operand, source.statement.name, source.width
+    lane = source.lanes.name if source.lanes else ""
+    count = text(instances.count(source.lanes.function(statement)), instances.names) if source.lanes else "1"
+    bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
     lines = [*low_lines(instances, bands, statement), f"const int64_t lanes = {count};"]
+    every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     panels = f"{group.apart}, {group.count}, " if group else ""
-    routine = "pack_turned" if group else "pack"
+    levels = _levels(source, instances)
     if op.is_linear(lane):
+        routine = "pack_turned" if group else "pack"
         where = f"{fixed(op.stride(lane)) if lane else '0'}, " + ("0, " if group else "")
         return [
             *lines,
@@ -188,12 +211,20 @@ def _lines(
     return [
         *lines,
         *atom_lines(op.coordinates, op.offset.names, every - {lane}),
-        f"int64_t offsets[{width}];",
+        *_gathered(source, lane),
+        f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array}, {where}{levels});",
+    ]
+
+
+def _gathered(source: Source, lane: str) -> list[str]:
+    """C lines that set `offsets` to each lane's offset in the source."""
+    op = source.operand
+    return [
+        f"int64_t offsets[{source.width}];",
         f"const int64_t first_{lane} = {lane};",
         "for (int64_t lane = 0; lane < lanes; lane++) {",
         f"    const int64_t {lane} = first_{lane} + lane;",
         *(f"    {line}" for line in atom_lines(op.coordinates, op.offset.names, frozenset({lane}))),
         f"    offsets[lane] = {op.offset};",
         "}",
-        f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array}, {where}{levels});",
     ]
