@@ -18,7 +18,7 @@ from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, compa
 from poly.nest import Nest, Statement
 from poly.scan import ast
 from poly.steps.sinking import rebuild
-from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
 
 Values = Mapping[str, Affine]
 INDENT = "    "
@@ -28,10 +28,10 @@ FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
 
 def loops_text(nest: Nest, tree: Node) -> str:
     """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
-    plain, copies, kernels = _plain(tree)
+    plain, kernels = _plain(tree)
     remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
     values = {size: Affine.name(size) for size in nest.sizes}
-    return "\n".join(_Printer(nest, copies, remarks).node(ast(nest, plain), _Scope(values)))
+    return "\n".join(_Printer(nest, remarks).node(ast(nest, plain), _Scope(values)))
 
 
 def _flags(band: Band) -> list[str]:
@@ -43,31 +43,24 @@ Notes = dict[str, list[str]]
 """Comments for loops, by name."""
 
 
-def _plain(tree: Node) -> tuple[Node, Notes, Notes]:
-    """The tree without copies and microkernels; the copies to be made before a loop, and the kernel that runs it."""
-    copies: Notes = {}
+def _plain(tree: Node) -> tuple[Node, Notes]:
+    """The tree without microkernels, and the kernel that runs a loop."""
     kernels: Notes = {}
 
     def visit(node: Node) -> Node:
         match node:
-            case Pack(array, body):
-                inner = visit(body)
-                first = next(below for below in walk(inner) if isinstance(below, Band | Leaf))
-                name = first.name if isinstance(first, Band) else first.statement
-                copies.setdefault(name, []).insert(0, f"pack {array}")
-                return inner
             case Micro():
                 absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
                 zeroing = f", which does {node.initial}" if node.initial else ""
                 kernels[absorbed[0].name] = [f"microkernel {node.kernel}{zeroing}"]
                 return rebuild(absorbed, Leaf(node.statement))
-            case Band(body=body):
+            case Band(body=body) | Pack(body=body):
                 return replace(node, body=visit(body))
             case Sequence(nodes):
                 return Sequence(tuple(visit(child) for child in nodes))
         return node
 
-    return visit(tree), copies, kernels
+    return visit(tree), kernels
 
 
 @dataclass(frozen=True)
@@ -79,10 +72,9 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Printer:
-    """Walks isl's AST of a nest. `copies` are comments above a loop or statement, `remarks` behind a loop."""
+    """Walks isl's AST of a nest; `remarks` are comments behind loops."""
 
     nest: Nest
-    copies: Notes
     remarks: Notes
 
     def node(self, node: isl.AstNode, scope: _Scope) -> list[str]:
@@ -104,16 +96,15 @@ class _Printer:
         iterator = node.for_get_iterator().get_id().get_name()
         start = integer(node.for_get_init(), scope.values)
         remark = "".join(f"  # {text}" for text in [", ".join(self.remarks[scope.loop])] if text)
-        above = self._copies(scope.loop, scope)
         if node.for_is_degenerate():
-            above += [scope.indent + remark.strip()] if remark else []
+            above = [scope.indent + remark.strip()] if remark else []
             return above + self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
         values = {**scope.values, iterator: Affine.name(scope.loop)}
         step = integer(node.for_get_inc(), values)
         limits = ", ".join(_bare(v) for v in _range(start, _stop(node.for_get_cond(), values), step))
         head = f"{scope.indent}for {scope.loop} in range({limits}):{remark}"
         body = self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))
-        return [*above, head, *body]
+        return [head, *body]
 
     def _if(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         inner = replace(scope, indent=scope.indent + INDENT)
@@ -127,10 +118,7 @@ class _Printer:
         called, *indices = arguments(node.user_get_expr())
         statement = self.nest.statement(called.get_id().get_name())
         values = dict(zip(statement.iterators, (integer(index, scope.values) for index in indices), strict=True))
-        return [*self._copies(statement.name, scope), scope.indent + assignment(statement, values)]
-
-    def _copies(self, name: str, scope: _Scope) -> list[str]:
-        return [f"{scope.indent}# {copy}" for copy in self.copies.get(name, [])]
+        return [scope.indent + assignment(statement, values)]
 
 
 def assignment(statement: Statement, values: Values) -> str:
