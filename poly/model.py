@@ -64,17 +64,28 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, threads: int, by_lines: bool = False) -> Choice:
-    """Structure and tile sizes for `m` rows (flattened) and `n` columns (flattened).
+def choose(
+    r: Roles,
+    m: int,
+    columns_group: tuple[Axis, ...],
+    dtype: DType,
+    isa: ISA,
+    caches: Caches,
+    threads: int,
+    by_lines: bool = False,
+) -> Choice:
+    """Structure and tile sizes for `m` rows (flattened) and the columns of `columns_group` (flattened, the last the fastest).
 
     `by_lines` says that the output's next neighbours after a short run of columns are rows: these must come first then.
     """
     steps = prod(axis.guess for axis in r.reduce)
     batches = prod(axis.guess for axis in r.batch)
+    n = prod(axis.guess for axis in columns_group)
+    others = prod(axis.guess for axis in r.columns) // n
     kernel = tile_shape(m, n, isa, dtype)
     size = dtype.size
     inner, cut, depth = _reduction(r.reduce, kernel.columns, size, caches)
-    pack_right = _pack_right(r, m, n, depth, kernel, size, caches)
+    pack_right = _pack_right(r, columns_group, m, depth, kernel, size, caches)
     pack_left = _pack_left(r, m, n, depth, kernel, size, caches)
     parallel = _parallel(m, n, steps, batches, r, kernel, threads)
     symbolic = any(axis.extent is None for axis in r.columns)
@@ -87,7 +98,7 @@ def choose(r: Roles, m: int, n: int, dtype: DType, isa: ISA, caches: Caches, thr
     rows = None
     right = depth * min(n, columns or n) * size
     streamed = not pack_right and depth * kernel.columns * size <= caches.l1 // 2 and 1 < m <= FEW
-    right_fits = not symbolic and right <= caches.l2 // 2 and not (streamed and right > caches.l1) and not by_lines
+    right_fits = not symbolic and right * others <= caches.l2 // 2 and not (streamed and right > caches.l1) and not by_lines
     block = max(8, min(2 * caches.l2, caches.l3 // 8) // (depth * size) // kernel.rows) * kernel.rows
     if not right_fits and m > block:
         rows = _balanced(m, block, kernel.rows)
@@ -156,13 +167,16 @@ def _balanced(extent: int, most: int, multiple: int) -> int:
     return ceil(ceil(extent / parts) / multiple) * multiple
 
 
-def _pack_right(r: Roles, m: int, n: int, depth: int, kernel: Microkernel, size: int, caches: Caches) -> bool:
+def _pack_right(
+    r: Roles, group: tuple[Axis, ...], m: int, depth: int, kernel: Microkernel, size: int, caches: Caches
+) -> bool:
     """Where the right operand isn't contiguous along the columns it must be copied.
 
     Where it is, a copy pays if rows enough go by, and its lines in place lie pages apart or the whole is too large for the second level.
     """
-    if not any(axis.right.constant == 1 for axis in r.columns) or _is_scattered(r.columns):
+    if _is_scattered(group):
         return True
+    n = prod(axis.guess for axis in group)
     if depth * kernel.columns * size <= caches.l1 // 2 and m <= FEW:
         return False
     apart = max((axis.right.constant or ASSUMED_STRIDE for axis in r.reduce), default=0) * size
@@ -177,11 +191,10 @@ FEW = 256
 ASSUMED_STRIDE = 1 << 20
 
 
-def _is_scattered(axes: tuple[Axis, ...]) -> bool:
+def _is_scattered(group: tuple[Axis, ...]) -> bool:
     """Whether neighbours in the flattened loop are not neighbours in the right operand."""
-    ordered = sorted(axes, key=lambda axis: axis.output.constant or 0)
     expected = 1
-    for axis in ordered:
+    for axis in reversed(group):
         if axis.right.constant != expected:
             return True
         expected *= axis.guess

@@ -68,7 +68,7 @@ def contraction_steps(
     columns, extra_columns = _column_group(r.columns, isa.lanes(dtype), side, far)
     rows, extra_rows = _row_group(r.rows, "output" if short and n > k else "left")
     by_lines = short and n > k and _nearest(r.rows) < _nearest(tuple(a for a in r.columns if a not in _contiguous(r.columns)))
-    choice = choose(r, rows.extent if rows else 1, columns.extent, dtype, isa, caches, threads, by_lines)
+    choice = choose(r, rows.extent if rows else 1, columns.axes, dtype, isa, caches, threads, by_lines)
     return _Planner(r, choice, dict(loops), rows, columns, extra_rows, extra_columns, initial, isa.lanes(dtype) if far else None).steps()
 
 
@@ -211,7 +211,7 @@ class _Planner:
         choice, outer = self.choice, self._outer_reduction()
         batch = [self._name(axis) for axis in self.roles.batch]
         down = [*(self._name(a) for a in self.extra_rows), *cuts["rows"][-1:]]
-        before = self._before_turned()
+        before = self._outside()
         beside = [n for a in self.extra_columns if (n := self._name(a)) not in before]
         along = [cuts["columns"][-1], *beside] if cuts["turned"] else [*beside, cuts["columns"][-1]]
         whole = [self._name(axis) for axis in (outer[:-1] if choice.reduce_cut is not None else outer)]
@@ -222,15 +222,18 @@ class _Planner:
         first = blocks_of_rows if choice.parallel == "rows" else []
         then = [] if choice.parallel == "rows" else blocks_of_rows
         tiles = [*along, *down] if choice.rows_inside or cuts["turned"] else [*down, *along]
-        named = [*batch, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"], *self._before_turned(), *cuts["turned"], *then, *tiles]
+        named = [*batch, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"], *self._outside(), *cuts["turned"], *then, *tiles]
         inner = [*([self._loop(self.rows)] if self.rows else []), self._loop(self.columns), *points]
         grouped = {axis.iterator for group in (self.rows, self.columns) if group for axis in group.axes}
         idle = [loop for i, loop in self.loops.items() if i not in grouped and loop not in (*named, *inner)]
         return [*idle, *named, *inner]
 
-    def _before_turned(self) -> list[str]:
-        """The loops over other extra columns, which stay outside of the blocks of panels that are copied together."""
-        return [self._name(axis) for axis in self.extra_columns[:-1]] if self._turned() is not None else []
+    def _outside(self) -> list[str]:
+        """The loops over extra columns that stay outside of a copy of the right operand: where rows come first, all but one that
+        is turned."""
+        if self._turned() is not None:
+            return [self._name(axis) for axis in self.extra_columns[:-1]]
+        return [self._name(axis) for axis in self.extra_columns] if self.choice.rows_inside else []
 
     def _above(self, order: list[str], place: list[str]) -> str | None:
         """The innermost of the loops in `place`, or the last loop before everything of the contraction; None: no loop at all."""
@@ -245,11 +248,8 @@ class _Planner:
         whole = [self._name(axis) for axis in (outer[:-1] if self.choice.reduce_cut is not None else outer)]
         first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
         above = [*(self._name(axis) for axis in self.roles.batch), *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
-        if cuts["turned"]:
-            return [*above, *self._before_turned(), *cuts["turned"], cuts["columns"][-1]]
-        if self.choice.panel_by_panel:
-            return [*above, *(self._name(axis) for axis in self.extra_columns), cuts["columns"][-1]]
-        return above
+        above += [*self._outside(), *cuts["turned"]]
+        return [*above, cuts["columns"][-1]] if cuts["turned"] or self.choice.panel_by_panel else above
 
     def _left_place(self, cuts: dict[str, list[str]]) -> list[str]:
         """The loops that a copy of the left operand lies in: all above the register tiles."""
