@@ -47,8 +47,6 @@ class Band:
     parallel: bool = False
     vectorize: bool = False
     unroll: int = 0
-    separate: bool = False
-    """Full tiles apart from partial ones."""
 
     def function(self, statement: str) -> isl.PwAff:
         return dict(self.functions)[statement]
