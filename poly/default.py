@@ -12,6 +12,7 @@ checked.
 from __future__ import annotations
 
 from microkernels.isa import ISA
+from poly.budget import TooCostly, limited
 from poly.contraction import recognise
 from poly.coordinates import linear
 from poly.defaults import dependence_schedule, vectorized
@@ -26,8 +27,23 @@ from poly.steps import Distribute
 from poly.tree import Band, statements
 
 
+AFFORDABLE = 10_000_000
+"""The operations that isl may take between two questions: some seconds."""
+
+
 def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
-    """The schedule that poly.compile takes where none is given; nothing is measured."""
+    """The schedule that poly.compile takes where none is given; nothing is measured.
+
+    It is the loops as written where finding a better one would take isl too long.
+    """
+    try:
+        with limited(AFFORDABLE):
+            return _chosen(nest, isa, caches, threads)
+    except TooCostly:
+        return schedule(nest)
+
+
+def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
     begun = schedule(nest)
     made = begun
     for statement in nest.statements:

@@ -6,7 +6,8 @@ A dependence is a relation between instances that touch the same element, at lea
     anti     a read, then the write that replaces the value
     output   a write, then the next write of the element
 
-They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
+They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out. Where the
+analysis would take too long (loops with steps, many statements), implied pairs are there too: no schedule is legal that was not.
 Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
 listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
 not only the last.
@@ -17,12 +18,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal
 
 import islpy as isl
 
 from codegen.expr import Load, loads
+from poly.budget import TooCostly, limited
 from poly.nest import Nest, Statement
 from poly.paths import times
 
@@ -78,6 +80,9 @@ class Dependences:
     def __str__(self) -> str:
         return "\n".join(map(str, self.items)) or "no dependences"
 
+
+EXACT = 1_000_000
+"""The operations that isl may take to find the exact dependences of one kind on one array: a large stencil takes a tenth."""
 
 _known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
 
@@ -147,14 +152,15 @@ class _ArrayFlow:
     def dependences(self) -> Iterator[Dependence]:
         """All of them. An update reads what it writes, so flow dependences alone order it after earlier writes."""
         for read in self.reads:
-            yield from self._pairs("flow", self._after_writes(read))
+            yield from self._pairs("flow", self.writes, read, self._after_writes)
         for op, update in self.updates.items():
-            yield from (d for d in self._pairs("flow", self._after_writes(update)) if self.ops[d.source] != op)
-            exact = self._access(update).set_must_source(self.writes)
-            yield from (replace(d, reduction=True) for d in self._pairs("flow", exact) if self.ops[d.source] == op)
+            after = self._pairs("flow", self.writes, update, self._after_writes)
+            yield from (d for d in after if self.ops[d.source] != op)
+            before = self._pairs("flow", self.writes, update, lambda sink: self._access(sink).set_must_source(self.writes))
+            yield from (replace(d, reduction=True) for d in before if self.ops[d.source] == op)
         for read in self.reads:
-            yield from self._pairs("anti", self._access(self.writes).set_may_source(read).set_kill(self.ending))
-        yield from self._pairs("output", self._after_writes(self.plain))
+            yield from self._pairs("anti", read, self.writes, partial(self._before_writes, read))
+        yield from self._pairs("output", self.writes, self.plain, self._after_writes)
 
     def races(self) -> Iterator[Dependence]:
         """Each two different updates of one element."""
@@ -168,11 +174,24 @@ class _ArrayFlow:
         """Each access of `sink` after the last write before it that ends something, and after the updates since."""
         return self._access(sink).set_must_source(self.ending).set_may_source(self.writes.subtract(self.ending))
 
+    def _before_writes(self, read: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        """Each write after the reads before it, back to what ended them."""
+        return self._access(sink).set_may_source(read).set_kill(self.ending)
+
     def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
         return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.schedule)
 
-    def _pairs(self, kind: Kind, access: isl.UnionAccessInfo) -> Iterator[Dependence]:
-        for relation in _maps(access.compute_flow().get_may_dependence()):
+    def _pairs(
+        self, kind: Kind, source: isl.UnionMap, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
+    ) -> Iterator[Dependence]:
+        """What isl's dataflow finds; where that takes it too long, every two accesses of one element, in their order."""
+        try:
+            with limited(EXACT):
+                found = access(sink).compute_flow().get_may_dependence()
+        except TooCostly:
+            before = self.schedule.lex_lt_union_map(self.schedule)
+            found = source.apply_range(sink.reverse()).intersect(before)
+        for relation in _maps(found):
             yield self._dependence(kind, relation.coalesce(), False)
 
     def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
