@@ -20,6 +20,7 @@ from poly.matrix_vector import matrix_vector_steps
 from poly.model import ASSUMED_STRIDE, Caches, Choice, choose
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
+from poly.ragged import ragged_steps
 from poly.roles import Axis, Roles, roles
 from poly.steps import Flatten, Microkernel, Order, Pack, Parallel, Split, Step
 
@@ -51,7 +52,7 @@ def contraction_steps(
     """
     r = roles(nest, statement)
     if r is None:
-        return None
+        return ragged_steps(nest, statement, loops, isa, threads)
     if not r.rows:
         streamed = matrix_vector_steps(r, loops, isa, threads, initial)
         if streamed is not None:
