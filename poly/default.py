@@ -26,7 +26,6 @@ from poly.schedule import Schedule, schedule
 from poly.steps import Distribute
 from poly.tree import Band, statements
 
-
 AFFORDABLE = 10_000_000
 """The operations that isl may take between two questions: some seconds."""
 

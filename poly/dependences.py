@@ -6,8 +6,9 @@ A dependence is a relation between instances that touch the same element, at lea
     anti     a read, then the write that replaces the value
     output   a write, then the next write of the element
 
-They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out. Where the
-analysis would take too long (loops with steps, many statements), implied pairs are there too: no schedule is legal that was not.
+They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
+Where the analysis would take too long (loops with steps, many statements), implied pairs are there too; what is legal stays
+the same.
 Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
 listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
 not only the last.
@@ -16,7 +17,7 @@ not only the last.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Literal
@@ -82,7 +83,7 @@ class Dependences:
 
 
 EXACT = 1_000_000
-"""The operations that isl may take to find the exact dependences of one kind on one array: a large stencil takes a tenth."""
+"""Operations that isl may take for the exact dependences of one kind on one array; a large stencil takes a tenth."""
 
 _known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
 
@@ -156,7 +157,7 @@ class _ArrayFlow:
         for op, update in self.updates.items():
             after = self._pairs("flow", self.writes, update, self._after_writes)
             yield from (d for d in after if self.ops[d.source] != op)
-            before = self._pairs("flow", self.writes, update, lambda sink: self._access(sink).set_must_source(self.writes))
+            before = self._pairs("flow", self.writes, update, self._after_any_write)
             yield from (replace(d, reduction=True) for d in before if self.ops[d.source] == op)
         for read in self.reads:
             yield from self._pairs("anti", read, self.writes, partial(self._before_writes, read))
@@ -174,6 +175,10 @@ class _ArrayFlow:
         """Each access of `sink` after the last write before it that ends something, and after the updates since."""
         return self._access(sink).set_must_source(self.ending).set_may_source(self.writes.subtract(self.ending))
 
+    def _after_any_write(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        """Each access of `sink` after the last write before it, of whatever kind."""
+        return self._access(sink).set_must_source(self.writes)
+
     def _before_writes(self, read: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionAccessInfo:
         """Each write after the reads before it, back to what ended them."""
         return self._access(sink).set_may_source(read).set_kill(self.ending)
@@ -182,9 +187,13 @@ class _ArrayFlow:
         return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.schedule)
 
     def _pairs(
-        self, kind: Kind, source: isl.UnionMap, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
+        self,
+        kind: Kind,
+        source: isl.UnionMap,
+        sink: isl.UnionMap,
+        access: Callable[[isl.UnionMap], isl.UnionAccessInfo],
     ) -> Iterator[Dependence]:
-        """What isl's dataflow finds; where that takes it too long, every two accesses of one element, in their order."""
+        """What isl's dataflow finds; where that takes it too long, each two accesses of one element, in their order."""
         try:
             with limited(EXACT):
                 found = access(sink).compute_flow().get_may_dependence()

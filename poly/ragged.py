@@ -30,8 +30,10 @@ LEAST = 16
 """Steps of the reduction below which a kernel's start costs more than it brings."""
 
 
-def ragged_steps(nest: Nest, statement: Statement, loops: Mapping[str, str], isa: ISA, threads: int) -> list[Step] | None:
-    """The steps for a contraction of which one row, one column and one reduce loop make a box for each value of the others.
+def ragged_steps(
+    nest: Nest, statement: Statement, loops: Mapping[str, str], isa: ISA, threads: int
+) -> list[Step] | None:
+    """The steps for a contraction of which a row, a column and a reduce loop make a box for each value of the others.
 
     None where there are no such loops, or the right operand is not contiguous along the columns.
     """
@@ -57,7 +59,7 @@ def ragged_steps(nest: Nest, statement: Statement, loops: Mapping[str, str], isa
 
 
 def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:
-    """Row, column and reduce iterators, the longest first; the columns contiguous in the output and the right operand."""
+    """Row, column and reduce iterators, the longest first; the columns contiguous in output and right operand."""
 
     def longest(names: tuple[str, ...]) -> list[str]:
         return sorted(names, key=lambda name: -_extent(statement, name))

@@ -1,4 +1,4 @@
-"""Contractions over domains that are no box: padded convolutions, whose taps outside the image are not in the domain."""
+"""Contractions over domains that are no box: padded convolutions, whose taps outside the image are left out."""
 
 from __future__ import annotations
 

@@ -187,7 +187,11 @@ CASES: dict[str, tuple[Nest, str, Steps]] = {
     "nothing packed": (nn, "gemm_avx512_6x64", in_place),
     "left packed": (nn, "gemm_avx512_8x48", lambda s, k: in_place(s, k).pack("A", at="i_tile")),
     "right packed": (nn, "gemm_avx512_14x32", lambda s, k: in_place(s, k).pack("B")),
-    "both packed": (nn, "gemm_avx512_6x64", lambda s, k: five_loops(s, k).pack("B", at="k_tile").pack("A", at="k_tile")),
+    "both packed": (
+        nn,
+        "gemm_avx512_6x64",
+        lambda s, k: five_loops(s, k).pack("B", at="k_tile").pack("A", at="k_tile"),
+    ),
     "threads share rows": (
         nn,
         "gemm_avx512_8x48",
