@@ -7,8 +7,8 @@ A dependence is a relation between instances that touch the same element, at lea
     output   a write, then the next write of the element
 
 They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
-Where the analysis would take too long (loops with steps, many statements), implied pairs are there too; what is legal stays
-the same.
+Where the analysis would take too long (loops with steps, many statements), implied pairs are there too; what is legal
+stays the same.
 Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
 listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
 not only the last.
