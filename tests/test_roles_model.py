@@ -1,0 +1,259 @@
+"""The model: axes with extents and strides, register tiles, and cache tiles that stay within the caches."""
+
+from __future__ import annotations
+
+import pytest
+from contractions import Contraction
+
+import poly
+from microkernels.catalogue import fits
+from microkernels.isa import AVX2, AVX512, ISA, ISAS
+from poly import DType, Nest, f32, f64
+from poly.bounds import check
+from poly.default import default_schedule
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
+from poly.lower import lower
+from poly.model import Caches, tile_shape
+from poly.roles import ASSUMED, Axis, Roles, roles
+from poly.schedule import Schedule
+from poly.steps import Microkernel, Pack
+
+CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
+"""A Zen 4 core's: half of the last level is its share."""
+
+TRANSPOSES = ("ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "ki,jk->ij")
+
+
+def made(contraction: Contraction, extents: dict[str, int], isa: ISA = AVX512, threads: int = 1) -> Schedule:
+    nest = contraction.nest()
+    return default_schedule(check(nest.with_sizes(contraction.sizes(extents))), isa, CACHES, threads)
+
+
+def of(spec: str, **extents: int) -> Roles:
+    nest = Contraction(spec).nest().with_sizes({f"N{i}": n for i, n in extents.items()})
+    found = roles(nest, nest.statements[0])
+    assert found is not None
+    return found
+
+
+def shown(axes: tuple[Axis, ...]) -> list[tuple[str, int | None, str, str, str]]:
+    return [(a.iterator, a.extent, str(a.output), str(a.left), str(a.right)) for a in axes]
+
+
+def test_axes_have_extents_and_strides() -> None:
+    found = of("bik,bkj->bij", b=2, i=3, j=5, k=7)
+    assert shown(found.batch) == [("b", 2, "15", "21", "35")]
+    assert shown(found.rows) == [("i", 3, "5", "7", "0")]
+    assert shown(found.columns) == [("j", 5, "1", "0", "1")]
+    assert shown(found.reduce) == [("k", 7, "0", "1", "5")]
+
+
+def test_strides_of_symbolic_sizes_are_polynomials() -> None:
+    found = of("bik,bkj->bij")
+    assert shown(found.batch) == [("b", None, "Ni*Nj", "Ni*Nk", "Nj*Nk")]
+    assert found.rows[0].guess == ASSUMED
+
+
+def test_loops_of_one_iteration_are_no_loops() -> None:
+    found = of("bik,bkj->bij", b=1, i=3, j=5, k=1)
+    assert (found.batch, found.reduce) == ((), ())
+
+
+def test_the_output_is_contiguous_along_a_column_where_only_a_batch_or_row_loop_was() -> None:
+    found = of("ki,kj->ij", i=7, j=1, k=5)
+    assert [axis.iterator for axis in found.columns] == ["i"]
+    assert found.contraction.right.array == "A"
+    assert shown(found.columns) == [("i", 7, "1", "0", "1")]
+
+
+SHIFTED = """\
+def product(A: f32[9, 9], B: f32[9, 9], C: f32[9, 9]):
+    for i in range({low}, 9):
+        for j in range({inner}):
+            for k in range(9):
+                C[i, j] += A[i, k] * B[k, j]
+"""
+
+
+@pytest.mark.parametrize(("low", "inner"), [("1", "9"), ("0", "i + 1"), ("0", "9 - i")])
+def test_a_domain_that_is_no_box_at_0_has_no_roles(low: str, inner: str) -> None:
+    nest = parse_text(Source(SHIFTED.format(low=low, inner=inner), "nest.py", 1), {"f32": f32})
+    assert roles(nest, nest.statements[0]) is None
+
+
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+@pytest.mark.parametrize("isa", ISAS.values(), ids=lambda isa: isa.name)
+def test_register_tiles_fit_and_are_no_larger_than_the_result(isa: ISA, dtype: DType) -> None:
+    lanes = isa.lanes(dtype)
+    for m in (1, 2, 3, 5, 7, 12, 13, 14, 28, 31, 64, 1000):
+        for n in (1, 2, lanes - 1, lanes, lanes + 1, 3 * lanes, 65, 1000):
+            kernel = tile_shape(m, n, isa, dtype)
+            assert fits(isa, kernel.rows, kernel.vectors)
+            assert kernel.rows <= m
+            assert kernel.columns < n + lanes
+            assert (kernel.isa, kernel.dtype) == (isa, dtype)
+
+
+@pytest.mark.parametrize("isa", ISAS.values(), ids=lambda isa: isa.name)
+def test_register_tiles_of_large_results_hide_the_latency(isa: ISA) -> None:
+    kernel = tile_shape(2048, 2048, isa, f32)
+    assert kernel.rows * kernel.vectors >= 8, "4 cycles of 2 multiply-adds"
+    assert kernel.rows * kernel.vectors >= isa.registers // 2, "or registers, and so loads, are wasted"
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2], ids=lambda isa: isa.name)
+def test_small_products_are_not_copied(isa: ISA) -> None:
+    for size in (1, 2, 5, 13, 32, 64):
+        for m, n, k in ((size, size, size), (1, size, size), (size, 1, size), (size, size, 1)):
+            steps = made(Contraction("ik,kj->ij"), {"i": m, "j": n, "k": k}, isa).steps
+            assert not any(isinstance(step, Pack) for step in steps), (m, n, k)
+
+
+def workspace_bytes(schedule: Schedule, isa: ISA, threads: int) -> int:
+    """What the copies of a call take, where all sizes are known."""
+    workspaces = lower(schedule.nest, schedule.tree, isa).workspaces
+    return sum(int(w.count) * w.dtype.size * (threads if w.private else 1) for w in workspaces)
+
+
+SHAPES = [
+    {"i": 512, "j": 512, "k": 512},
+    {"i": 4096, "j": 4096, "k": 4096},
+    {"i": 20000, "j": 64, "k": 3000},
+    {"i": 64, "j": 20000, "k": 3000},
+    {"i": 300, "j": 300, "k": 100000},
+    {"i": 333, "j": 7, "k": 1001},
+    {"i": 49, "j": 512, "k": 2048},
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("spec", TRANSPOSES)
+def test_copies_stay_within_half_of_the_caches(spec: str, threads: int) -> None:
+    allowed = threads * (CACHES.l2 // 2 + CACHES.l3 // 2)
+    for at, extents in enumerate(SHAPES):
+        contraction = Contraction(spec, (f32, f64)[at % 2])
+        assert workspace_bytes(made(contraction, extents, threads=threads), AVX512, threads) <= allowed, extents
+
+
+@pytest.mark.parametrize("spec", ["ik,kj->ij", "ki,jk->ij", "bik,bjk->bij"])
+def test_copies_of_symbolic_sizes_too(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poly.kernel.caches", lambda: CACHES)
+    contraction = Contraction(spec, f64)
+    kernel = poly.compile(contraction.nest(), threads=1)
+    for extents in SHAPES:
+        sizes = contraction.sizes({"b": 10, **extents})
+        assert 0 < kernel.workspace(**sizes) <= CACHES.l2 // 2 + CACHES.l3 // 2, extents
+
+
+def decisions(nest: Nest, isa: ISA = AVX512, threads: int = 1) -> str:
+    """The steps of the default schedule from the splits on."""
+    text = repr(default_schedule(check(nest), isa, CACHES, threads))
+    return text[text.index(")") + 1 :]
+
+
+GOLDEN = {
+    ("ik,kj->ij", (13, 13, 13), f32): (
+        ".split(i=7).split(j=16)"
+        ".order('i_tile j_tile i j k')"
+        ".microkernel('gemm_avx512_7x16', statement='S0')"
+    ),
+    ("ik,kj->ij", (64, 64, 64), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('i_tile j_tile i j k')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (512, 512, 512), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('j_tile i_tile i j k')"
+        ".pack('B', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (2048, 2048, 2048), f32): (
+        ".split(i=228).split(i=6).split(j=768).split(j=64)"
+        ".order('j_tile i_tile j_tile2 i_tile2 i j k')"
+        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (2048, 2048, 2048), f64): (
+        ".split(i=126).split(i=6).split(j=384).split(j=32)"
+        ".order('j_tile i_tile j_tile2 i_tile2 i j k')"
+        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x32', statement='S0')"
+    ),
+    ("ik,jk->ij", (512, 512, 512), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('j_tile i_tile i j k')"
+        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ki,kj->ij", (512, 512, 512), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('j_tile i_tile i j k')"
+        ".pack('B', statement='S0').pack('A', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (49, 512, 2048), f32): (
+        ".split(i=5).split(j=64)"
+        ".order('j_tile i_tile i j k')"
+        ".microkernel('gemm_avx512_5x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (3136, 64, 64), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('i_tile j_tile i j k')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (512, 512, 64), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('i_tile j_tile i j k')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (2048, 2048, 32), f32): (
+        ".split(i=6).split(j=64)"
+        ".order('i_tile j_tile i j k')"
+        ".pack('B', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("ik,kj->ij", (7, 333, 1001), f32): (
+        ".split(i=7).split(j=48)"
+        ".order('j_tile i_tile i j k')"
+        ".microkernel('gemm_avx512_7x48', statement='S0')"
+    ),
+    ("bik,bkj->bij", (10000, 16, 16, 16), f32): (
+        ".split(i=8).split(j=16)"
+        ".order('b i_tile j_tile i j k')"
+        ".microkernel('gemm_avx512_8x16', statement='S0')"
+    ),
+    ("ik,k->i", (4096, 4096), f32): (
+        ".order('i k')"
+        ".microkernel('gemvt_avx512', statement='S0')"
+    ),
+    ("k,kj->j", (4096, 4096), f32): (
+        ".order('j k')"
+        ".microkernel('gemvn_avx512', statement='S0')"
+    ),
+    ("dbea,ec->abcd", (40, 44, 48, 52, 46), f32): (
+        ".order('a c e b d')"
+        ".flatten('b', 'd').split(c=6).split(b_d=64).split(a=16)"
+        ".order('a_tile b_d_tile a c_tile c b_d e')"
+        ".pack('A', at='b_d_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+    ),
+    ("abk,kcd->acbd", (30, 30, 30, 30, 200), f64): (
+        ".order('k a b c d')"
+        ".flatten('a', 'b').flatten('c', 'd').split(a_b=6).split(c_d=32)"
+        ".order('c_d_tile a_b_tile a_b c_d k')"
+        ".pack('B', statement='S0').microkernel('gemm_avx512_6x32', statement='S0')"
+    ),
+}
+"""The model's decisions for sizes in the order of the indices in the alphabet; one thread, AVX-512 and CACHES."""
+
+
+@pytest.mark.parametrize("key", GOLDEN, ids=str)
+def test_choices_for_known_shapes(key: tuple[str, tuple[int, ...], DType]) -> None:
+    spec, sizes, dtype = key
+    contraction = Contraction(spec, dtype)
+    letters = dict.fromkeys(i for i in "".join(contraction.terms))
+    nest = contraction.nest().with_sizes({f"N{i}": n for i, n in zip(sorted(letters), sizes, strict=True)})
+    assert decisions(nest) == GOLDEN[key]
+
+
+@pytest.mark.parametrize("spec", TRANSPOSES)
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 64, 64), (64, 1, 64), (64, 64, 1)], ids=str)
+def test_extents_of_one_still_have_a_schedule(spec: str, sizes: tuple[int, int, int]) -> None:
+    schedule = made(Contraction(spec), dict(zip("ijk", sizes, strict=True)))
+    assert sum(isinstance(step, Microkernel) for step in schedule.steps) <= 1
+    lower(schedule.nest, schedule.tree, AVX512)
