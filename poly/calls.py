@@ -8,6 +8,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.expr import Load
+from codegen.names import c_name
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import Coordinates
 from poly.ctext import text
@@ -65,7 +66,8 @@ class Operand:
 def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
     """The addressing of an access."""
     array = nest.array(access.array)
-    return Operand(array.name, offset(array, access, coordinates.iterators), coordinates)
+    sizes = {size: c_name(size) for size in nest.sizes}
+    return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates)
 
 
 def absorbed(nest: Nest, micro: Micro) -> Contraction | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import islpy as isl
 
+from codegen.names import fresh
 from codegen.program import Assign, LoopMark, Statement, Text, Workspace
 from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
@@ -66,7 +67,7 @@ def expand(nest: Nest, tree: Node, target: ISA) -> Expansion:
 
 
 def _unique_names(tree: Node) -> Node:
-    """Bands with names that differ along every path, since they become C variables."""
+    """Bands with names that differ along every path and that C leaves free, since they become C variables."""
 
     def visit(node: Node, taken: frozenset[str]) -> Node:
         match node:
@@ -75,10 +76,15 @@ def _unique_names(tree: Node) -> Node:
             case Pack():
                 return replace(node, body=visit(node.body, taken))
             case Band():
-                name = node.name
-                while name in taken:
-                    name += "_"
+                name = fresh(node.name, taken)
                 return replace(node, name=name, body=visit(node.body, taken | {name}))
+            case Micro(rows=rows, columns=columns, reduce=reduce):
+                inner: list[Band | None] = []
+                for band in (rows, columns, *reduce):
+                    name = fresh(band.name, taken) if band else ""
+                    taken |= {name}
+                    inner.append(replace(band, name=name) if band else None)
+                return replace(node, rows=inner[0], columns=inner[1], reduce=tuple(b for b in inner[2:] if b))
         return node
 
     return visit(tree, frozenset())

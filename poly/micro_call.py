@@ -8,8 +8,11 @@ from math import prod
 import islpy as isl
 
 from codegen.expr import Binary, Const, Expr, Load, Unary
+from codegen.names import c_name
+from codegen.scalar import literal
 from microkernels.catalogue import Microkernel, find
 from microkernels.errors import TargetError
+from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.calls import (
     Call,
@@ -102,18 +105,19 @@ def _ahead(
 ) -> list[str]:
     """Ask for the lines of the next tile's results, where the kernel is short and the output larger than the caches nearby."""
     steps = [constants(counts[band.name]) for band in node.reduce]
-    extents = [extent.constant for extent in nest.array(output.array).shape if not extent.terms]
-    known = len(extents) == len(nest.array(output.array).shape) and all(value is not None for value in steps)
+    statement = nest.statement(node.statement)
+    shape = nest.array(statement.target.array).shape
+    extents = [extent.constant for extent in shape if not extent.terms]
+    known = len(extents) == len(shape) and all(value is not None for value in steps)
     depth = prod(max(value) for value in steps if value)
     if not known or depth > SHORT or prod(extents) * kernel.dtype.size < FAR or not instances.loops:
         return []
-    statement = nest.statement(node.statement)
     row, last = node.rows, instances.loops[-1][1]
     moves = output.stride(row.name) * kernel.rows if row and _follows(statement, last, row) else Polynomial.of(kernel.columns)
     return [
         "for (int64_t row = 0; row < tile_rows; row++)",
-        f"    for (int64_t j = 0; j < {kernel.columns}; j += {64 // kernel.dtype.size})",
-        f"        __builtin_prefetch(row_c[row] + {moves} + j, 1, 2);",
+        f"    for (int64_t at = 0; at < {kernel.columns}; at += {64 // kernel.dtype.size})",
+        f"        __builtin_prefetch(row_c[row] + {moves} + at, 1, 2);",
     ]
 
 
@@ -159,17 +163,17 @@ def _scatter(node: Micro, kernel: Microkernel, isa: ISA, output: Operand, run: i
     atoms, loops = output.coordinates, frozenset(loop for loop, _ in output.coordinates.atoms.values())
     length = f"imin(tile_columns - at, {run} - {column} % {run})" if run > 1 else "1"
     return [
-        f"const int64_t corner_{column} = {column};",
-        *([f"const int64_t corner_{row} = {row};"] if row else []),
+        f"const int64_t corner_column = {column};",
+        *([f"const int64_t corner_row = {row};"] if row else []),
         f"int64_t row_offset[{kernel.rows}];",
         *atom_lines(atoms, by_row.names, loops - {row, column}),
         "for (int64_t row = 0; row < tile_rows; row++) {",
-        *([f"    const int64_t {row} = corner_{row} + row;"] if row else []),
+        *([f"    const int64_t {row} = corner_row + row;"] if row else []),
         *(f"    {line}" for line in atom_lines(atoms, by_row.names, frozenset({row}))),
         f"    row_offset[row] = {by_row};",
         "}",
         "for (int64_t at = 0, length; at < tile_columns; at += length) {",
-        f"    const int64_t {column} = corner_{column} + at;",
+        f"    const int64_t {column} = corner_column + at;",
         *(f"    {line}" for line in atom_lines(atoms, by_column.names, frozenset({column}))),
         f"    {kernel.dtype.c_name} *const run = {output.array} + {by_column};",
         f"    length = {length};",
@@ -204,7 +208,7 @@ def _vector_call(
     dtype = nest.array(statement.target.array).dtype
     n, steps = (text(counts[band.name], instances.names) for band in (column, reduced))
     x, matrix, y = (f"{op.array} + {op.offset}" for op in (left, right, output))
-    alpha = c_scalar(contraction.factor, dtype.c_name)
+    alpha = c_scalar(contraction.factor, dtype)
     accumulate = _accumulate(node, contraction, statement, instances)
     if node.kernel.startswith("gemvn"):
         middle = f"{x}, {fixed(left.stride(reduced.name))}, {matrix}, {fixed(right.stride(reduced.name))}, {y}"
@@ -247,9 +251,9 @@ def _pointers(
         *atom_lines(left.coordinates, read | written, every - {row}),
         f"const {c_type} *row_a[{kernel.rows}];",
         f"{c_type} *row_c[{kernel.rows}];",
-        f"const int64_t first_{row} = {row};",
+        f"const int64_t first_row = {row};",
         "for (int64_t row = 0; row < tile_rows; row++) {",
-        f"    const int64_t {row} = first_{row} + row;",
+        f"    const int64_t {row} = first_row + row;",
         *(f"    {line}" for line in atom_lines(left.coordinates, read | written, frozenset({row}))),
         f"    row_a[row] = {source};",
         f"    row_c[row] = {result};",
@@ -293,7 +297,7 @@ def _call(
         ]
         levels.append(f"steps{level}, {strides[0]}, {strides[1]}")
     start = right_panel.start if right_panel else f"{right.array} + {right.offset}"
-    alpha = c_scalar(contraction.factor, kernel.dtype.c_name)
+    alpha = c_scalar(contraction.factor, kernel.dtype)
     lines.append(
         f"{kernel.c_name}(tile_rows, tile_columns, row_a, {start}, row_c, {', '.join(levels)}, "
         f"{alpha}, {accumulate});"
@@ -315,15 +319,15 @@ def _accumulate(node: Micro, contraction: Contraction, statement: Statement, ins
     return " || ".join(tests) or "0"
 
 
-def c_scalar(expr: Expr, c_type: str) -> str:
+def c_scalar(expr: Expr, dtype: DType) -> str:
     """A product of constants and scalar arguments as C."""
     match expr:
         case Const(value):
-            return f"({c_type}){value}"
+            return literal(value, dtype)[0]
         case Load(name, ()):
-            return name
+            return c_name(name)
         case Unary("-", operand_):
-            return f"-{c_scalar(operand_, c_type)}"
+            return f"-{c_scalar(operand_, dtype)}"
         case Binary(op, left, right):
-            return f"({c_scalar(left, c_type)} {op} {c_scalar(right, c_type)})"
+            return f"({c_scalar(left, dtype)} {op} {c_scalar(right, dtype)})"
     raise TypeError(f"{expr} is not a scalar")

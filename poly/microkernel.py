@@ -1,8 +1,8 @@
 """Put a microkernel in place of the innermost loops of a contraction.
 
-    for i_tile: for j_tile:                         for i_tile: for j_tile:
-      for i: for j: for k:               ->           microkernel gemm_avx512_6x64 over i, j, k
-        C[i, j] += A[i, k] * B[k, j]
+for i_tile: for j_tile:                         for i_tile: for j_tile:
+  for i: for j: for k:               ->           microkernel gemm_avx512_6x64 over i, j, k
+    C[i, j] += A[i, k] * B[k, j]
 """
 
 from __future__ import annotations
@@ -44,19 +44,23 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     """
     chosen, contraction = _chosen(nest, tree, kernel, statement)
     if initial is not None and initial != zeroing(nest, chosen):
-        raise ScheduleError(f"microkernel({kernel}): {initial} does not set to 0 what {chosen.name} adds to, unseen by others.")
+        raise ScheduleError(
+            f"microkernel({kernel}): {initial} does not set to 0 what {chosen.name} adds to, unseen by others."
+        )
     bands = _innermost(tree, chosen)
-    natural = _absorb(chosen, contraction, bands, kernel)
-    micro = natural or _absorb(chosen, exchange(contraction), bands, kernel)
-    if micro is None:
+    found = [(c, m) for c in (contraction, exchange(contraction)) if (m := _absorb(chosen, c, bands, kernel))]
+    if not found:
         raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
-    micro = replace(micro, exchanged=natural is None, initial=initial)
+    fitting = [
+        (c, m) for c, m in found if not _misfit(nest, tree, chosen, c, m) and _is_readable(nest, tree, chosen, c, m)
+    ]
+    oriented, micro = (fitting or found)[0]
+    misfit = _misfit(nest, tree, chosen, oriented, micro)
+    if misfit:
+        raise ScheduleError(misfit)
+    micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
     taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
     _check_copies(taken, kernel)
-    if kernel.startswith(STREAMS) and kernel.partition("_")[2] in ISAS:
-        _check_stream(nest, chosen, exchange(contraction) if micro.exchanged else contraction, micro)
-    else:
-        _check_tile(nest, chosen, micro, find(kernel, nest.array(chosen.target.array).dtype), tree)
     return edit(tree, taken, micro)
 
 
@@ -102,6 +106,27 @@ def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], k
     return Micro(kernel, statement.name, rows, columns, tuple(reduce)) if columns and reduce else None
 
 
+def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
+    """What is wrong with these loops for this kernel; None where they fit. Raises TargetError if there is no such kernel."""
+    if micro.kernel.startswith(STREAMS) and micro.kernel.partition("_")[2] in ISAS:
+        return _stream_misfit(nest, statement, contraction, micro)
+    return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
+
+
+def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
+    """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
+    right = contraction.right
+    copies = [node for node in walk(tree) if isinstance(node, Pack) and node.array == right.array]
+    if any(node.role in (None, "right") and node.statement in (None, statement.name) for node in copies):
+        return True
+    array = nest.array(right.array)
+    return any(
+        step(array, right, iterator) == Polynomial.of(1)
+        for iterator in contraction.columns
+        if micro.columns and involves(statement, micro.columns.function(statement.name), frozenset({iterator}))
+    )
+
+
 def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> str:
     around = ", ".join(band.name for band in reversed(bands)) or "none"
     return (
@@ -138,8 +163,8 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
     return roles[0] if len(roles) == 1 else "mixed"
 
 
-def _check_stream(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro) -> None:
-    """Refuse arrays that a matrix-vector kernel can't read or write as neighbours."""
+def _stream_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
+    """Arrays that a matrix-vector kernel can't read or write as neighbours."""
     along_columns = micro.kernel.startswith("gemvn_")
     band = micro.columns if along_columns else micro.reduce[0]
     assert band is not None, "a matrix-vector kernel has columns"
@@ -148,15 +173,16 @@ def _check_stream(nest: Nest, statement: Statement, contraction: Contraction, mi
     for access in (contraction.right, contraction.output if along_columns else contraction.left):
         array = nest.array(access.array)
         if [step(array, access, iterator) * sign for iterator, sign in counted] != [Polynomial.of(1)]:
-            raise ScheduleError(
+            return (
                 f"microkernel({micro.kernel}): neighbours along loop {band.name} are not neighbours in {array.name}. "
                 "gemvn needs the matrix and the result contiguous along the columns, gemvt the matrix and the vector "
                 "along the reduction."
             )
+    return None
 
 
-def _check_tile(nest: Nest, statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> None:
-    """Refuse tiles larger than the kernel's."""
+def _tile_misfit(statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> str | None:
+    """Tiles larger than the kernel\'s."""
     path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
     inner = [band for band in (micro.rows, micro.columns, *micro.reduce) if band is not None]
     outer = tuple((b.name, b.function(statement.name)) for b in path if not any(b is taken for taken in inner))
@@ -166,15 +192,18 @@ def _check_tile(nest: Nest, statement: Statement, micro: Micro, kernel: Microker
             continue
         count = instances.count(band.function(statement.name))
         if not _exceeds(count, most).is_empty():
-            raise ScheduleError(
-                f"microkernel({kernel.name}): loop {band.name} runs over more than {most} {what} at a time, which is the kernel's tile. "
-                f"Remedy: split({band.name}={most}) first."
+            return (
+                f"microkernel({kernel.name}): loop {band.name} runs over more than {most} {what} at a time, "
+                f"which is the kernel's tile. Remedy: split({band.name}={most}) first."
             )
+    return None
 
 
 def _exceeds(count: isl.PwAff, most: int) -> isl.Set:
     """Where a count is above a number."""
-    limit = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(count.get_domain_space())).add_constant_val(isl.Val(most))
+    limit = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(count.get_domain_space())).add_constant_val(
+        isl.Val(most)
+    )
     return count.gt_set(limit)
 
 

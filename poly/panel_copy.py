@@ -221,9 +221,9 @@ def _gathered(source: Source, lane: str) -> list[str]:
     op = source.operand
     return [
         f"int64_t offsets[{source.width}];",
-        f"const int64_t first_{lane} = {lane};",
+        f"const int64_t first_lane = {lane};",
         "for (int64_t lane = 0; lane < lanes; lane++) {",
-        f"    const int64_t {lane} = first_{lane} + lane;",
+        f"    const int64_t {lane} = first_lane + lane;",
         *(f"    {line}" for line in atom_lines(op.coordinates, op.offset.names, frozenset({lane}))),
         f"    offsets[lane] = {op.offset};",
         "}",

@@ -51,6 +51,10 @@ class Polynomial:
         """The terms in which `name` doesn't occur."""
         return Polynomial(tuple((m, c) for m, c in self.terms if name not in m))
 
+    def renamed(self, names: Mapping[str, str]) -> Polynomial:
+        """The same with other names; those that `names` doesn't have stay."""
+        return Polynomial.make({tuple(sorted(names.get(n, n) for n in monomial)): c for monomial, c in self.terms})
+
     def __add__(self, other: Polynomial | Affine | int | str) -> Polynomial:
         total = dict(self.terms)
         for monomial, coefficient in Polynomial.of(other).terms:

@@ -77,8 +77,8 @@ def scaled_copy() -> Program:
         f"{known}{{ Fill[i] -> [i]; Drain[i] -> [i] }}",
         sequence((f"{known}{{ Fill[i] }}", ""), (f"{known}{{ Drain[i] }}", "")),
     )
-    fill = ("for (int64_t j = 0; j < N; j++)", "  row[j] = all[row_number*N + j] = x[row_number*N + j];")
-    drain = ("for (int64_t j = 0; j < N; j++)", "  y[row_number*N + j] = alpha*(row[j] + all[row_number*N + j])/2;")
+    fill = ("for (int64_t j = 0; j < N; j++)", "  one[j] = all[row_number*N + j] = x[row_number*N + j];")
+    drain = ("for (int64_t j = 0; j < N; j++)", "  y[row_number*N + j] = alpha*(one[j] + all[row_number*N + j])/2;")
     return Program(
         "scaled_copy",
         ("M", "N"),
@@ -90,7 +90,7 @@ def scaled_copy() -> Program:
         scan(domain, rows),
         {"Fill": Statement(("row_number",), Text(fill)), "Drain": Statement(("row_number",), Text(drain))},
         {"loop:i": LoopMark("i", parallel=True)},
-        (Workspace("all", f32, "M*N", private=False), Workspace("row", f32, "N")),
+        (Workspace("all", f32, "M*N", private=False), Workspace("one", f32, "N")),
     )
 
 

@@ -81,3 +81,24 @@ def test_local_named_like_a_keyword() -> None:
     text = TEMPLATE.replace("            {output}", "            float = {array}[{loop}, other]\n            {output}")
     with pytest.raises(poly.SpecError, match="float"):
         poly_from(text.format(size="N", function="rows", array="A", output="x", loop="i"), "rows")
+
+
+def test_names_of_generated_code_are_free_to_use() -> None:
+    """The variables of a microkernel's call get out of the way of a nest's own names."""
+    n, row_a, tile = poly.sizes("n row_a tile")
+
+    @poly.nest
+    def run(
+        lanes: poly.f32[n, row_a], offsets: poly.f32[row_a, tile], tile_rows: poly.f32[n, tile], length: poly.f32
+    ) -> None:
+        for corner_row in range(n):
+            for row in range(tile):
+                for steps0 in range(row_a):
+                    tile_rows[corner_row, row] += length * lanes[corner_row, steps0] * offsets[steps0, row]
+
+    rng = np.random.default_rng(0)
+    left, right = rng.random((40, 30), np.float32), rng.random((30, 50), np.float32)
+    for kernel in (poly.compile(run, threads=1), poly.compile(run, n=40, row_a=30, tile=50, threads=1)):
+        out = np.ones((40, 50), np.float32)
+        kernel(left, right, out, 0.5)
+        np.testing.assert_allclose(out, 1 + 0.5 * (left.astype(np.float64) @ right), rtol=1e-5)

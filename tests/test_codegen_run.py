@@ -219,7 +219,7 @@ def test_bytes_beyond_32_bits() -> None:
     """Sizes in bytes are reckoned in 64 bits, also where all is known."""
     program = matmul(size=100_000)
     assert "C_bytes = 40000000000;" in source(program)
-    large = replace(scaled_copy(), workspaces=(Workspace("all", f32, "M*N", False), Workspace("row", f32, "M*N")))
+    large = replace(scaled_copy(), workspaces=(Workspace("all", f32, "M*N", False), Workspace("one", f32, "M*N")))
     text = source(large)
     library = load(text, declarations(Signature.of(large)), link_flags(text))
     assert library.lib.scaled_copy_workspace(100_000, 100_000, 3) == 4 * 40_000_000_000

@@ -5,17 +5,17 @@
 static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
 
 static void scaled_copy_i(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha,
-    float *restrict all, float *restrict row, int64_t i)
+    float *restrict all, float *restrict one, int64_t i)
 {
   {
     const int64_t row_number = i;
     for (int64_t j = 0; j < N; j++)
-      row[j] = all[row_number*N + j] = x[row_number*N + j];
+      one[j] = all[row_number*N + j] = x[row_number*N + j];
   }
   {
     const int64_t row_number = i;
     for (int64_t j = 0; j < N; j++)
-      y[row_number*N + j] = alpha*(row[j] + all[row_number*N + j])/2;
+      y[row_number*N + j] = alpha*(one[j] + all[row_number*N + j])/2;
   }
 }
 
@@ -26,11 +26,11 @@ int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restri
   #pragma omp parallel num_threads((int)threads) if(threads > 1)
   {
     char *const mine = (char *)workspace + align64(M*N*4) + (int64_t)omp_get_thread_num()*(align64(N*4));
-    float *restrict const row = __builtin_assume_aligned(mine, 64);
+    float *restrict const one = __builtin_assume_aligned(mine, 64);
     #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < M; i += 1)
     {
-      scaled_copy_i(M, N, x, y, alpha, all, row, i);
+      scaled_copy_i(M, N, x, y, alpha, all, one, i);
     }
   }
   return 0;
