@@ -22,9 +22,9 @@ FUNCTIONS = frozenset({
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "INFINITY", "NAN", "NULL", "at", "corner_column", "corner_row", "first_lane", "first_row", "lane", "lanes", "length",
-    "linux", "mine", "offsets", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2", "threads",
-    "tile", "tile_columns", "tile_rows", "unix", "workspace",
+    "INFINITY", "NAN", "NULL", "at", "corner_column", "corner_row", "first_lane", "first_row", "lane", "lanes",
+    "length", "linux", "mine", "offsets", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1",
+    "steps2", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
 })
 # fmt: on
 HELPERS = frozenset(f"{function}_{dtype}" for function in ("min", "max", "abs") for dtype in DTYPES)
