@@ -35,11 +35,11 @@ STREAMS = ("gemvn_", "gemvt_")
 def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, initial: str | None = None) -> Node:
     """The tree with the microkernel over the innermost loops of a contraction.
 
-    `statement` says which (the first one that has no kernel yet, where none is named); `initial` names a statement that sets the
-    output to 0 and whose work the kernel takes over.
+    `statement` says which (the first one that has no kernel yet, where none is named); `initial` names a statement that
+    sets the output to 0 and whose work the kernel takes over.
 
     Raises:
-        ScheduleError: no contraction, or loops that do not fit the kernel's tile; the message says which, and what to do.
+        ScheduleError: no contraction, or loops that do not fit the kernel's tile; it says which, and what to do.
         TargetError: no such microkernel.
     """
     chosen, contraction = _chosen(nest, tree, kernel, statement)
@@ -107,7 +107,10 @@ def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], k
 
 
 def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
-    """What is wrong with these loops for this kernel; None where they fit. Raises TargetError if there is no such kernel."""
+    """What is wrong with these loops for this kernel; None where they fit.
+
+    Raises TargetError if there is no such kernel.
+    """
     if micro.kernel.startswith(STREAMS) and micro.kernel.partition("_")[2] in ISAS:
         return _stream_misfit(nest, statement, contraction, micro)
     return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
@@ -130,9 +133,9 @@ def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Cont
 def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> str:
     around = ", ".join(band.name for band in reversed(bands)) or "none"
     return (
-        f"microkernel({kernel}): the innermost loops around {statement.name} must be one of the columns and up to {LEVELS} of the "
-        f"reduction, with one of the rows. Loops around it alone: {around}. Rows: {', '.join(contraction.rows) or 'none'}; "
-        f"columns: {', '.join(contraction.columns) or 'none'}; reduction: {', '.join(contraction.reduce) or 'none'}. "
+        f"microkernel({kernel}): the innermost loops around {statement.name} must be one of the columns and up to "
+        f"{LEVELS} of the reduction, with one of the rows. Loops around it alone: {around}. "
+        f"Rows: {', '.join(contraction.rows) or 'none'}; columns: {', '.join(contraction.columns) or 'none'}; reduction: {', '.join(contraction.reduce) or 'none'}. "
         "Remedy: distribute the loops, and order them so that these are innermost."
     )
 
@@ -182,7 +185,7 @@ def _stream_misfit(nest: Nest, statement: Statement, contraction: Contraction, m
 
 
 def _tile_misfit(statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> str | None:
-    """Tiles larger than the kernel\'s."""
+    """Tiles larger than the kernel's."""
     path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
     inner = [band for band in (micro.rows, micro.columns, *micro.reduce) if band is not None]
     outer = tuple((b.name, b.function(statement.name)) for b in path if not any(b is taken for taken in inner))
