@@ -135,7 +135,8 @@ def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], 
     return (
         f"microkernel({kernel}): the innermost loops around {statement.name} must be one of the columns and up to "
         f"{LEVELS} of the reduction, with one of the rows. Loops around it alone: {around}. "
-        f"Rows: {', '.join(contraction.rows) or 'none'}; columns: {', '.join(contraction.columns) or 'none'}; reduction: {', '.join(contraction.reduce) or 'none'}. "
+        f"Rows: {', '.join(contraction.rows) or 'none'}; columns: {', '.join(contraction.columns) or 'none'}; "
+        f"reduction: {', '.join(contraction.reduce) or 'none'}. "
         "Remedy: distribute the loops, and order them so that these are innermost."
     )
 
