@@ -15,7 +15,7 @@ from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
 from poly.scatter import run_length, scatter_lines
-from poly.tile import Tile, tile
+from poly.tile import Tile, tile_of
 from poly.tree import Band, Micro
 from poly.vector_call import vector_call
 
@@ -44,11 +44,11 @@ def kernel_call(
             f"microkernel({node.kernel}) is made for {made_for}, and the target is 'c:{isa.name}'. "
             f"Remedy: target='c:{made_for}', or a microkernel of {isa.name}."
         )
-    covered = tile(nest, node, loops)
+    tile = tile_of(nest, node, loops)
     if node.kernel.startswith("gemv"):
-        return vector_call(covered, isa)
+        return vector_call(tile, isa)
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
-    return _tile_call(covered, isa, left, right)
+    return _tile_call(tile, isa, left, right)
 
 
 def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) -> Call:

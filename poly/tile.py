@@ -1,0 +1,116 @@
+"""What one call of a microkernel covers: its instances, its operands, and how far each loop inside runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+
+from codegen.expr import Binary, Const, Expr, Load, Unary
+from codegen.names import c_name
+from codegen.scalar import literal
+from microkernels.dtypes import DType
+from poly.calls import Operand, absorbed, inner_bands, involves, operand
+from poly.contraction import Contraction
+from poly.coordinates import solve
+from poly.ctext import constants, text
+from poly.errors import ScheduleError
+from poly.instances import Instances
+from poly.nest import Array, Nest, Statement
+from poly.tree import Band, Micro
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The iterations below the loops around a microkernel, and how a call of it addresses the operands."""
+
+    node: Micro
+    statement: Statement
+    contraction: Contraction
+    instances: Instances
+    left: Operand
+    right: Operand
+    output: Operand
+    target: Array
+    """The output's array."""
+    counts: Mapping[str, isl.PwAff]
+    """For each loop inside, by name, how many iterations it has."""
+
+    @property
+    def dtype(self) -> DType:
+        return self.target.dtype
+
+    def count(self, band: Band | None) -> str:
+        """C text of how many iterations a loop has; 1 where there is no such loop."""
+        return text(self.counts[band.name], self.instances.names) if band else "1"
+
+    def extents(self, band: Band | None) -> frozenset[int] | None:
+        """The values that the count takes; None where it is not known."""
+        return constants(self.counts[band.name]) if band else frozenset({1})
+
+    @property
+    def factor(self) -> str:
+        """C text of what each product is multiplied by."""
+        return _scalar(self.contraction.factor, self.dtype)
+
+    @property
+    def accumulate(self) -> str:
+        """1, or where the start value 0 is the kernel's job: whether an earlier tile has already written this one."""
+        if self.node.initial is None:
+            return "1"
+        reduced = frozenset(self.contraction.reduce)
+        loops = self.instances.loops
+        others = tuple(loop for loop in loops if not involves(self.statement, loop[1], reduced))
+        outer = Instances("outer", self.instances.points, others)
+        tests = [
+            f"{name} != {text(outer.low(function), outer.names)}"
+            for name, function in loops
+            if involves(self.statement, function, reduced)
+        ]
+        return " || ".join(tests) or "0"
+
+
+def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> Tile:
+    """The tile of a microkernel below `loops`.
+
+    Raises ScheduleError if its iterations are not a full box of rows, columns and reduction steps.
+    """
+    statement = nest.statement(node.statement)
+    contraction = absorbed(nest, node)
+    if contraction is None:
+        raise ScheduleError(f"microkernel({node.kernel}): {statement.name} is not a contraction")
+    instances = Instances(f"{statement.name}_tile", statement.domain, loops)
+    functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
+    if not instances.is_box([function for _, function in functions]):
+        raise ScheduleError(f"microkernel({node.kernel}): the iterations of a tile of {statement.name} are not a box")
+    coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
+    if coordinates is None:
+        raise ScheduleError(
+            f"microkernel({node.kernel}): the loops around {statement.name} don't determine its iterators"
+        )
+    return Tile(
+        node,
+        statement,
+        contraction,
+        instances,
+        left=operand(nest, contraction.left, coordinates),
+        right=operand(nest, contraction.right, coordinates),
+        output=operand(nest, contraction.output, coordinates),
+        target=nest.array(statement.target.array),
+        counts={name: instances.count(function) for name, function in functions},
+    )
+
+
+def _scalar(expr: Expr, dtype: DType) -> str:
+    """A product of constants and scalar arguments as C."""
+    match expr:
+        case Const(value):
+            return literal(value, dtype)[0]
+        case Load(name, ()):
+            return c_name(name)
+        case Unary("-", operand_):
+            return f"-{_scalar(operand_, dtype)}"
+        case Binary(op, left, right):
+            return f"({_scalar(left, dtype)} {op} {_scalar(right, dtype)})"
+    raise TypeError(f"{expr} is not a scalar")

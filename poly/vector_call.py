@@ -1,0 +1,26 @@
+"""A matrix-vector kernel's call: the matrix contiguous along the columns (`gemvn`) or along the reduction (`gemvt`)."""
+
+from __future__ import annotations
+
+from microkernels.isa import ISA
+from poly.calls import Call, fixed, inner_bands, low_lines
+from poly.tile import Tile
+
+
+def vector_call(tile: Tile, isa: ISA) -> Call:
+    """The statement that calls a matrix-vector kernel for all columns and steps of a tile."""
+    left, right, output, node = tile.left, tile.right, tile.output, tile.node
+    column, reduced = node.columns, node.reduce[0]
+    assert column is not None, "a matrix-vector kernel has columns"
+    x, matrix, y = (f"{op.array} + {op.offset}" for op in (left, right, output))
+    if node.kernel.startswith("gemvn"):
+        middle = f"{x}, {fixed(left.stride(reduced.name))}, {matrix}, {fixed(right.stride(reduced.name))}, {y}"
+    else:
+        middle = f"{matrix}, {fixed(right.stride(column.name))}, {x}, {y}, {fixed(output.stride(column.name))}"
+    routine = f"{node.kernel.partition('_')[0]}_{tile.dtype.name}_{isa.name}"
+    extents = f"{tile.count(column)}, {tile.count(reduced)}"
+    lines = (
+        *low_lines(tile.instances, inner_bands(node), tile.statement.name),
+        f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});",
+    )
+    return Call(tile.instances.name, tile.instances.names, tile.instances.domain, lines, "gemv")
