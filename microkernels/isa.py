@@ -98,6 +98,8 @@ def parse_target(target: str) -> ISA:
 
     Raises TargetError if the target is unknown, or if this CPU cannot run it.
     """
+    if not isinstance(target, str):
+        raise TargetError(f"a target is a text such as 'c' or 'c:avx2', not {target!r}.")
     language, _, name = target.partition(":")
     known = ["c", *(f"c:{isa}" for isa in ISAS)]
     if target == "c":

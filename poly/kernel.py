@@ -143,6 +143,7 @@ def compile_nest(
     target: str = "c",
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
+    records: bool = True,
     **more: int,
 ) -> Kernel:
     """Compile a nest. Nothing is measured: without a schedule, the model picks one from the sets and the caches.
@@ -150,7 +151,7 @@ def compile_nest(
     Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves
     them all. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
     `"c:portable"`. `threads` is how many a call uses unless it says otherwise (default: the cores that this process
-    may use).
+    may use). `records` says whether a tuning record may be used; as long as there is no tuner there are none.
 
     Raises:
         SpecError: an unknown size, or an access outside of its array.
@@ -158,12 +159,15 @@ def compile_nest(
         TargetError: an unknown target, or one that this CPU can't run.
         ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
     """
+    del records  # there is no store of them yet: the model always decides
     isa = parse_target(target)
     threads = _threads(threads)
     fixed = dict(sizes or {}, **more)
     if not isinstance(nest, Nest):
         raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
     if schedule is not None:
+        if not isinstance(schedule, Schedule):
+            raise ScheduleError(f"{schedule!r} is no schedule. Make one with poly.schedule({nest.name}).")
         if (schedule.nest.name, schedule.nest.source) != (nest.name, nest.source):
             told = f"this is a schedule of {schedule.nest.name}, not of {nest.name}"
             raise ScheduleError(f"{told}. Make it with poly.schedule({nest.name}).")

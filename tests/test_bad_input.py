@@ -348,3 +348,15 @@ def test_an_index_into_an_empty_array_is_a_no_op(known: bool) -> None:
     assert x.tolist() == [0, 1, 2]
     poly.compile(first_column)(np.ones((3, 2)), x)
     assert x.tolist() == [1, 1, 1]
+
+
+def test_arguments_of_compile_that_are_no_such_thing() -> None:
+    nest = poly.einsum("mk,kn->mn")
+    with pytest.raises(poly.TargetError, match="a target is a text such as 'c' or 'c:avx2', not None"):
+        poly.compile(nest, target=None)
+    with pytest.raises(poly.ScheduleError, match="'tile' is no schedule"):
+        poly.compile(nest, schedule="tile")
+    with pytest.raises(poly.SpecError, match="the subscripts of an einsum are a text"):
+        poly.einsum(["mk,kn->mn"])
+    with pytest.raises(poly.SpecError, match=r"the dtype of an einsum is one of poly's, such as poly\.f32"):
+        poly.einsum("mk,kn->mn", dtype="float32")

@@ -51,6 +51,10 @@ def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Nest:
     Raises:
         SpecError: the subscripts are malformed, or a size is given to no index.
     """
+    if not isinstance(subscripts, str):
+        raise SpecError(f'the subscripts of an einsum are a text such as "mk,kn->mn", not {subscripts!r}.')
+    if not isinstance(dtype, DType):
+        raise SpecError(f"the dtype of an einsum is one of poly's, such as poly.f32, not {dtype!r}.")
     parsed = parse_subscripts(subscripts)
     arrays = ascii_uppercase[: len(parsed.operands) + 1]
     names = {letter: _size(letter, arrays + parsed.letters) for letter in parsed.letters}
