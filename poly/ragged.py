@@ -38,7 +38,7 @@ def ragged_steps(
     None where there are no such loops, or the right operand is not contiguous along the columns.
     """
     c = recognise(nest, statement)
-    if c is None:
+    if c is None or statement.domain.is_empty():
         return None
     inner = next((names for names in _candidates(nest, statement, c) if _is_box(statement, names)), None)
     if inner is None:
