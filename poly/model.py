@@ -21,7 +21,8 @@ from poly.roles import Axis, Roles
 LATENCY, PER_CYCLE = 4, 2
 """Of a fused multiply-add: cycles until the result is there, and how many start each cycle. Also the loads each cycle.
 
-Those of x86 cores since 2015 and of large ARM cores; a core that starts fewer is bound by the same tiles.
+Those of Intel's cores since Skylake, AMD's since Zen 3 and Arm's Neoverse N; they only weigh tile shapes against each
+other, so that a core that differs by a cycle gets a tile nearly as good.
 """
 
 TRAFFIC, STREAM = 0.1, 0.004
