@@ -144,3 +144,18 @@ def test_the_cache_is_private(tmp_path: Path, project: Path) -> None:
     folders = [path for path in (tmp_path / "cache").rglob("*") if path.is_dir()]
     assert folders
     assert all(path.stat().st_mode & 0o077 == 0 for path in folders)
+
+
+def test_a_library_with_threads_stays_loaded(tmp_path: Path, project: Path) -> None:
+    """Its threads may still be on their way out of it when its last kernel is dropped."""
+    setup = """
+import gc
+from pathlib import Path
+kernel = poly.compile(double_it, threads=2)
+kernel(np.ones(100_000, np.float32))
+assert "pragma omp parallel" in kernel.source
+del kernel
+gc.collect()
+assert "/kernels/" in Path("/proc/self/maps").read_text()
+"""
+    assert run(tmp_path, project, setup).strip() == DOUBLED
