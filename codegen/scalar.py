@@ -106,7 +106,7 @@ class Body:
     def _number(self, expr: Expr, python: DType, context: DType) -> Typed:
         """An expression of numbers alone: reckoned as Python does, and then rounded to `context`."""
         text, level = self._typed(expr, python)
-        return (text, level) if context is f64 or not context.is_float else (f"({context.c_name})({text})", SIGN)
+        return (text, level) if context == f64 or not context.is_float else (f"({context.c_name})({text})", SIGN)
 
     def _typed(self, expr: Expr, dtype: DType) -> Typed:
         match expr:
@@ -158,7 +158,7 @@ def literal(value: float | int, dtype: DType) -> Typed:
     if not dtype.is_float:
         text = str(int(value))
     elif math.isfinite(value):
-        text = repr(float(value)) + ("f" if dtype is f32 else "")
+        text = repr(float(value)) + ("f" if dtype == f32 else "")
     else:
         text = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     return text, SIGN if text.startswith("-") else PRIMARY
@@ -169,7 +169,7 @@ def function_name(function: str, dtype: DType) -> str:
     if function in ("min", "max") or (function == "abs" and not dtype.is_float):
         return f"{function}_{dtype.name}"
     name = "fabs" if function == "abs" else function
-    return name + ("f" if dtype is f32 else "")
+    return name + ("f" if dtype == f32 else "")
 
 
 def strides(buffer: Buffer) -> tuple[str, ...]:

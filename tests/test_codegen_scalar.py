@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from programs import N, compiled, i, single
 from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.program import Assign, Buffer
-from codegen.scalar import Body
+from codegen.scalar import Body, function_name, literal
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 
 BUFFERS = {name: Buffer(name, dtype, (N,), "in") for name, dtype in {"x": f32, "d": f64, "n": i32, "b": i8}.items()}
@@ -161,3 +163,10 @@ def test_64_bit_integers_and_indices() -> None:
     big = Const(2**40)
     compiled(single(plus(times(Index(i), big), Const(1)), [Buffer("y", i64, (N,), "out")]))(y)
     assert y.tolist() == [1, 2**40 + 1, 2**41 + 1]
+
+
+def test_types_are_told_by_value() -> None:
+    """A type that went to another process and came back is the same type."""
+    twin = pickle.loads(pickle.dumps(f32))
+    assert literal(0.5, twin) == literal(0.5, f32)
+    assert function_name("exp", twin) == "expf"
