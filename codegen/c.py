@@ -87,7 +87,7 @@ def workspace_function(program: Program) -> str:
 def link_flags(text: str) -> tuple[str, ...]:
     """The compiler's flags that a C text made here needs to be built: OpenMP only where a loop is parallel.
 
-    A library with OpenMP stays loaded: OpenMP's threads sleep in code that would go with the last library that needs it.
+    A library with OpenMP stays loaded: its threads sleep in code that would go with the last library that needs it.
     """
     openmp = ("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()
     has_vectors = platform.machine() in ("x86_64", "AMD64") and platform.libc_ver()[0] == "glibc"
