@@ -24,7 +24,7 @@ from codegen.names import fresh
 from codegen.program import Buffer, Workspace
 from poly.box import Box, enclose
 from poly.errors import ScheduleError
-from poly.instances import Instances
+from poly.instances import Instances, coordinate
 from poly.nest import Array, Nest, Statement
 from poly.steps.base import chain
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, walk
@@ -115,7 +115,7 @@ def _copy(buffer: str, array: str, box: Box, depth: int) -> Statement:
     iterators = tuple(f"{buffer}_{d}" for d in range(depth + len(box.starts)))
     indices = tuple(Affine.name(i) for i in iterators[depth:])
     copy = Statement(name, iterators, domain, Load(array, indices), "=", Load(array, indices))
-    moved = _with_starts(copy, buffer, box, _groups(domain, [_dimension(domain, d) for d in range(depth)]))
+    moved = _with_starts(copy, buffer, box, _groups(domain, [coordinate(domain, d) for d in range(depth)]))
     return replace(moved, target=_shifted(copy.target, buffer))
 
 
@@ -153,15 +153,11 @@ def _copy_loops(tree: Node, node: Pack, copy: Statement, depth: int) -> Node:
     loop_names = frozenset(band.name for band in bands(tree))
     loops: Node = Leaf(copy.name)
     for d in reversed(range(rank)):
-        function = _dimension(copy.domain, depth + d)
+        function = coordinate(copy.domain, depth + d)
         last = d == rank - 1
         name, parallel = fresh(f"{node.array}_{d}", loop_names), shared and d == 0 and not last
         loops = Band(name, ((copy.name, function),), loops, parallel=parallel, vectorize=last)
     return loops
-
-
-def _dimension(domain: isl.Set, position: int) -> isl.PwAff:
-    return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
 
 
 @dataclass(frozen=True)
@@ -197,4 +193,4 @@ class _Change:
     def _copied(self, band: Band) -> tuple[tuple[str, isl.PwAff], ...]:
         """The function of the copy's statement in a loop around it."""
         depth = next((d for d, one in enumerate(self.above) if one is band), None)
-        return () if self.copy is None or depth is None else ((self.copy.name, _dimension(self.copy.domain, depth)),)
+        return () if self.copy is None or depth is None else ((self.copy.name, coordinate(self.copy.domain, depth)),)

@@ -21,6 +21,7 @@ from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
 from poly.calls import Call, Panel
 from poly.errors import ScheduleError
+from poly.instances import coordinate
 from poly.micro_call import kernel_call
 from poly.nest import Nest
 from poly.nest import Statement as PlainStatement
@@ -123,13 +124,9 @@ def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> N
     depth = len(path.bands)
     body = _expand(nest, band.body, target, replace(path, bands=(*path.bands, band)), out)
     known = dict(band.functions)
-    functions = tuple((name, known.get(name) or _dimension(out.domains[name], depth)) for name in statements(body))
+    functions = tuple((name, known.get(name) or coordinate(out.domains[name], depth)) for name in statements(body))
     out.marks[f"loop:{band.name}"] = LoopMark(band.name, band.parallel, band.vectorize, band.unroll)
     return replace(band, functions=functions, body=body)
-
-
-def _dimension(domain: isl.Set, position: int) -> isl.PwAff:
-    return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
 
 
 def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) -> Node:
@@ -143,7 +140,7 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
 
 def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
     micro = reading_kernels(nest, node)[0]
-    if micro.kernel.startswith("gemv"):
+    if micro.streams:
         raise ScheduleError(
             f"pack({node.array}): {micro.kernel} reads its operands where they lie. Remedy: leave this step out."
         )
@@ -162,7 +159,7 @@ def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> N
     loops: Node = Leaf(copy.call.name)
     shared_parallel = not path.is_parallel and any(band.parallel for band in between)
     for number, name in reversed(list(enumerate(copy.loops))):
-        function = _dimension(copy.call.domain, len(path.bands) + number)
+        function = coordinate(copy.call.domain, len(path.bands) + number)
         outermost = shared_parallel and number == 0
         label = f"{name}_{node.array}"
         loops = Band(label, ((copy.call.name, function),), loops, parallel=outermost)

@@ -9,6 +9,11 @@ from functools import cached_property
 import islpy as isl
 
 
+def coordinate(domain: isl.Set, position: int) -> isl.PwAff:
+    """The function `{ S[i, j] -> [j] }` on the space of a set."""
+    return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
+
+
 @dataclass(frozen=True)
 class Instances:
     """Those of one statement, grouped by the values of `loops` (name and function of each, outermost first)."""

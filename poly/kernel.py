@@ -23,7 +23,6 @@ from poly.machine import machine
 from poly.model import Caches
 from poly.nest import Nest
 from poly.schedule import Schedule
-from poly.schedule import schedule as begin
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def compile_nest(
         nest = schedule.nest
     if fixed:
         nest = nest.with_sizes(fixed)
-        schedule = begin(nest).apply(schedule.steps) if schedule else None
+        schedule = schedule.on(nest) if schedule else None
     return Kernel(nest, isa, threads, schedule, _compiled(nest, isa, threads, schedule))
 
 
@@ -245,11 +244,9 @@ def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Comp
 def engine() -> str:
     """A digest of the engine's own text: what an older engine has kept is not used."""
     root = Path(__file__).parent.parent
-    files = [
-        path for folder in ("poly", "codegen", "microkernels") for path in sorted((root / folder).rglob("*.[pch]*"))
-    ]
     digest = hashlib.sha256()
-    for path in files:
-        if path.suffix in (".py", ".h", ".c"):
-            digest.update(path.read_bytes())
+    for folder in ("poly", "codegen", "microkernels"):
+        for path in sorted((root / folder).rglob("*.*")):
+            if path.suffix in (".py", ".h"):
+                digest.update(path.read_bytes())
     return digest.hexdigest()

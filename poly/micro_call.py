@@ -45,7 +45,7 @@ def kernel_call(
             f"Remedy: target='c:{made_for}', or a microkernel of {isa.name}."
         )
     tile = tile_of(nest, node, loops)
-    if node.kernel.startswith("gemv"):
+    if node.streams:
         return vector_call(tile, isa)
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
     return _tile_call(tile, isa, left, right)

@@ -26,10 +26,7 @@ from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.polynomial import Polynomial
 from poly.steps.base import edit
-from poly.tree import Band, Leaf, Micro, Node, Pack, walk
-
-STREAMS = ("gemvn_", "gemvt_")
-"""The matrix-vector kernels: the matrix contiguous along the columns, or along the reduction."""
+from poly.tree import STREAMS, Band, Leaf, Micro, Node, Pack, walk
 
 
 def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, initial: str | None = None) -> Node:
@@ -48,14 +45,15 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
             f"microkernel({kernel}): {initial} does not set to 0 what {chosen.name} adds to, unseen by others."
         )
     bands = _innermost(tree, chosen)
-    found = [(c, m) for c in (contraction, exchange(contraction)) if (m := _absorb(chosen, c, bands, kernel))]
+    found = [
+        (c, m, _misfit(nest, tree, chosen, c, m))
+        for c in (contraction, exchange(contraction))
+        if (m := _absorb(chosen, c, bands, kernel))
+    ]
     if not found:
         raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
-    fitting = [
-        (c, m) for c, m in found if not _misfit(nest, tree, chosen, c, m) and _is_readable(nest, tree, chosen, c, m)
-    ]
-    oriented, micro = (fitting or found)[0]
-    misfit = _misfit(nest, tree, chosen, oriented, micro)
+    fitting = [(c, m, wrong) for c, m, wrong in found if not wrong and _is_readable(nest, tree, chosen, c, m)]
+    oriented, micro, misfit = (fitting or found)[0]
     if misfit:
         raise ScheduleError(misfit)
     micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
@@ -89,13 +87,14 @@ def _innermost(tree: Node, statement: Statement) -> list[Band]:
 
 def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> Micro | None:
     """The microkernel with the bands that it takes; None where columns or reduction are not among the innermost."""
-    levels = 1 if kernel.startswith(STREAMS) else LEVELS
+    streams = kernel.startswith(STREAMS)
+    levels = 1 if streams else LEVELS
     rows: Band | None = None
     columns: Band | None = None
     reduce: list[Band] = []
     for band in bands:
         role = _role(statement, contraction, band) if _is_point(statement, band) else "tiles"
-        if role == "rows" and rows is None and not kernel.startswith(STREAMS):
+        if role == "rows" and rows is None and not streams:
             rows = band
         elif role == "columns" and columns is None:
             columns = band
@@ -111,7 +110,7 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
     Raises TargetError if there is no such kernel.
     """
-    if micro.kernel.startswith(STREAMS) and micro.kernel.partition("_")[2] in ISAS:
+    if micro.streams and micro.kernel.partition("_")[2] in ISAS:
         return _stream_misfit(nest, statement, contraction, micro)
     return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
 

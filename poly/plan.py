@@ -27,6 +27,7 @@ from poly.steps import Flatten, Microkernel, Order, Pack, Parallel, Split, Step
 RUN = 128
 """Bytes of contiguous results below which the order of the other loops must use up the output's cache lines."""
 
+
 def contraction_steps(
     nest: Nest,
     statement: Statement,

@@ -15,11 +15,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from math import prod
 
-import islpy as isl
-
 from microkernels.isa import ISA
 from poly.contraction import Contraction, recognise
-from poly.instances import Instances
+from poly.instances import Instances, coordinate
 from poly.layout import step
 from poly.model import WORTHWHILE, tile_shape
 from poly.nest import Nest, Statement
@@ -83,10 +81,6 @@ def _extent(statement: Statement, iterator: str) -> int:
 
 def _is_box(statement: Statement, inner: tuple[str, ...]) -> bool:
     """Whether these iterators take all combinations of their values for each value of the others."""
-    space = isl.LocalSpace.from_space(statement.domain.get_space())
-    values = {
-        name: isl.PwAff.var_on_domain(space, isl.dim_type.set, position)
-        for position, name in enumerate(statement.iterators)
-    }
+    values = {name: coordinate(statement.domain, position) for position, name in enumerate(statement.iterators)}
     others = tuple((name, value) for name, value in values.items() if name not in inner)
     return Instances("rest", statement.domain, others).is_box([values[name] for name in inner])

@@ -8,6 +8,7 @@ import islpy as isl
 
 from codegen.expr import Load
 from poly.contraction import Contraction, exchange, recognise
+from poly.instances import coordinate
 from poly.layout import step
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
@@ -94,9 +95,8 @@ def _extents(statement: Statement) -> dict[str, int | None] | None:
 
 def _at_most(domain: isl.Set, position: int, high: isl.PwAff) -> isl.Set:
     """The points whose coordinate is at most `high`, a function of the sizes alone."""
-    space = domain.get_space()
-    variable = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), isl.dim_type.set, position)
-    return variable.le_set(high.project_domain_on_params().insert_domain(space))
+    bound = high.project_domain_on_params().insert_domain(domain.get_space())
+    return coordinate(domain, position).le_set(bound)
 
 
 def _oriented(r: Roles) -> Roles:

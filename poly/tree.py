@@ -68,6 +68,10 @@ class Pack:
     """Whose reads, where not those of all statements below."""
 
 
+STREAMS = ("gemvn_", "gemvt_")
+"""The matrix-vector kernels: the matrix contiguous along the columns, or along the reduction."""
+
+
 @dataclass(frozen=True)
 class Micro:
     """A microkernel in place of the innermost loops of one contraction statement.
@@ -85,6 +89,11 @@ class Micro:
     """The operands have changed sides: `left` is the one that `poly.contraction.recognise` calls right."""
     initial: str | None = None
     """A statement that assigns the output's start value 0, done by the kernel's first visit of each element."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the kernel is a matrix-vector one, which reads its operands where they lie."""
+        return self.kernel.startswith(STREAMS)
 
 
 Node = Leaf | Sequence | Band | Pack | Micro

@@ -16,6 +16,7 @@ from poly.frontends.reductions import as_reduction
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
+from poly.instances import coordinate
 from poly.nest import Op, Statement
 from poly.tree import Band, Leaf, Node, Sequence, statements
 
@@ -81,7 +82,7 @@ class Walker:
     def _index(self, statement: str, depth: int, step: int) -> isl.PwAff:
         """A loop's place in the order: its index, or minus it where the loop counts down."""
         domain = next(s.domain for s in self.statements if s.name == statement)
-        index = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.space), isl.dim_type.set, depth)
+        index = coordinate(domain, depth)
         return index if step > 0 else index.neg()
 
     def _if(self, node: ast.If, conditions: tuple[str, ...]) -> list[Node]:
