@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -127,12 +128,23 @@ class Kernel:
     def _caller(self) -> Any:
         from codegen.call import make_caller
 
-        return make_caller(self.signature, self._library, self.threads, None if self._strided else self._make_strided)
+        strided = None if self._strided else lambda: self.strided._caller
+        return make_caller(self.signature, self._library, self.threads, strided)
 
-    def _make_strided(self) -> Any:
+    @cached_property
+    def strided(self) -> Kernel:
+        """The kernel that takes over for arrays that are not dense: strides are arguments, and the schedule is the same.
+
+        Only where such arrays cannot be read by the given schedule's microkernels, it is the default.
+        """
         nest = with_strides(self.nest)
-        kernel = Kernel(nest, self.isa, self.threads, None, _compiled(nest, self.isa, self.threads, None), True)
-        return kernel._caller
+        if self.given is not None:
+            with suppress(ScheduleError):
+                return self._with_strides(nest, self.given.on(nest))
+        return self._with_strides(nest, None)
+
+    def _with_strides(self, nest: Nest, given: Schedule | None) -> Kernel:
+        return Kernel(nest, self.isa, self.threads, given, _compiled(nest, self.isa, self.threads, given), True)
 
 
 def compile_nest(

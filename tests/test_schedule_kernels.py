@@ -406,3 +406,14 @@ def test_copies_of_one_array_for_two_kernels() -> None:
     results = np.zeros((2, 9, 9), np.float32)
     made(left, right, *results)
     np.testing.assert_allclose(results, [left @ right, 2.0 * left @ right], rtol=1e-6)
+
+
+def test_a_given_schedule_is_followed_for_strided_arrays_too() -> None:
+    schedule = in_place(poly.schedule(nn), find("gemm_portable_4x8", f32))
+    kernel = poly.compile(nn, schedule=schedule, target="c:portable")
+    wide = np.arange(13 * 20, dtype=np.float32).reshape(13, 20) % 7
+    right, out = np.ones((9, 11), np.float32), np.zeros((13, 11), np.float32)
+    kernel(wide[:, :9], right, out)
+    np.testing.assert_array_equal(out, wide[:, :9] @ right)
+    assert kernel.strided.schedule.steps == kernel.schedule.steps
+    assert "A_stride0" in kernel.strided.source
