@@ -133,9 +133,9 @@ class Kernel:
 
     @cached_property
     def strided(self) -> Kernel:
-        """The kernel that takes over for arrays that are not dense: strides are arguments, and the schedule is the same.
+        """The kernel that takes over for arrays that are not dense: it takes their strides, and follows the same schedule.
 
-        Only where such arrays cannot be read by the given schedule's microkernels, it is the default.
+        Only where the given schedule's microkernels cannot read such arrays, it follows the default.
         """
         nest = with_strides(self.nest)
         if self.given is not None:
