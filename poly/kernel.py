@@ -133,7 +133,7 @@ class Kernel:
 
     @cached_property
     def strided(self) -> Kernel:
-        """The kernel that takes over for arrays that are not dense: it takes their strides, and follows the same schedule.
+        """The kernel for arrays that are not dense: it takes strides and follows the same schedule.
 
         Only where the given schedule's microkernels cannot read such arrays, it follows the default.
         """
