@@ -19,7 +19,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Cost:
-    """The predicted seconds of one call, and the parts that they are made of; parts overlap, so they may add to more."""
+    """The predicted seconds of one call, and the parts they are made of; parts overlap, so they may add to more."""
 
     seconds: float
     parts: tuple[Part, ...] = ()

@@ -45,8 +45,8 @@ class Point:
 class Structure:
     """One way to order, copy and share out, and the grid of its sizes.
 
-    `traits` tell it apart from the others: `(("order", "rows inside"), ("left", "in place"), …)`; structures of one space
-    that differ in one trait are neighbours. `allows` says whether values go together, `schedule` makes them a schedule,
+    `traits` tell it apart from the others: `(("order", "rows inside"), ("left", "in place"), …)`; structures that
+    differ in one trait are neighbours. `allows` says whether values go together, `schedule` makes them a schedule,
     `predict` is the model's cost; nothing is measured in any of them.
     """
 
