@@ -11,6 +11,8 @@ checked.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from microkernels.isa import ISA
 from poly.budget import TooCostly, limited
 from poly.contraction import recognise
@@ -18,7 +20,7 @@ from poly.coordinates import linear
 from poly.defaults import dependence_schedule, vectorized
 from poly.defaults.attempt import attempt
 from poly.microkernel import zeroing
-from poly.model import Caches
+from poly.model import Caches, Choice
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.plan import contraction_steps
@@ -43,25 +45,36 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Sche
 
 
 def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
-    begun = schedule(nest)
-    made = begun
-    for statement in nest.statements:
-        if nest.reassociate and recognise(nest, statement) is not None:
-            made = _contracted(made, statement, isa, caches, threads)
-    return dependence_schedule(nest, isa, caches, threads) if made is begun else vectorized(made)
+    made = contracted(nest, isa, caches, threads, {})
+    return dependence_schedule(nest, isa, caches, threads) if not made.steps else made
 
 
-def _contracted(made: Schedule, statement: Statement, isa: ISA, caches: Caches, threads: int) -> Schedule:
-    """The schedule with the microkernel's loops for a contraction.
+def contracted(nest: Nest, isa: ISA, caches: Caches, threads: int, choices: Mapping[str, Choice]) -> Schedule:
+    """The schedule with microkernels for all contractions that the dependences and loops allow; no steps without any.
 
-    It is the same as before where the dependences or the loops don't allow them.
+    `choices` replaces the model's for some statements.
     """
+    made = schedule(nest)
+    for statement in nest.statements:
+        alone = isolated(made, statement)
+        if alone is not None:
+            base, loops = alone
+            initial, choice = zeroing(nest, statement), choices.get(statement.name)
+            steps = contraction_steps(nest, statement, loops, isa, caches, threads, initial, choice)
+            made = (attempt(base, steps) if steps else None) or made
+    return vectorized(made) if made.steps else made
+
+
+def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | None:
+    """The schedule with loops of its own for a contraction, and their names by iterator.
+
+    None where it is no contraction, or the dependences or the loops don't allow it.
+    """
+    if not made.nest.reassociate or recognise(made.nest, statement) is None:
+        return None
     alone = _distributed(made, statement)
     loops = _loops(alone, statement) if alone else None
-    if alone is None or loops is None:
-        return made
-    steps = contraction_steps(made.nest, statement, loops, isa, caches, threads, zeroing(made.nest, statement))
-    return (attempt(alone, steps) if steps else None) or made
+    return None if alone is None or loops is None else (alone, loops)
 
 
 def _distributed(made: Schedule, statement: Statement) -> Schedule | None:

@@ -36,27 +36,27 @@ def contraction_steps(
     caches: Caches,
     threads: int,
     initial: str | None,
+    choice: Choice | None = None,
 ) -> list[Step] | None:
     """The steps for a contraction that has its loops for itself; None where it is none, or has no columns to speak of.
 
     `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
-    output to 0 before, which the microkernel then takes over.
+    output to 0 before, which the microkernel then takes over. `choice` replaces the model's.
     """
     r = roles(nest, statement)
     if r is None:
         return ragged_steps(nest, statement, loops, isa, threads)
-    if not r.rows:
+    if choice is None and not r.rows:
         streamed = matrix_vector_steps(r, loops, isa, threads, initial)
         if streamed is not None:
             return streamed
-    if not r.columns or not r.reduce:
+    planned = planner(r, nest.array(statement.target.array).dtype, loops, isa, caches, threads, initial)
+    if planned is None:
         return None
-    if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
-        r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))))
-    return _planned(r, nest.array(statement.target.array).dtype, loops, isa, caches, threads, initial).steps()
+    return (replace(planned, choice=choice) if choice else planned).steps()
 
 
-def _planned(
+def planner(
     r: Roles,
     dtype: DType,
     loops: Mapping[str, str],
@@ -64,8 +64,15 @@ def _planned(
     caches: Caches,
     threads: int,
     initial: str | None,
-) -> _Planner:
-    """The groups of axes that fit the operands' cache lines, and the model's choice for them."""
+) -> Planner | None:
+    """The groups of axes that fit the operands' cache lines, and the model's choice for them.
+
+    None without columns or a reduction.
+    """
+    if not r.columns or not r.reduce:
+        return None
+    if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
+        r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))))
     m, n, k = (prod(axis.guess for axis in axes) for axes in (r.rows, r.columns, r.reduce))
     lanes, neighbours = isa.lanes(dtype), contiguous(r.columns)
     short = prod(axis.guess for axis in neighbours) * dtype.size < RUN
@@ -76,11 +83,11 @@ def _planned(
     by_lines = short and n > k and nearest(r.rows) < nearest(others)
     choice = choose(r, rows.extent if rows else 1, columns.axes, dtype, isa, caches, threads, by_lines)
     together = lanes if far else None
-    return _Planner(r, choice, loops, rows, columns, extra_rows, extra_columns, initial, together)
+    return Planner(r, choice, loops, rows, columns, extra_rows, extra_columns, initial, together)
 
 
 @dataclass(frozen=True)
-class _Planner:
+class Planner:
     """A contraction's groups and choice, and the steps that follow; `loops` names the loop of each iterator."""
 
     roles: Roles
