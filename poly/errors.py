@@ -13,3 +13,15 @@ class SpecError(PolyError):
 
 class ScheduleError(PolyError):
     """A step of a schedule is unknown or illegal."""
+
+
+class SearchError(PolyError):
+    """A search cannot be made: a budget of nothing, an unknown strategy, a space without a legal point."""
+
+
+class RecordError(PolyError):
+    """The store of tuning records, or a file of them, cannot be used."""
+
+
+class RecordWarning(UserWarning):
+    """A record, or the whole store, was left out; what was asked for goes on without it."""

@@ -97,7 +97,7 @@ def test_a_file_that_fails_is_told_without_a_traceback(tmp_path: Path) -> None:
 
 
 def test_machine_as_table_and_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "measured", lambda machine, anew: RATES)
+    monkeypatch.setattr(commands.machine, "measured", lambda machine, anew: RATES)
     status, out, _ = poly("machine")
     assert status == 0
     assert "FMA peak" in out and "100.0" in out

@@ -1,0 +1,65 @@
+"""The commands of `poly`: its own, and those that other packages add by the entry point group `poly.commands`.
+
+Each module here makes one command, called `command`; the name that a user types is the command's own.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+import click
+
+from codegen.errors import ArgumentError, ToolchainError
+from microkernels.errors import TargetError
+from poly.commands import machine, show
+from poly.errors import PolyError
+
+GROUP = "poly.commands"
+OWN = (
+    machine.command,
+    show.command,
+)
+USER_ERRORS = (PolyError, ArgumentError, TargetError, ToolchainError)
+
+
+class UserError(click.ClickException):
+    """Something that the user can put right: one message, no traceback."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"poly: {self.format_message()}", err=True)
+
+
+class Commands(click.Group):
+    """A group that looks up entry points when it is asked for a command, and says poly's errors in plain words."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted({*super().list_commands(context), *(entry.name for entry in entry_points(group=GROUP))})
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        own = super().get_command(context, name)
+        if own is not None:
+            return own
+        for entry in entry_points(group=GROUP, name=name):
+            command = entry.load()
+            assert isinstance(command, click.Command), f"{entry.value} must be a click command"
+            return command
+        return None
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except USER_ERRORS as error:
+            raise UserError(str(error)) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="poly-loops")
+def poly() -> None:
+    """Plain Python loop nests to kernels at the machine's speed."""
+
+
+for own in OWN:
+    poly.add_command(own)

@@ -1,0 +1,24 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import click
+
+
+def parse_sizes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
+    """`M=512`, any number of times, as sizes and their values."""
+    sizes = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.isidentifier() or not value.isdigit():
+            raise click.BadParameter(f"{text!r} is not of the form M=512", context, option)
+        sizes[name] = int(value)
+    return sizes
+
+
+nest_argument = click.argument("nest", metavar="FILE.py:NAME")
+size_option = click.option(
+    "--size", "sizes", multiple=True, metavar="M=512", callback=parse_sizes, help="Fix a size; may be repeated."
+)
+target_option = click.option("--target", default="c", show_default=True, help="Instruction set, as for poly.compile.")
+threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads of a call.")
