@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from benchmarks import process, report
+from benchmarks import report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.ours import NAME, Poly
@@ -24,6 +24,7 @@ from benchmarks.runner import Budget, measure
 from benchmarks.workloads import WORKLOADS
 from microkernels.dtypes import DTYPES
 from poly.machine import facts, machine, measured
+from poly.measure import process
 
 QUICK = Budget(seconds=0.5, rounds=(3, 30))
 FULL = Budget(seconds=3.0, rounds=(7, 200))

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from benchmarks.arrays import Array
 from benchmarks.case import Case, Problem
-from benchmarks.clock import Timed
+from codegen.clock import Timed
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import poly
 from benchmarks.arrays import Array
 from benchmarks.case import Case
-from benchmarks.clock import CFunction
 from benchmarks.contender import Contender, Failed
+from codegen.clock import CFunction
 
 NAME = "poly"
 
@@ -29,12 +28,5 @@ class Poly:
             raise Failed(f"{type(error).__name__}: {error}") from error
         config = f"default schedule, target {self.target}, workspace {kernel.workspace_bytes} bytes"
         result = arrays[case.problem.written[0]]
-        return Contender(NAME, poly.__version__, config, c_function(kernel, arguments).timed(), lambda: result)
-
-
-def c_function(kernel: Any, arguments: tuple[Any, ...]) -> CFunction:
-    """The kernel's C function with its types, as cffi knows them."""
-    import cffi
-
-    type_ = cffi.FFI().typeof(kernel.function)
-    return CFunction(kernel.function, type_.result.cname, tuple(arg.cname for arg in type_.args), arguments, kernel)
+        function = CFunction.of(kernel.function, arguments, kernel)
+        return Contender(NAME, poly.__version__, config, function.timed(), lambda: result)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks import process
 from microkernels.dtypes import DType
 from poly.machine import machine
 from poly.machine.probes import probes
+from poly.measure import process
 
 
 class PeakProbe:

@@ -8,8 +8,8 @@ from types import TracebackType
 
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled, Solver
-from benchmarks.process import choose, spread
 from benchmarks.worker import Prepare, Ready, Refusal, Repeat, serve
+from poly.measure.process import choose, spread
 
 
 class Remote:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from benchmarks import process
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled, Solver
+from poly.measure import process
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import process
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
@@ -24,6 +23,7 @@ from benchmarks.remote import Remote
 from benchmarks.runner import relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32, f64
+from poly.measure import process
 
 PROBLEMS = [
     Matmul(9, 17, 33),

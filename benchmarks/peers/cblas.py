@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.arrays import Array
-from benchmarks.clock import CFunction, pointers
+from benchmarks.clock import pointers
 from benchmarks.problems.matmul import Matmul
 from codegen.build import load
+from codegen.clock import CFunction
 
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112
 """CBLAS's enumerations."""

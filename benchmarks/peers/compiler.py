@@ -7,10 +7,11 @@ import subprocess
 
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
-from benchmarks.clock import CFunction, pointers
+from benchmarks.clock import pointers
 from benchmarks.contender import Contender
 from benchmarks.problems.loops import Loops
 from codegen.build import find_compiler, load
+from codegen.clock import CFunction
 
 FLAGS = ("-O3", "-march=native")
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
-from benchmarks.clock import CFunction, pointers
+from benchmarks.clock import pointers
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.problems.matmul import Matmul
 from codegen.build import load
+from codegen.clock import CFunction
 from codegen.errors import ToolchainError
 
 SOURCE = """
