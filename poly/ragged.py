@@ -12,9 +12,13 @@ The taps of a padded convolution that would multiply zeros are not in the domain
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Literal
 
+from microkernels.catalogue import Microkernel as Kernel
+from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.contraction import Contraction, recognise
 from poly.instances import Instances, coordinate
@@ -28,32 +32,94 @@ LEAST = 16
 """Steps of the reduction below which a kernel's start costs more than it brings."""
 
 
-def ragged_steps(
-    nest: Nest, statement: Statement, loops: Mapping[str, str], isa: ISA, threads: int
-) -> list[Step] | None:
-    """The steps for a contraction of which a row, a column and a reduce loop make a box for each value of the others.
+@dataclass(frozen=True)
+class Ragged:
+    """A contraction whose `row`, `column` and `reduce` iterators make a box for each value of the others.
 
-    None where there are no such loops, or the right operand is not contiguous along the columns.
+    `own` are the others that count results, `taps` those that are summed over.
     """
+
+    nest: Nest
+    statement: Statement
+    row: str
+    column: str
+    reduce: str
+    own: tuple[str, ...]
+    taps: tuple[str, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.nest.array(self.statement.target.array).dtype
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds, an upper bound."""
+        return prod(self.extent(iterator) for iterator in self.statement.iterators)
+
+    def extent(self, iterator: str) -> int:
+        """How many values an iterator takes in all; ASSUMED where that depends on a size."""
+        return _extent(self.statement, iterator)
+
+
+Place = Literal["inside", "between", "outside"]
+"""Where the loop over tiles of columns is: inside that over tiles of rows, right around it, around all other loops."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The register tile, where the loop over its columns is, and which loop the threads share (None: none)."""
+
+    kernel: Kernel
+    columns: Place = "inside"
+    parallel: str | None = None
+
+
+def ragged(nest: Nest, statement: Statement) -> Ragged | None:
+    """The contraction with its box; None where there is none, or its right operand isn't contiguous along the columns."""
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
         return None
     inner = next((names for names in _candidates(nest, statement, c) if _is_box(statement, names)), None)
     if inner is None:
         return None
-    row, column, reduced = (loops[name] for name in inner)
-    m, n = (min(_extent(statement, name), ASSUMED) for name in inner[:2])
-    kernel = tile_shape(m, n, isa, nest.array(c.output.array).dtype)
-    own = [loops[i] for i in (*c.batch, *c.rows, *c.columns) if i not in inner]
-    outer = [*own, *(loops[i] for i in c.reduce if i not in inner)]
+    own = tuple(i for i in (*c.batch, *c.rows, *c.columns) if i not in inner)
+    return Ragged(nest, statement, *inner, own, tuple(i for i in c.reduce if i not in inner))
+
+
+def usual_tiles(r: Ragged, isa: ISA, threads: int) -> Tiles:
+    """The register tile that fits the box best, and the outermost loop for threads where there is work enough."""
+    m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
+    shared = r.own[0] if r.own and threads > 1 and r.work >= WORTHWHILE else None
+    return Tiles(tile_shape(m, n, isa, r.dtype), parallel=shared)
+
+
+def ragged_steps(
+    nest: Nest, statement: Statement, loops: Mapping[str, str], isa: ISA, threads: int
+) -> list[Step] | None:
+    """The steps with the usual tiles; None where there is no box. `loops` names the loop of each iterator."""
+    found = ragged(nest, statement)
+    return tiled_steps(found, loops, usual_tiles(found, isa, threads)) if found else None
+
+
+def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: Tiles) -> list[Step]:
+    """The steps for a contraction with a box; `loops` names the loop of each iterator."""
+    row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))
+    others = [loops[name] for name in (*r.own, *r.taps)]
+    row_tile, column_tile = f"{row}_tile", f"{column}_tile"
+    around = {
+        "inside": [*others, row_tile, column_tile],
+        "between": [*others, column_tile, row_tile],
+        "outside": [column_tile, *others, row_tile],
+    }[tiles.columns]
     steps: list[Step] = [
-        Split(((row, kernel.rows),)),
-        Split(((column, kernel.columns),)),
-        Order((*outer, f"{row}_tile", f"{column}_tile", row, column, reduced)),
-        Microkernel(kernel.name, statement.name),
+        Split(((row, tiles.kernel.rows),)),
+        Split(((column, tiles.kernel.columns),)),
+        Order((*around, row, column, reduced)),
+        Microkernel(tiles.kernel.name, r.statement.name),
     ]
-    work = prod(_extent(statement, iterator) for iterator in statement.iterators)
-    return [*steps, Parallel(own[0])] if own and threads > 1 and work >= WORTHWHILE else steps
+    if tiles.parallel is None:
+        return steps
+    return [*steps, Parallel(column_tile if tiles.parallel == r.column else loops[tiles.parallel])]
 
 
 def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:

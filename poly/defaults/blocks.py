@@ -24,16 +24,19 @@ LINE = 64
 """Bytes of a cache line."""
 
 
-def blocked(schedule: Schedule) -> Schedule:
-    """The schedule with the two innermost loops in blocks of lines wherever neither makes all accesses contiguous."""
+def blocked(schedule: Schedule, sizes: tuple[int, int] | None = None) -> Schedule:
+    """The schedule with the two innermost loops in blocks of lines wherever neither makes all accesses contiguous.
+
+    `sizes` are the iterations of the outer and the inner loop in a block: those that fill a line, where it is left out.
+    """
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
         if isinstance(outer, Band):
-            schedule = _blocked(schedule, outer, inner) or schedule
+            schedule = _blocked(schedule, outer, inner, sizes) or schedule
     return schedule
 
 
-def _blocked(schedule: Schedule, outer: Band, inner: Band) -> Schedule | None:
+def _blocked(schedule: Schedule, outer: Band, inner: Band, sizes: tuple[int, int] | None) -> Schedule | None:
     nest, found = schedule.nest, paths(schedule.tree)
     writes_along_outer = False
     elements = LINE
@@ -46,7 +49,8 @@ def _blocked(schedule: Schedule, outer: Band, inner: Band) -> Schedule | None:
         elements = min(elements, LINE // max(nest.array(a.array).dtype.size for a in accesses(statement)))
     if any((extent(nest, band) or elements) < elements for band in (outer, inner)):
         return None
-    steps: list[Step] = [Tile(((outer.name, elements), (inner.name, elements)))]
+    above, below = sizes or (elements, elements)
+    steps: list[Step] = [Tile(((outer.name, above), (inner.name, below)))]
     if writes_along_outer:
         steps.append(Interchange(outer.name, inner.name))
     made = attempt(schedule, steps)

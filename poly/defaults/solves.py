@@ -21,6 +21,7 @@ import islpy as isl
 
 from microkernels.catalogue import Microkernel as Kernel
 from microkernels.catalogue import shapes
+from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.contraction import Contraction, recognise
 from poly.defaults.attempt import attempt, proven
@@ -48,16 +49,29 @@ class _Update:
     reduce: str
 
 
-def blocked_solve(nest: Nest, isa: ISA) -> Schedule | None:
+@dataclass(frozen=True)
+class Solve:
+    """The rows of a block, and the microkernel that updates it."""
+
+    block: int
+    kernel: Kernel
+
+
+def usual_solve(isa: ISA, dtype: DType) -> Solve:
+    """The best kernel for large operands, and the least blocks that are whole tiles of it."""
+    kernel = shapes(isa, dtype)[0]
+    return Solve(kernel.rows * ceil(LEAST / kernel.rows), kernel)
+
+
+def blocked_solve(nest: Nest, isa: ISA, solve: Solve | None = None) -> Schedule | None:
     """A schedule with a microkernel in the first triangular update that there is; None where there is none.
 
-    The schedule's nest has the update as two statements, `S` and `S_near`.
+    The schedule's nest has the update as two statements, `S` and `S_near`. `solve` has the sizes, where not the usual.
     """
     for statement in nest.statements:
         update = _update(nest, statement)
         if update is not None:
-            kernel = shapes(isa, nest.array(statement.target.array).dtype)[0]
-            made = _blocked(nest, update, kernel)
+            made = _blocked(nest, update, solve or usual_solve(isa, nest.array(statement.target.array).dtype))
             if made is not None:
                 return made
     return None
@@ -73,8 +87,8 @@ def _update(nest: Nest, statement: Statement) -> _Update | None:
     return update if is_contiguous_along(nest, statement.target, update.column) else None
 
 
-def _blocked(nest: Nest, update: _Update, kernel: Kernel) -> Schedule | None:
-    size = kernel.rows * ceil(LEAST / kernel.rows)
+def _blocked(nest: Nest, update: _Update, solve: Solve) -> Schedule | None:
+    size = solve.block
     name = update.statement.name
     loop, column = (_loop(schedule(nest), name, iterator) for iterator in (update.row, update.column))
     if loop is None or column is None:
@@ -85,7 +99,7 @@ def _blocked(nest: Nest, update: _Update, kernel: Kernel) -> Schedule | None:
     far = update.statement.domain.subtract(near).coalesce()
     if near.is_empty() or far.is_empty():
         return None
-    return _scheduled(_parted(nest, update.statement, far, near), update, size, kernel)
+    return _scheduled(_parted(nest, update.statement, far, near), update, solve)
 
 
 def _near(nest: Nest, statement: Statement, loop: Band, size: int) -> isl.Set:
@@ -131,7 +145,7 @@ def _doubled(node: Node, name: str, second: str) -> Node:
     return node
 
 
-def _scheduled(nest: Nest, update: _Update, size: int, kernel: Kernel) -> Schedule | None:
+def _scheduled(nest: Nest, update: _Update, solve: Solve) -> Schedule | None:
     """The blocks, and the microkernel over the far statement; None where the dependences forbid it."""
     far = update.statement.name
     made = contiguous(schedule(nest))
@@ -140,8 +154,8 @@ def _scheduled(nest: Nest, update: _Update, size: int, kernel: Kernel) -> Schedu
     if row is None or row.name == around[-1]:
         return None
     below = around[around.index(row.name) + 1]
-    parted = attempt(made, [Distribute(below), Split(((row.name, size),)), Distribute(row.name, behind=far)])
-    return parted and _with_microkernel(parted, update, kernel)
+    parted = attempt(made, [Distribute(below), Split(((row.name, solve.block),)), Distribute(row.name, behind=far)])
+    return parted and _with_microkernel(parted, update, solve.kernel)
 
 
 def _with_microkernel(made: Schedule, update: _Update, kernel: Kernel) -> Schedule | None:

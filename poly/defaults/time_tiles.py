@@ -36,7 +36,7 @@ ROW_GUESS = {1: 1 << 20, 2: 2048, 3: 256}
 
 
 @dataclass(frozen=True)
-class _Steps:
+class TimeLoops:
     """A time loop over chains of loops of one depth, and the slope of each depth (the innermost too)."""
 
     time: Band
@@ -48,17 +48,26 @@ class _Steps:
         return len(self.slopes)
 
 
+@dataclass(frozen=True)
+class TimeTiles:
+    """Time steps in a tile, and the block of each loop tiled with it (None: one value, whose loop is around them)."""
+
+    time: int
+    blocks: tuple[int | None, ...]
+
+
 def tiled_in_time(schedule: Schedule, caches: Caches) -> Schedule:
     """The schedule with each time loop tiled where the arrays exceed the second-level cache."""
     for band in bands(schedule.tree):
         if any(band is still for still in bands(schedule.tree)):
-            found = _recognise(schedule, band)
-            tiled = found and _tiled(schedule, found, caches)
-            schedule = tiled or schedule
+            found = time_loops(schedule, band)
+            sizes = found and usual_tiles(schedule.nest, found, caches)
+            schedule = (found and sizes and tile_in_time(schedule, found, sizes)) or schedule
     return schedule
 
 
-def _recognise(schedule: Schedule, time: Band) -> _Steps | None:
+def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
+    """A loop with what is needed to tile it together with those inside; None where these cannot be made permutable."""
     chains = tuple(chain for chain in map(chain_of, parts(time.body)) if chain is not None)
     depths = {len(chain.bands) for chain in chains}
     if len(chains) != len(parts(time.body)) or len(depths) != 1:
@@ -74,18 +83,16 @@ def _recognise(schedule: Schedule, time: Band) -> _Steps | None:
         if found is None:
             return None
         slopes.append(found)
-    return _Steps(time, chains, tuple(slopes))
+    return TimeLoops(time, chains, tuple(slopes))
 
 
-def _tiled(schedule: Schedule, steps: _Steps, caches: Caches) -> Schedule | None:
-    sizes = _sizes(schedule.nest, steps, caches)
-    if sizes is None:
-        return None
+def tile_in_time(schedule: Schedule, steps: TimeLoops, sizes: TimeTiles) -> Schedule | None:
+    """The schedule with a time loop tiled; None where the dependences forbid it."""
     fused = attempt(schedule, _joined(steps, len(sizes.blocks)))
     return fused and attempt(fused, _blocked(steps, sizes))
 
 
-def _joined(steps: _Steps, depth: int) -> list[Step]:
+def _joined(steps: TimeLoops, depth: int) -> list[Step]:
     """Shift, fuse and skew the outer `depth` loops."""
     first = steps.chains[0]
     made: list[Step] = []
@@ -101,15 +108,7 @@ def _joined(steps: _Steps, depth: int) -> list[Step]:
     return made
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    """Time steps in a tile, and the block of each loop tiled with it (None: one value, whose loop is around them)."""
-
-    time: int
-    blocks: tuple[int | None, ...]
-
-
-def _blocked(steps: _Steps, sizes: _Sizes) -> list[Step]:
+def _blocked(steps: TimeLoops, sizes: TimeTiles) -> list[Step]:
     loops = [band.name for band in steps.chains[0].bands[: len(sizes.blocks)]]
     time = steps.time.name
     if sizes.blocks == (None,):
@@ -121,7 +120,7 @@ def _blocked(steps: _Steps, sizes: _Sizes) -> list[Step]:
     return made
 
 
-def _sizes(nest: Nest, steps: _Steps, caches: Caches) -> _Sizes | None:
+def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
     """The largest tiles whose footprint fits the second-level cache; None where all the arrays do."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
     arrays = [nest.array(name) for name in sorted(names) if nest.array(name).shape]
@@ -135,12 +134,12 @@ def _sizes(nest: Nest, steps: _Steps, caches: Caches) -> _Sizes | None:
     if steps.depth > 1:
         for time in (32, 16, 8):
             if row * prod(extents[1:-1]) * (factors[0] * time + 2) <= caches.l2:
-                return _Sizes(time, (None,))
+                return TimeTiles(time, (None,))
         for size in (16, 8, 4):
             if row * _rows(size, factors[:-1]) <= caches.l2:
-                return _Sizes(size, (size,) * (steps.depth - 1))
+                return TimeTiles(size, (size,) * (steps.depth - 1))
     size = 16 if steps.depth < 3 else 8
-    return _Sizes(size, (size,) * (steps.depth - 1) + (BLOCK,))
+    return TimeTiles(size, (size,) * (steps.depth - 1) + (BLOCK,))
 
 
 def _rows(size: int, factors: list[int]) -> int:

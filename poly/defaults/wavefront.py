@@ -22,21 +22,24 @@ CHAINS = 8
 """Recurrences side by side: latency times throughput of additions on current cores."""
 
 
-def overlapped(schedule: Schedule) -> Schedule:
-    """The schedule with innermost loops that carry a recurrence run beside those of their neighbours, where legal."""
+def overlapped(schedule: Schedule, chains: int = CHAINS) -> Schedule:
+    """The schedule with innermost loops that carry a recurrence run beside those of their neighbours, where legal.
+
+    `chains` is how many run side by side.
+    """
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
         if isinstance(outer, Band) and lane_conflict(schedule.nest, schedule.tree, inner.name) is not None:
-            schedule = _beside(schedule, outer.name, inner.name) or schedule
+            schedule = _beside(schedule, outer.name, inner.name, chains) or schedule
     return schedule
 
 
-def _beside(schedule: Schedule, outer: str, inner: str) -> Schedule | None:
+def _beside(schedule: Schedule, outer: str, inner: str, chains: int) -> Schedule | None:
     """Blocks of the outer loop inside the inner loop, with the least skew that makes their iterations independent."""
     for factor in range(STEEPEST + 1):
         skewed: list[Step] = [Skew(inner, outer, factor)] if factor else []
-        blocked: list[Step] = [Split(((outer, CHAINS),)), Order((f"{outer}_tile", inner, outer))]
-        found = attempt(schedule, [*skewed, *blocked, Unroll(((outer, CHAINS),))])
+        blocked: list[Step] = [Split(((outer, chains),)), Order((f"{outer}_tile", inner, outer))]
+        found = attempt(schedule, [*skewed, *blocked, Unroll(((outer, chains),))])
         if found is not None and lane_conflict(found.nest, found.tree, outer) is None:
             return found
     return None
