@@ -16,6 +16,7 @@ from typing import Any
 
 import cffi
 
+from codegen import precompiled
 from codegen.cache import TEMPORARY, digest, private_directory, sweep, unusable, write_atomically
 from codegen.errors import ToolchainError
 
@@ -64,22 +65,36 @@ def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
         raise ToolchainError(f"the library that the C compiler built cannot be loaded: {error}") from error
 
 
-def build(source: str, flags: tuple[str, ...] = ()) -> Path:
+def build(
+    source: str, flags: tuple[str, ...] = (), directory: Path | None = None, seconds: float | None = None
+) -> Path:
     """The shared library for a C text, from the cache where it is there; `flags` follow FLAGS, `-l…` the source.
 
     The text lies beside it with the suffix `.c`. Two processes that build the same write the same file under
-    temporary names; each renames its own into place. Raises ToolchainError.
+    temporary names; each renames its own into place. What is not worth keeping goes into a `directory` of the caller's.
+
+    Raises ToolchainError, also where the compiler takes longer than `seconds`.
     """
     compiler = find_compiler()
     name = digest(source, *FLAGS, *flags, identity(compiler))
-    directory = private_directory("kernels")
+    directory = directory or private_directory("kernels")
     library = directory / f"{name}.so"
     if not library.exists():
         sweep(directory)
         text = directory / f"{name}.c"
         write_atomically(text, source)
-        _compile(compiler, text, library, flags)
+        shortcut = precompiled.options(identity(compiler), (*FLAGS, *_options(flags)), source)
+        _compile(compiler, text, library, flags, shortcut, seconds)
     return library
+
+
+def precompile(flags: tuple[str, ...] = ()) -> None:
+    """Get the compiler ready for many builds with these flags: each then takes half the time.
+
+    Where the compiler doesn't know how, nothing happens. Raises ToolchainError where there is no compiler.
+    """
+    compiler = find_compiler()
+    precompiled.make(compiler, identity(compiler), (*FLAGS, *_options(flags)))
 
 
 def find_compiler() -> tuple[str, ...]:
@@ -114,14 +129,29 @@ def identity(compiler: tuple[str, ...]) -> str:
     return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
 
 
-def _compile(compiler: tuple[str, ...], text: Path, library: Path, flags: tuple[str, ...]) -> None:
+def _compile(
+    compiler: tuple[str, ...],
+    text: Path,
+    library: Path,
+    flags: tuple[str, ...],
+    shortcut: tuple[str, ...],
+    seconds: float | None,
+) -> None:
+    """Build a library under a temporary name; without the shortcut where it fails with it."""
     try:
         handle, temporary = tempfile.mkstemp(dir=library.parent, prefix=TEMPORARY, suffix=".so")
     except OSError as error:
         raise unusable(error) from error
     os.close(handle)
+    rest = ("-o", temporary, str(text), *_libraries(flags))
+    plain = (*compiler, *FLAGS, *_options(flags), *rest)
     try:
-        _run((*compiler, *FLAGS, *_options(flags), "-o", temporary, str(text), *_libraries(flags)), text)
+        try:
+            _run((*compiler, *FLAGS, *_options(flags), *shortcut, *rest), text, seconds)
+        except ToolchainError:
+            if not shortcut:
+                raise
+            _run(plain, text, seconds)
         os.chmod(temporary, 0o700)
         os.replace(temporary, library)
     except OSError as error:
@@ -138,12 +168,19 @@ def _libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(flag for flag in flags if flag.startswith("-l"))
 
 
-def _run(command: tuple[str, ...], text: Path) -> None:
+def _run(command: tuple[str, ...], text: Path, seconds: float | None) -> None:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=seconds
+        )
     except OSError as error:
         raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolchainError(
+            f"the C compiler did not end within {error.timeout:g} seconds.\n"
+            f"Command: {shlex.join(command)}\nSource: {text}"
+        ) from error
     if done.returncode:
         raise ToolchainError(
             f"the C compiler failed with exit status {done.returncode}.\nCommand: {shlex.join(command)}\n"

@@ -243,11 +243,15 @@ def _compiled(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> 
 
 
 def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
+    nest = check(nest)
+    return translate(schedule or default_schedule(nest, isa, caches(), threads), isa)
+
+
+def translate(schedule: Schedule, isa: ISA) -> Compiled:
+    """The C text of a schedule whose nest has been checked; nothing is built or kept."""
     from codegen.c import link_flags, source
 
-    nest = check(nest)
-    followed = schedule or default_schedule(nest, isa, caches(), threads)
-    program = lower(followed.nest, followed.tree, isa)
+    program = lower(schedule.nest, schedule.tree, isa)
     text = source(program)
     return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
 
