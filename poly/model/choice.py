@@ -122,7 +122,7 @@ def choose(
     `by_lines` says that the output's next neighbours after a short run of columns are rows: these must come first then.
     """
     kernel = tile_shape(m, prod(axis.guess for axis in columns_group), isa, dtype)
-    inner, cut, depth = _reduction(r.reduce, kernel.columns, dtype.size, caches)
+    inner, cut, depth = reduction(r.reduce, max(64, caches.l2 // 2 // (kernel.columns * dtype.size)))
     p = _Problem(r, m, columns_group, depth, kernel, caches, threads)
     pack_right = _pack_right(p)
     parallel = _parallel(p)
@@ -214,12 +214,12 @@ def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
     ) / (m * whole / PER_CYCLE)
 
 
-def _reduction(axes: tuple[Axis, ...], width: int, size: int, caches: Caches) -> tuple[int, int | None, int]:
-    """How many inner axes stay whole, the tile of the next one, and the steps of one call.
+def reduction(axes: tuple[Axis, ...], most: int) -> tuple[int, int | None, int]:
+    """How many inner axes stay whole, the tile of the next one, and the steps of one call: at most `most`.
 
-    A panel of the right operand (width x steps) may fill half of the second level: the left operand streams by.
+    The default is as many as a panel of the right operand (width x steps) that fills half of the second level: the left
+    operand streams by.
     """
-    most = max(64, caches.l2 // 2 // (width * size))
     depth = 1
     for inner, axis in enumerate(reversed(axes)):
         if inner == 3:
@@ -244,7 +244,7 @@ def _pack_right(p: _Problem) -> bool:
     Where it is, a copy pays if rows enough go by, and its lines in place lie pages apart or the whole is too large for
     the second level.
     """
-    if _is_scattered(p.group):
+    if is_scattered(p.group):
         return True
     if p.right_bytes(p.kernel.columns) <= p.caches.l1 // 2 and p.m <= FEW:
         return False
@@ -254,7 +254,7 @@ def _pack_right(p: _Problem) -> bool:
     return p.m >= 64 * p.kernel.rows and apart >= PAGE // 4 and p.right_bytes(p.n) > p.caches.l2 // 2
 
 
-def _is_scattered(group: tuple[Axis, ...]) -> bool:
+def is_scattered(group: tuple[Axis, ...]) -> bool:
     """Whether neighbours in the flattened loop are not neighbours in the right operand."""
     expected = 1
     for axis in reversed(group):

@@ -70,6 +70,14 @@ class Structure:
 
 
 @dataclass(frozen=True)
+class Family:
+    """The structures that one rule derives from a nest, and the model's choice among their points."""
+
+    structures: tuple[Structure, ...]
+    choice: Point
+
+
+@dataclass(frozen=True)
 class Space:
     """All schedules of a nest that a search may choose from.
 

@@ -1,0 +1,51 @@
+"""`poly.space`: the space of a nest for a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from microkernels.isa import ISA, parse_target
+from poly.errors import SpecError
+from poly.machine import machine
+from poly.model import Caches
+from poly.model.host import caches, rates
+from poly.model.rates import Rates
+from poly.nest import Nest
+from poly.spaces.contraction import contraction_family
+from poly.spaces.space import Space
+
+
+def space(
+    nest: Nest,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    coarse: bool = False,
+    **more: int,
+) -> Space:
+    """All schedules of a nest that a search may choose from, each legal by construction.
+
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`. `print` shows how many there are and of what kind,
+    iterating gives every point, `sample` some of them. `coarse` thins the grids to some hundreds of points that can be
+    measured as a whole.
+
+    Raises:
+        SpecError: an unknown size, or no nest.
+        TargetError: an unknown target, or one that this CPU can't run.
+    """
+    if not isinstance(nest, Nest):
+        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
+    fixed = dict(sizes or {}, **more)
+    count = machine().cores if threads is None else threads
+    return derive(
+        nest.with_sizes(fixed) if fixed else nest, parse_target(target), count, caches(), rates(count), coarse
+    )
+
+
+def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:
+    """The same for the caches and rates of any machine."""
+    family = contraction_family(nest, isa, caches, rates, threads, coarse)
+    if family is None:
+        raise SpecError(f"{nest.name} has no space yet")
+    return Space(nest, isa, threads, family.structures, family.choice)
