@@ -1,0 +1,78 @@
+"""How far a search is: what is told while it runs, as a value, and the lines that say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poly.tuning.work import Yardstick
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A search under way.
+
+    `best` and `first` are seconds a call: of the best point so far, and of the one that the search began with. `reused`
+    of the `tried` points were in the records and not measured again. `failures` counts the reasons, the most frequent
+    first. `trials` and `seconds` are the budgets, None where there is none.
+    """
+
+    title: str
+    tried: int = 0
+    reused: int = 0
+    failures: tuple[tuple[str, int], ...] = ()
+    best: float | None = None
+    first: float | None = None
+    where: str = ""
+    elapsed: float = 0.0
+    trials: int | None = None
+    seconds: float | None = None
+    yardstick: Yardstick | None = None
+
+    @property
+    def failed(self) -> int:
+        return sum(count for _, count in self.failures)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What to show, as labels and texts."""
+        rows = [("best so far", self.best_text()), ("schedule", self.where or "-"), ("tried", self.tried_text())]
+        if self.failures:
+            rows.append(("failed", f"{self.failed}: {failures_text(self.failures)}"))
+        return [*rows, ("time", self.time_text())]
+
+    def best_text(self) -> str:
+        if self.best is None:
+            return "none yet"
+        gain = f", {self.first / self.best:.2f} of the first" if self.first else ""
+        return speed_text(self.best, self.yardstick) + gain
+
+    def tried_text(self) -> str:
+        limit = f" of {self.trials}" if self.trials is not None else ""
+        return f"{self.tried}{limit}" + (f" ({self.reused} from the records)" if self.reused else "")
+
+    def time_text(self) -> str:
+        if self.seconds is None:
+            return f"{self.elapsed:.1f} s"
+        return f"{self.elapsed:.1f} s of {self.seconds:g} s, {max(0.0, self.seconds - self.elapsed):.1f} s left"
+
+    def line(self) -> str:
+        """The whole in one line, for where nothing can be drawn over."""
+        failed = f", {self.failed} failed" if self.failures else ""
+        return f"{self.title}: {self.tried_text()} tried{failed}, {self.time_text()}; best {self.best_text()}"
+
+
+def speed_text(seconds: float, yardstick: Yardstick | None) -> str:
+    """`107 GFLOP/s (91 % of peak)`, or the time where the work of a call is not known."""
+    return yardstick.text(seconds) if yardstick else time_text(seconds)
+
+
+def time_text(seconds: float) -> str:
+    """Seconds in the unit that leaves one to three digits before the point."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def failures_text(failures: tuple[tuple[str, int], ...]) -> str:
+    """`crash (2), wrong result (1)`."""
+    return ", ".join(f"{reason} ({count})" for reason, count in failures)

@@ -1,0 +1,93 @@
+"""What one call of a nest does, so that a time becomes a rate: operations, and bytes that it must at least move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import islpy as isl
+
+from codegen.expr import Binary, Call, Index, Unary, walk
+from poly.budget import TooCostly, limited
+from poly.machine import Machine, Measured
+from poly.nest import Nest, Statement
+
+AFFORDABLE = 3_000_000
+"""The operations of isl that counting the points of one domain may take: about a second."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """`flop` counts additions, products, calls and reductions; `bytes` what the arguments read and written take."""
+
+    flop: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Turns seconds a call into a rate: GFLOP/s, or GB/s for a nest that can only wait for its arrays.
+
+    `amount` is flop or bytes a call; `peak` is the machine's rate in the same unit, None where it is not known.
+    """
+
+    unit: str
+    amount: float
+    peak: float | None = None
+
+    def rate(self, seconds: float) -> float:
+        return self.amount / seconds / 1e9
+
+    def text(self, seconds: float) -> str:
+        """`98.3 GFLOP/s (84 % of peak)`."""
+        share = f" ({100 * self.rate(seconds) / self.peak:.0f} % of peak)" if self.peak else ""
+        return f"{self.rate(seconds):.4g} {self.unit}{share}"
+
+
+def work(nest: Nest) -> Work | None:
+    """The work of a nest whose sizes are all fixed.
+
+    None where the points of a domain cannot be counted in reasonable time.
+    """
+    try:
+        flop = sum(_operations(statement) * _points(statement.domain) for statement in nest.statements)
+    except TooCostly:
+        return None
+    moved = 0
+    for array in nest.arguments:
+        size = array.dtype.size * prod(extent.constant for extent in array.shape)
+        ways = (array.name in nest.written) + any(
+            load.array == array.name for statement in nest.statements for load in statement.reads
+        )
+        moved += ways * size
+    return Work(flop, moved)
+
+
+def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads: int) -> Yardstick:
+    """The unit that binds by the roofline: the FMA peak, or the bandwidth of the level that holds all arrays."""
+    level = next((f"L{cache.level}" for cache in machine.caches if done.bytes <= machine.share(cache)), "memory")
+    bandwidth = rates.bandwidth(level, threads)
+    peak = rates.peak(dtype, threads) if dtype in {known.dtype for known in rates.peaks} else None
+    stream = max(bandwidth.read, bandwidth.triad)
+    if peak is None or done.flop * stream < done.bytes * peak:
+        return Yardstick("GB/s", done.bytes, stream)
+    return Yardstick("GFLOP/s", done.flop, peak)
+
+
+def _operations(statement: Statement) -> int:
+    """Arithmetic of one instance; index arithmetic is not counted."""
+    nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]
+    return sum(isinstance(node, Binary | Unary | Call) for node in nodes) + (statement.op != "=")
+
+
+def _points(domain: isl.Set) -> int:
+    if domain.is_empty():
+        return 0
+    if domain.is_box():
+        spans = [domain.dim_max_val(d) - domain.dim_min_val(d) + 1 for d in range(domain.dim(isl.dim_type.set))]
+        return prod(int(span.to_python()) for span in spans)
+    with limited(AFFORDABLE):
+        text = domain.count_val().to_str()
+    if text is None:  # isl stopped counting
+        raise TooCostly
+    return int(text)

@@ -1,0 +1,57 @@
+"""Spaces of a tiny nest, made by hand: for tests of what lies above the spaces."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import poly
+from microkernels.isa import parse_target
+from poly import f32
+from poly.cost import Cost, Part
+from poly.schedule import Schedule
+from poly.spaces.space import Knob, Point, Space, Structure, Values
+
+M, N = poly.sizes("M N")
+
+
+@poly.nest
+def double(A: f32[M, N], B: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            B[i, j] = 2 * A[i, j]
+
+
+NEST = double.with_sizes({"M": 64, "N": 64})
+
+
+def tiled(values: Values) -> Schedule:
+    cut = {loop: size for loop, size in zip("ij", values.values(), strict=True) if size is not None}
+    return poly.schedule(NEST).tile(**cut) if cut else poly.schedule(NEST)
+
+
+def bowl(values: Values) -> Cost:
+    """Least at 4 and 4."""
+    seconds = 1e-6 * (10 + sum(abs((size or 64) - 4) for size in values.values()))
+    return Cost(seconds, (Part("memory", seconds),))
+
+
+def structure(traits: tuple[tuple[str, str], ...], *knobs: Knob) -> Structure:
+    return Structure(traits, knobs, lambda values: True, tiled, bowl)
+
+
+@cache
+def grid_space() -> Space:
+    """One structure and 8 by 8 points; the model's choice is the bowl's lowest."""
+    sizes = tuple(range(1, 9))
+    return space((structure((), Knob("x", sizes), Knob("y", sizes)),), Point(0, (3, 3)))
+
+
+@cache
+def two_structures() -> Space:
+    knobs = Knob("rows", (16, 32, 64)), Knob("depth", (16, 32, 64, None))
+    structures = tuple(structure((("left", how),), *knobs) for how in ("in place", "panels"))
+    return space(structures, Point(0, (0, 0)))
+
+
+def space(structures: tuple[Structure, ...], choice: Point) -> Space:
+    return Space(NEST, parse_target("c:portable"), 1, structures, choice)
