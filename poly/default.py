@@ -11,7 +11,7 @@ checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from microkernels.isa import ISA
 from poly.budget import TooCostly, limited
@@ -25,7 +25,7 @@ from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.plan import contraction_steps
 from poly.schedule import Schedule, schedule
-from poly.steps import Distribute
+from poly.steps import Distribute, Step
 from poly.tree import Band, statements
 
 AFFORDABLE = 10_000_000
@@ -54,13 +54,22 @@ def contracted(nest: Nest, isa: ISA, caches: Caches, threads: int, choices: Mapp
 
     `choices` replaces the model's for some statements.
     """
+
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        initial, choice = zeroing(nest, statement), choices.get(statement.name)
+        return contraction_steps(nest, statement, loops, isa, caches, threads, initial, choice)
+
+    return contracted_by(nest, steps)
+
+
+def contracted_by(nest: Nest, steps_of: Callable[[Statement, Mapping[str, str]], list[Step] | None]) -> Schedule:
+    """The same with the steps that `steps_of` makes for a statement and its loops, by iterator."""
     made = schedule(nest)
     for statement in nest.statements:
         alone = isolated(made, statement)
         if alone is not None:
             base, loops = alone
-            initial, choice = zeroing(nest, statement), choices.get(statement.name)
-            steps = contraction_steps(nest, statement, loops, isa, caches, threads, initial, choice)
+            steps = steps_of(statement, loops)
             made = (attempt(base, steps) if steps else None) or made
     return vectorized(made) if made.steps else made
 
