@@ -29,8 +29,8 @@ FULL = 0.75
 OVERLAP = 2.0
 """How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
 
-ENTRY = 40.0
-"""What a call of a register tile takes beside its multiply-adds, in their time: pointers, first loads, last stores."""
+ENTRY = 2.5
+"""What a call of a register tile takes beside its steps, in multiply-adds for each vector of the tile."""
 
 COPIED, TURNED = 1.0, 1.5
 """What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
@@ -40,6 +40,9 @@ MISS, ENTRIES = 4.0, 64
 
 WAYS = 8
 """Ways of the first two levels: lines whose addresses differ by a multiple of size / WAYS share so many places."""
+
+CONFLICT = 2.0
+"""What a broadcast takes longer, in vector multiply-adds, whose line was lost to the tile's other rows meanwhile."""
 
 
 SIDES: tuple[Side, ...] = ("output", "left", "right")
@@ -177,6 +180,7 @@ class Model:
         self.work, self.caches, self.rates, self.threads = work, caches, rates, threads
         self.sides: dict[Side, Operand] = {side: work.operand(side) for side in SIDES}
         self.lanes = work.isa.lanes(work.dtype)
+        self.tiles = {(t.rows, t.vectors): t for name, t in rates.tiles if name == work.dtype.name}
         self.unit = 2 * self.lanes / rates.peak(work.dtype)
         """Seconds of a vector multiply-add at the machine's peak."""
 
@@ -184,12 +188,8 @@ class Model:
         """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
         w = walk(self.work, choice)
         share = self._share(choice)
-        parts = [
-            Part("multiply-add", self._compute(choice)),
-            *self._traffic(choice, w),
-            Part("TLB", self._tlb(choice, w)),
-        ]
-        copies = self._copies(choice, w)
+        compute, copies = self._compute(choice) + self._conflicts(choice), self._copies(choice, w)
+        parts = [Part("multiply-add", compute), *self._traffic(choice, w), Part("TLB", self._tlb(choice, w))]
         together = sum(part.seconds**OVERLAP for part in parts) ** (1 / OVERLAP)
         shared = tuple(replace(part, seconds=part.seconds * share) for part in (*parts, Part("copies", copies)))
         return Cost((together + copies) * share, shared)
@@ -221,12 +221,36 @@ class Model:
         seconds = 0.0
         for many, height in _tiles(w.m, rows):
             for times, width in _tiles(whole, vectors):
-                seconds += many * times * (total * self._step(height, width) + calls * (ENTRY + height * width))
+                seconds += many * times * self._tile(height, width, total, calls)
         return seconds * others * (w.n / block) * self.unit
 
-    def _step(self, rows: int, vectors: int) -> float:
-        """The time of one reduction step of a tile, in vector multiply-adds."""
-        return max(rows * vectors, LATENCY * PER_CYCLE, rows + vectors) + 0.25
+    def _tile(self, rows: int, vectors: int, steps: int, calls: int) -> float:
+        """The time of one tile's calls, in vector multiply-adds: as measured, of a tile like it, or by a formula."""
+        size = rows * vectors
+        known = self.tiles.get((rows, vectors))
+        if known is not None:
+            return steps * known.step + calls * known.call
+        near = min((r for r, v in self.tiles if v == vectors), key=lambda r: abs(r - rows), default=None)
+        if near is not None:
+            known = self.tiles[near, vectors]
+            return size / (near * vectors) * (steps * known.step + calls * known.call)
+        return steps * max(size, LATENCY * PER_CYCLE, rows + vectors) + calls * ENTRY * size
+
+    def _conflicts(self, choice: Choice) -> float:
+        """Seconds lost where the left operand is read in place, and more rows share places in L1 than it has ways.
+
+        Each row's line is then gone before the next step of the reduction reads on in it.
+        """
+        w, rows = self.work, choice.kernel.rows
+        apart = dict(self.sides["left"].strides).get(w.rows[-1].iterator, 0) * w.dtype.size if w.rows else 0
+        if choice.pack_left or not apart or apart % LINE:
+            return 0.0
+        places = max(1, self.caches.l1 // (WAYS * LINE))
+        places //= gcd(apart // LINE, places)
+        if ceil(min(rows, w.m) / places) <= WAYS:
+            return 0.0
+        steps = prod(axis.guess for axis in w.axes) / w.n * ceil(w.n / choice.kernel.columns)
+        return steps * CONFLICT * self.unit
 
     def _traffic(self, choice: Choice, w: Walk) -> list[Part]:
         """Seconds and bytes from L2, L3 and memory."""

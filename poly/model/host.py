@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from microkernels.dtypes import DType
 from poly.machine import machine, measured
+from poly.machine.tiles import tile_speeds
 from poly.model.choice import Caches
 from poly.model.rates import Rates, from_machine
 
@@ -22,6 +24,11 @@ def caches() -> Caches:
 
 
 @lru_cache
-def rates(threads: int) -> Rates:
-    """What each of so many cores does a second: measured once, under three seconds, and kept."""
-    return from_machine(measured(machine()), threads)
+def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
+    """What each of so many cores does a second, and their register tiles for these types.
+
+    Measured once, some seconds, and kept.
+    """
+    here = machine()
+    tiles = {dtype.name: tile_speeds(here, dtype) for dtype in dtypes if dtype.name in ("f32", "f64")}
+    return from_machine(measured(here), threads, tiles)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.machine.measured import Measured
+from poly.machine.tiles import TileSpeed
 
 
 @dataclass(frozen=True)
 class Rates:
     """Of one core: `flops` a second of fused multiply-adds by type, and bytes a second from L2, L3 and memory.
 
-    With several threads, `shared` is the part of a core's memory bandwidth that each of them has.
+    With several threads each has its share of the last level's and the memory's.
     """
 
     flops: tuple[tuple[str, float], ...]
     l2: float
     l3: float
     memory: float
+    tiles: tuple[tuple[str, TileSpeed], ...] = ()
+    """Register tiles as measured, by type."""
 
     def peak(self, dtype: DType) -> float:
         """Floating-point operations a second; of a type that wasn't measured, by its size."""
@@ -41,8 +45,8 @@ def nominal(isa: ISA) -> Rates:
     return Rates((("f32", f32), ("f64", f32 / 2)), 32 * CLOCK, 16 * CLOCK, 6 * CLOCK)
 
 
-def from_machine(measured: Measured, threads: int) -> Rates:
-    """Of one of `threads` cores that work together, as measured."""
+def from_machine(measured: Measured, threads: int, tiles: Mapping[str, tuple[TileSpeed, ...]]) -> Rates:
+    """Of one of `threads` cores that work together, as measured; `tiles` are register tiles by type."""
 
     def read(level: str) -> float:
         return measured.bandwidth(level, threads).read * 1e9 / threads
@@ -53,4 +57,5 @@ def from_machine(measured: Measured, threads: int) -> Rates:
     flops = tuple(
         (name, measured.peak(name, threads) * 1e9 / threads) for name in sorted({p.dtype for p in measured.peaks})
     )
-    return Rates(flops, l2, l3, read("memory"))
+    named = tuple((name, speed) for name, speeds in tiles.items() for speed in speeds)
+    return Rates(flops, l2, l3, read("memory"), named)

@@ -1,0 +1,143 @@
+"""How long each register tile takes: a step of the reduction, and a call beside its steps. Measured once, and kept.
+
+Every tile runs from the first-level cache, over a short and over a long reduction; what a call takes grows linearly
+with the steps, so two lengths tell both. Each sample is divided by a probe of multiply-adds in registers that ran just
+before, so both see the same clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from statistics import median
+
+from codegen.build import load
+from codegen.cache import get, put
+from microkernels.catalogue import Microkernel, fits, gemm
+from microkernels.ctext import specialise
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from poly.machine.description import Machine
+
+VERSION = 1
+"""Counts up when what is measured changes."""
+
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
+"""Rows of the register tiles that are measured."""
+
+SHORT, LONG = 24, 96
+"""Steps of the two reductions: the longer one's operands just fit in the first-level cache."""
+
+SAMPLES = 9
+
+SOURCE = """
+#include <time.h>
+
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
+
+/* Seconds of one multiply-add of whole vectors, many at a time. */
+double unit(int64_t steps)
+{
+    vec_T s[16], x = broadcast_T(1), y = broadcast_T(0);
+    UNROLL
+    for (int i = 0; i < 16; i++) s[i] = broadcast_T(i);
+    const double start = now();
+    for (int64_t k = 0; k < steps; k++) {
+        UNROLL
+        for (int i = 0; i < 12; i++) {
+            s[i] = fma_T(x, y, s[i]);
+            __asm__("" : "+REGISTER"(s[i]));
+        }
+    }
+    const double seconds = now() - start;
+    volatile T sink = 0;
+    UNROLL
+    for (int i = 0; i < 12; i++) sink += s[i][0];
+    return seconds / (12 * steps);
+}
+"""
+
+JOB = """
+double {name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
+{{
+    const T *pa[{rows}];
+    T *pc[{rows}];
+    for (int64_t i = 0; i < {rows}; i++) {{
+        pa[i] = a + i * ({long} + {apart});
+        pc[i] = c + i * ({columns} + {apart});
+    }}
+    const double start = now();
+    for (int64_t n = 0; n < calls; n++)
+        {kernel}({rows}, {columns}, pa, b, pc, k, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
+    return (now() - start) / calls;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class TileSpeed:
+    """A register tile of `rows` x `vectors`: times of a step, and of a call beside them, in multiply-adds."""
+
+    rows: int
+    vectors: int
+    step: float
+    call: float
+
+
+def tile_speeds(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
+    """The speeds of the machine's register tiles: from the cache directory, else measured now (some seconds).
+
+    Raises ToolchainError where the probes cannot be built or kept.
+    """
+    key = f"tiles {machine.cpu} {machine.isa.name} {dtype.name} {VERSION}"
+    known = _parse(get(key))
+    if known is None:
+        known = _measure(machine.isa, dtype)
+        put(key, json.dumps([asdict(speed) for speed in known]))
+    return known
+
+
+def _measure(isa: ISA, dtype: DType) -> tuple[TileSpeed, ...]:
+    kernels = [gemm(isa, dtype, rows, vectors) for vectors in range(1, 5) for rows in ROWS if fits(isa, rows, vectors)]
+    parts = [kernels[n::4] for n in range(4)]
+    return tuple(speed for part in parts if part for speed in _speeds(isa, dtype, part))
+
+
+def _speeds(isa: ISA, dtype: DType, kernels: list[Microkernel]) -> Iterable[TileSpeed]:
+    """Builds and runs a few tiles: one library for all takes the compiler longer than several."""
+    text = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
+    register = "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
+    jobs = [
+        JOB.format(name=_name(k), rows=k.rows, columns=k.columns, kernel=k.c_name, long=LONG, apart=64 // dtype.size)
+        for k in kernels
+    ]
+    text += specialise(SOURCE.replace("REGISTER", register) + "".join(jobs), isa, dtype)
+    scalar = dtype.c_name
+    arguments = f"const {scalar} *a, const {scalar} *b, {scalar} *c, int64_t k, int64_t calls"
+    heads = "".join(f"double {_name(k)}({arguments});\n" for k in kernels)
+    library = load(text, f"double unit(int64_t steps);\n{heads}", isa.flags)
+    a, b, c = (library.ffi.new(f"{scalar}[]", 32 * (LONG + 64) + 64) for _ in range(3))
+    for kernel in kernels:
+        job = getattr(library.lib, _name(kernel))
+        short, long = (
+            median(
+                job(a, b, c, depth, 20000 // (kernel.rows * kernel.vectors * depth // 64 + 1)) / library.lib.unit(4000)
+                for _ in range(SAMPLES)
+            )
+            for depth in (SHORT, LONG)
+        )
+        step = max(float(kernel.rows * kernel.vectors), (long - short) / (LONG - SHORT))
+        yield TileSpeed(kernel.rows, kernel.vectors, step, max(0.0, long - LONG * step))
+
+
+def _name(kernel: Microkernel) -> str:
+    return f"job_{kernel.rows}_{kernel.vectors}"
+
+
+def _parse(text: str | None) -> tuple[TileSpeed, ...] | None:
+    """What `tile_speeds` kept; None where nothing or something else is there."""
+    try:
+        return tuple(TileSpeed(**entry) for entry in json.loads(text or "")) or None
+    except (ValueError, TypeError):
+        return None
