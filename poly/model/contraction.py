@@ -18,7 +18,7 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.cost import Cost, Part
 from poly.grouping import Side
-from poly.model.choice import LATENCY, LINE, PER_CYCLE, Caches, Choice
+from poly.model.choice import LATENCY, LINE, PAGE, PER_CYCLE, Caches, Choice
 from poly.model.footprint import Operand, spread
 from poly.model.rates import Rates
 from poly.roles import Axis, Roles
@@ -42,7 +42,10 @@ WAYS = 8
 """Ways of the first two levels: lines whose addresses differ by a multiple of size / WAYS share so many places."""
 
 CONFLICT = 2.0
-"""What a broadcast takes longer, in vector multiply-adds, whose line was lost to the tile's other rows meanwhile."""
+"""What a read takes longer, in vector multiply-adds, whose line was lost to the tile's other rows meanwhile."""
+
+SCATTERED = 512
+"""Bytes of a run, together with a line, that take twice as long as their share of the bandwidth from far caches."""
 
 
 SIDES: tuple[Side, ...] = ("output", "left", "right")
@@ -237,38 +240,54 @@ class Model:
         return steps * max(size, LATENCY * PER_CYCLE, rows + vectors) + calls * ENTRY * size
 
     def _conflicts(self, choice: Choice) -> float:
-        """Seconds lost where the left operand is read in place, and more rows share places in L1 than it has ways.
+        """Seconds lost where the tile's rows share places in L1, and are more than it has ways.
 
-        Each row's line is then gone before the next step of the reduction reads on in it.
+        A line of the left operand, read in place, is then gone before the next step of the reduction reads on in it;
+        one of the output before it is written.
         """
-        w, rows = self.work, choice.kernel.rows
-        apart = dict(self.sides["left"].strides).get(w.rows[-1].iterator, 0) * w.dtype.size if w.rows else 0
-        if choice.pack_left or not apart or apart % LINE:
-            return 0.0
+        w, kernel = self.work, choice.kernel
+        lost = 0.0
+        if not choice.pack_left and self._crowded("left", kernel.rows):
+            lost += prod(axis.guess for axis in w.axes) / w.n * ceil(w.n / kernel.columns)
+        if self._crowded("output", kernel.rows):
+            calls = prod(axis.guess for axis in w.roles.reduce) / self._depth(choice)
+            lost += prod(axis.guess for axis in (*w.roles.batch, *w.roles.rows, *w.roles.columns)) / self.lanes * calls
+        return lost * CONFLICT * self.unit
+
+    def _crowded(self, side: Side, rows: int) -> bool:
+        """Whether more rows of a tile than there are ways begin at the same place of L1."""
+        w = self.work
+        apart = dict(self.sides[side].strides).get(w.rows[-1].iterator, 0) * w.dtype.size if w.rows else 0
+        if not apart or apart % LINE:
+            return False
         places = max(1, self.caches.l1 // (WAYS * LINE))
-        places //= gcd(apart // LINE, places)
-        if ceil(min(rows, w.m) / places) <= WAYS:
-            return 0.0
-        steps = prod(axis.guess for axis in w.axes) / w.n * ceil(w.n / choice.kernel.columns)
-        return steps * CONFLICT * self.unit
+        return ceil(min(rows, w.m) / (places // gcd(apart // LINE, places))) > WAYS
 
     def _traffic(self, choice: Choice, w: Walk) -> list[Part]:
         """Seconds and bytes from L2, L3 and memory."""
         c, r = self.caches, self.rates
-        moved = [
-            (name, self._fetched(choice, w, size), rate)
-            for name, size, rate in (("L2", c.l1, r.l2), ("L3", c.l2, r.l3), ("memory", c.l3, r.memory))
-            if size
-        ]
-        return [Part(name, moved / rate, moved) for name, moved, rate in moved]
+        parts = []
+        for name, size, rate, far in (("L2", c.l1, r.l2, 0), ("L3", c.l2, r.l3, 1), ("memory", c.l3, r.memory, 1)):
+            if size:
+                moved = self._fetched(choice, w, size)
+                slowed = sum(bytes * (1 + far * self._scatter(choice, w, side)) for side, bytes in moved.items())
+                parts.append(Part(name, slowed / rate, sum(moved.values())))
+        return parts
 
-    def _fetched(self, choice: Choice, w: Walk, size: int) -> float:
-        """Bytes that come into a cache of `size` bytes, and go out of it."""
+    def _scatter(self, choice: Choice, w: Walk, side: Side) -> float:
+        """How much longer lines take that no prefetcher sees coming: short runs, pages apart."""
+        operand, counts = self.sides[side], w.levels[-1].counts
+        if _copied(choice, side) or operand.pitch(counts) * operand.size < PAGE:
+            return 0.0
+        return SCATTERED / (operand.run(counts) * operand.size + LINE)
+
+    def _fetched(self, choice: Choice, w: Walk, size: int) -> dict[Side, float]:
+        """Bytes of each operand that come into a cache of `size` bytes, and go out of it."""
         room = size * FULL
         held = [{side: self._held(choice, side, level.counts, size) for side in SIDES} for level in w.levels]
         last = len(w.levels) - 1
         fitting = next((i for i, sides in enumerate(held) if sum(sides.values()) <= room), last)
-        moved = 0.0
+        moved: dict[Side, float] = {}
         for side in SIDES:
             at = fitting
             while at > 0 and self._stays(side, w, held, at, room):
@@ -276,7 +295,8 @@ class Model:
             copied = {"left": choice.pack_left and w.left, "right": choice.pack_right and w.right}.get(side, False)
             if (at == 0 and sum(held[0].values()) <= room) or (copied is not False and at <= copied):
                 continue
-            moved += self._touched(choice, side, w.levels[at].counts) * w.runs(at) * (2 if side == "output" else 1)
+            ways = 2 if side == "output" else 1
+            moved[side] = self._touched(choice, side, w.levels[at].counts) * w.runs(at) * ways
         return moved
 
     def _stays(self, side: Side, w: Walk, held: Sequence[Mapping[Side, float]], at: int, room: float) -> bool:

@@ -65,10 +65,13 @@ class Operand:
                     break
         return run
 
-    def lines(self, counts: Counts) -> int:
-        """Bytes of the cache lines touched."""
-        run = self.run(counts)
-        return self.elements(counts) // run * max(1, round(run * self.size / LINE + 0.25)) * LINE
+    def lines(self, counts: Counts) -> float:
+        """Bytes of the cache lines touched; runs that begin anywhere touch one line more, nearly."""
+        run, apart = self.run(counts) * self.size, self.pitch(counts) * self.size
+        touched = self.elements(counts) * self.size
+        if apart % LINE == 0:
+            return touched / run * ceil(run / LINE) * LINE
+        return touched / run * min(run + LINE - self.size, max(run, apart))
 
     def pitch(self, counts: Counts) -> int:
         """Elements between neighbours along the loop beside the runs that counts most; 0 where there is none."""
