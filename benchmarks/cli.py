@@ -21,6 +21,7 @@ from benchmarks.probe import PeakProbe
 from benchmarks.remote import Remote
 from benchmarks.roofline import bound
 from benchmarks.runner import Budget, measure
+from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS
 from microkernels.dtypes import DTYPES
 from poly.machine import facts, machine, measured
@@ -32,10 +33,25 @@ FORMATS = (".png", ".svg", ".pdf")
 QUICK_THREADED = {"512", "1024", "2048"}
 """Products that the short run measures on all cores too."""
 
+LIBRARIES = "libraries"
+"""The command that is meant where none is named."""
+
 Plan = list[tuple[Case, int]]
 
 
-@click.command()
+class Bench(click.Group):
+    """Measures the libraries, unless a command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args and args[0] in self.commands else [LIBRARIES, *args])
+
+
+@click.group(cls=Bench)
+def bench() -> None:
+    """Measure poly's kernels against the libraries installed here, and its search against a table of every point."""
+
+
+@bench.command(LIBRARIES)
 @click.argument("workloads", nargs=-1, type=click.Choice(list(WORKLOADS)))
 @click.option("--against", metavar="PEER,…", help=f"The peers, of {', '.join(PEERS)}. Default: all that are installed.")
 @click.option("--dtype", type=click.Choice(["f32", "f64"]), help="One scalar type alone.")
@@ -45,7 +61,7 @@ Plan = list[tuple[Case, int]]
 @click.option("--quick", is_flag=True, help="The main shapes alone, and fewer rounds: under three minutes.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output.")
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw the results (png, svg or pdf).")
-def bench(
+def libraries(
     workloads: tuple[str, ...],
     against: str | None,
     dtype: str | None,
@@ -59,7 +75,7 @@ def bench(
     """Measure poly's kernels against the libraries installed here.
 
     WORKLOADS are gemm, einsum, conv2d and stencil; all of them by default. Every result is checked against float64;
-    the exit status is 1 when one of poly's is wrong.
+    the exit status is 1 when one of poly's is wrong. `poly bench search` is another benchmark: that of the search.
     """
     cpus = process.allowed()
     names = _peers(against)
@@ -78,6 +94,9 @@ def bench(
         here = machine()
         plot([line.row() for line in lines], Path(plot_file), f"{here.cpu}, {here.isa.name}")
     sys.exit(report.exit_status(lines))
+
+
+bench.add_command(search)
 
 
 def _check_files(json_file: str | None, plot_file: str | None) -> None:

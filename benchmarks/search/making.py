@@ -1,0 +1,204 @@
+"""Making tables: every point of every problem's small space, visited again and again in random orders.
+
+The first visit to a point compiles it, later ones only time it again: what drifts over hours shows as a difference of
+visits, and is divided out by the reference point, timed in turn with every other one. A table is written after
+every batch, so a kill loses one batch, and the same call goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import monotonic
+
+from benchmarks.case import Case
+from benchmarks.search import store
+from benchmarks.search.table import Entry, Key, Origin, Pass, Table, key
+from poly.errors import RecordError, SearchError
+from poly.measure.live import LiveMeasurer
+from poly.search.trial import Ask, Measurer, Trial
+from poly.spaces.space import Point, Space
+
+SAMPLES = 4
+"""Samples of a visit that a table keeps, spread over it."""
+BATCH = 8
+"""Points measured between two writes."""
+TOGETHER = 2
+"""Visits that are made while the points of a problem lie compiled."""
+HEAVY = 2e9
+"""Flop of a call from which the points of a batch are timed alone, beside one visit to the reference."""
+SLOW = 3e10
+"""Flop of a call from which two samples make a visit: each takes a good part of a second."""
+
+Open = Callable[[Space, int], AbstractContextManager[Measurer]]
+"""Gets ready to measure the points of a space, so many samples each where they are timed alone."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to measure: visits to each point, and the seconds and points of a problem that one visit may take.
+
+    `points` limits the points of a problem, drawn at random, the model's choice among them (None: all of them).
+    """
+
+    passes: int = 3
+    seconds: float = 300.0
+    points: int | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the tables of problems on one machine. `tell` hears of the progress, a line at a time."""
+
+    folder: Path
+    origin: Origin
+    threads: int
+    spaces: Mapping[str, Space]
+    open: Open
+    tell: Callable[[str], None]
+
+    def make(self, cases: Mapping[str, Case], plan: Plan) -> None:
+        """Visit the points of all problems, the lightest problem first; then again, until each had its visits.
+
+        Raises RecordError for a table of another machine, compiler, engine or space in the folder, and SearchError
+        where no point of a space can be measured.
+        """
+        order = sorted(cases, key=lambda name: cases[name].problem.flop)
+        for first in range(0, plan.passes, TOGETHER):
+            for name in order:
+                self._visits(name, cases[name], range(first, min(first + TOGETHER, plan.passes)), plan)
+
+    def _visits(self, name: str, case: Case, visits: range, plan: Plan) -> None:
+        table = self._table(name, case)
+        space = self.spaces[name]
+        if not any(wanted(space, table, visit, plan) for visit in visits):
+            return
+        with self.open(space, 2 if case.problem.flop >= SLOW else SAMPLES) as measurer:
+            if not table.entries:
+                table = replace(table, reference=_reference(space, measurer))
+            for visit in visits:
+                table = self._visit(table, case, measurer, visit, plan)
+
+    def _visit(self, table: Table, case: Case, measurer: Measurer, visit: int, plan: Plan) -> Table:
+        """One visit to each point that lacks it, as far as time allows; returns the table with them."""
+        space = self.spaces[table.problem]
+        points = wanted(space, table, visit, plan)
+        start = monotonic()
+        for done, trials, seconds in _batches(measurer, space, table, points, case.problem.flop >= HEAVY):
+            table = replace(table, entries={**table.entries, **dict(_entries(space, table, trials, seconds))})
+            store.write(table, self.folder)
+            spent = monotonic() - start
+            stopped = spent > plan.seconds and done < len(points)
+            said = f"{table.problem}: visit {visit + 1}, {done} of {len(points)}, {spent:.0f} s"
+            self.tell(said + ", out of time" * stopped)
+            if stopped:
+                break
+        return table
+
+    def _table(self, name: str, case: Case) -> Table:
+        """The table so far, without the points that the space no longer has."""
+        known = store.read(self.folder, name)
+        space = self.spaces[name]
+        keys = {key(space, point) for point in space}
+        if known is None:
+            return Table(name, case.dtype.name, self.threads, self.origin, key(space, space.choice))
+        if known.reference not in keys:
+            raise RecordError(
+                f"the table of {name} in {self.folder} is of another space: the point that all were timed in turn with "
+                "is no more. Remove the table, or measure into another folder (--data)."
+            )
+        if not alike(known, self.origin, self.threads):
+            told = f"{known.origin.machine.get('cpu')}, {known.threads} threads, {known.origin.compiler}"
+            raise RecordError(
+                f"the table of {name} in {self.folder} is from {told}, poly {known.origin.engine}: "
+                "measure into another folder (--data)."
+            )
+        return replace(known, entries={point: entry for point, entry in known.entries.items() if point in keys})
+
+
+def alike(table: Table, origin: Origin, threads: int) -> bool:
+    """Whether what is measured now may stand beside what the table has."""
+    there, here = table.origin, origin
+    same_tools = (there.compiler, there.engine) == (here.compiler, here.engine)
+    return same_tools and there.machine.get("cpu") == here.machine.get("cpu") and table.threads == threads
+
+
+def wanted(space: Space, table: Table, visit: int, plan: Plan) -> list[Point]:
+    """The points to visit now, in random order: those with exactly `visit` visits so far, none that failed.
+
+    The order of the first round, the model's choice in front, is the same on every call, so that a limit on points
+    means the same ones each time.
+    """
+    points = [point for point in space if point != space.choice]
+    Random(table.problem).shuffle(points)
+    points = [space.choice, *points][: plan.points]
+    if visit:
+        Random(f"{table.problem} {visit}").shuffle(points)
+    return [point for point in points if _visits(table, key(space, point)) == visit]
+
+
+def _visits(table: Table, point: Key) -> int:
+    """How often a point was visited; -1 for one that failed, which is not tried again."""
+    entry = table.entries.get(point)
+    if entry is None:
+        return 0
+    return -1 if entry.failure else len(entry.passes)
+
+
+def _reference(space: Space, measurer: Measurer) -> Key:
+    """The first of the model's favourites that can be measured."""
+    for point in space.ranked()[:BATCH]:
+        if measurer.measure(Ask((point,)))[0].samples:
+            return key(space, point)
+    raise SearchError(f"none of the model's first {BATCH} schedules of {space.nest.name} can be measured.")
+
+
+def _batches(
+    measurer: Measurer, space: Space, table: Table, points: list[Point], heavy: bool
+) -> Iterator[tuple[int, list[Trial], float]]:
+    """Trials batch by batch, with how many points are done, and the seconds a point.
+
+    Each has the reference's samples as its rival's.
+    """
+    reference = next(point for point in space if key(space, point) == table.reference)
+    for first in range(0, len(points), BATCH):
+        batch = tuple(points[first : first + BATCH])
+        start = monotonic()
+        trials = _alone(measurer, batch, reference) if heavy else measurer.measure(Ask(batch, reference))
+        yield first + len(batch), trials, (monotonic() - start) / len(batch)
+
+
+def _alone(measurer: Measurer, batch: tuple[Point, ...], reference: Point) -> list[Trial]:
+    """The batch's points without a rival, beside one visit of the reference."""
+    beside, *trials = measurer.measure(Ask((reference, *(point for point in batch if point != reference))))
+    found = {trial.point: replace(trial, rival=beside.samples) for trial in (beside, *trials)}
+    return [found[point] for point in batch]
+
+
+def _entries(space: Space, table: Table, trials: list[Trial], seconds: float) -> Iterator[tuple[Key, Entry]]:
+    for trial in trials:
+        point = key(space, trial.point)
+        known = table.entries.get(point, Entry(seconds=seconds))
+        if trial.samples:
+            visit = Pass(thinned(trial.samples), median(trial.rival or trial.samples))
+            yield point, replace(known, passes=(*known.passes, visit))
+        elif not known.passes:
+            yield point, replace(known, failure=trial.failure.splitlines()[0][:80] if trial.failure else "no samples")
+
+
+def thinned(samples: tuple[float, ...]) -> tuple[float, ...]:
+    """At most SAMPLES of them, from first to last in even steps."""
+    if len(samples) <= SAMPLES:
+        return samples
+    return tuple(samples[round(n * (len(samples) - 1) / (SAMPLES - 1))] for n in range(SAMPLES))
+
+
+@contextmanager
+def live(space: Space, samples: int) -> Iterator[Measurer]:
+    """Measuring on this machine."""
+    with LiveMeasurer(space, samples=samples) as measurer:
+        yield measurer

@@ -1,0 +1,88 @@
+"""A table: every point of a small space as it was measured, and on which machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+from poly.spaces.space import Point, Space, Value
+
+Traits = tuple[tuple[str, str], ...]
+Values = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Key:
+    """A point by what it says: its structure's traits and the value of each knob, whatever their numbers are."""
+
+    traits: Traits
+    values: Values
+
+
+def key(space: Space, point: Point) -> Key:
+    """The key of a space's point; names in alphabetical order, so that no order of a space matters."""
+    structure = space.structures[point.structure]
+    values = space.values(point)
+    return Key(tuple(sorted(structure.traits)), tuple(sorted(values.items())))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One visit to a point: seconds a call, and the median of the reference point's, taken in turn with them."""
+
+    samples: tuple[float, ...]
+    reference: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one point: its visits, or why there are none.
+
+    `seconds` is what the first visit took, the compiler and the timing together.
+    """
+
+    passes: tuple[Pass, ...] = ()
+    seconds: float = 0.0
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table comes from. `machine` holds its facts: CPU, caches, peaks and bandwidths."""
+
+    machine: Mapping[str, Any]
+    compiler: str
+    engine: str
+    date: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """The measured points of one problem. `reference` is the point that every visit is taken in turn with."""
+
+    problem: str
+    dtype: str
+    threads: int
+    origin: Origin
+    reference: Key
+    entries: Mapping[Key, Entry] = field(default_factory=dict)
+
+    @cached_property
+    def level(self) -> float:
+        """The reference's median over all visits, in seconds: what each visit is brought to."""
+        return median(visit.reference for entry in self.entries.values() for visit in entry.passes)
+
+    def visits(self, point: Key) -> list[tuple[float, ...]]:
+        """The samples of each visit to a point, in seconds, brought to one level by the reference.
+
+        The machine's speed drifts over hours, and neighbours come and go; both slow the point and the reference, which
+        were timed in turn, alike.
+        """
+        passes = self.entries[point].passes
+        return [tuple(s * self.level / visit.reference for s in visit.samples) for visit in passes]
+
+    def measured(self, point: Key) -> bool:
+        return point in self.entries and bool(self.entries[point].passes)
