@@ -1,0 +1,110 @@
+"""Copies as accesses: what a copy reads and writes, and the reads that it serves.
+
+    for j_tile:            { [j_tile, 0, k, j] -> B[k, j] }                        read
+      pack B               { [j_tile, 0, k, j] -> B_copy[k, j - 64*j_tile] }       written
+      for i: for j: for k: { [j_tile, 1, i, j, k] -> B_copy[k, j - 64*j_tile] }    read
+        C[i, j] += …
+
+A copy is as large as the box around what one iteration reads. It is filled in the order of the array's elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import islpy as isl
+
+from poly.working_sets.memory import Memory, Touch
+
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The copy's memory, what it reads and writes itself, and the reads that now go to it."""
+
+    memory: Memory
+    own: tuple[Touch, ...]
+    redirected: tuple[Touch, ...]
+
+
+def copy(source: Memory, name: str, readers: Sequence[Touch], loops: tuple[str | None, ...]) -> Copy:
+    """The copy of what `readers` read of an array in each iteration of `loops`."""
+    depth = len(loops)
+    footprint = reduce(isl.Map.union, (_grouped(touch.elements, depth) for touch in readers)).coalesce()
+    corners = _corners(footprint)
+    redirected = tuple(
+        replace(
+            touch,
+            array=name,
+            text=f"{name} of {touch.text}",
+            elements=_relative(touch.elements, _deepened(corners, touch.elements), name),
+        )
+        for touch in readers
+    )
+    memory = Memory(name, source.size, _extents(_relative(footprint, corners, name).range()))
+    return Copy(memory, _own(source, memory, footprint, corners, loops), redirected)
+
+
+def _grouped(elements: isl.Map, depth: int) -> isl.Map:
+    """`{ [the first entries of the time] -> A[x0, x1] }`."""
+    return elements.project_out(IN, depth, elements.dim(IN) - depth)
+
+
+def _corners(footprint: isl.Map) -> isl.Map:
+    """`{ [time] -> [s0, s1] }`: the least corner of the box around what each iteration reads."""
+    corners = isl.Map.from_domain(footprint.domain())
+    for d in range(footprint.dim(OUT)):
+        corners = corners.flat_range_product(isl.Map.from_pw_aff(footprint.dim_min(d)))
+    return corners
+
+
+def _deepened(corners: isl.Map, elements: isl.Map) -> isl.Map:
+    """The same for times with the further entries of `elements`, which do not matter."""
+    depth = corners.dim(IN)
+    return corners.insert_dims(IN, depth, elements.dim(IN) - depth)
+
+
+def _relative(elements: isl.Map, corners: isl.Map, name: str) -> isl.Map:
+    """`{ [time] -> copy[x0 - s0, x1 - s1] }` from `{ [time] -> A[x0, x1] }` and `{ [time] -> [s0, s1] }`."""
+    rank = elements.dim(OUT)
+    x, s = _names("x", rank), _names("s", rank)
+    differences = ", ".join(f"{a} - {b}" for a, b in zip(x, s, strict=True))
+    minus = isl.Map(f"{{ [{', '.join((*x, *s))}] -> {name}[{differences}] }}")
+    return elements.reset_tuple_id(OUT).flat_range_product(corners).apply_range(minus)
+
+
+def _extents(box: isl.Set) -> tuple[int, ...]:
+    return tuple(box.dim_max_val(d).to_python() + 1 for d in range(box.dim(isl.dim_type.set)))
+
+
+def _own(
+    source: Memory, memory: Memory, footprint: isl.Map, corners: isl.Map, loops: tuple[str | None, ...]
+) -> tuple[Touch, Touch]:
+    """The copy's read and write of each element, at position 0 of a sequence in `loops`."""
+    rank = len(memory.shape)
+    t, x, s = _names("t", len(loops)), _names("x", rank), _names("s", rank)
+    moved = [f"{a} - {b}" for a, b in zip(x, s, strict=True)]
+    copied = footprint.reset_tuple_id(OUT).flat_range_product(corners).wrap().flatten()
+
+    def relation(name: str, entries: Sequence[str]) -> isl.Map:
+        return isl.Map(f"{{ [{', '.join((*t, *x, *s))}] -> {name}[{', '.join(entries)}] }}").intersect_domain(copied)
+
+    back = relation("", (*t, "0", *moved)).reverse()
+    read = Touch(
+        statement=f"pack {source.name}",
+        text=f"{source.name}[{', '.join(x)}]",
+        array=source.name,
+        writes=False,
+        elements=back.apply_range(relation(source.name, x)),
+        instances=back.apply_range(relation("pack", x)),
+        loops=(*loops, None, *(f"{source.name}_{d}" for d in range(rank))),
+    )
+    elements = back.apply_range(relation(memory.name, moved))
+    return read, replace(read, text=f"{memory.name}[{', '.join(x)}]", array=memory.name, writes=True, elements=elements)
+
+
+def _names(letter: str, count: int) -> list[str]:
+    return [f"{letter}{d}" for d in range(count)]

@@ -1,0 +1,187 @@
+"""The working sets of a schedule: how much is touched between two accesses of the same data.
+
+After PolyScientist (Tavarageri et al., arXiv 2002.02145) and PolyDL (arXiv 2006.02230, ACM TACO), with these
+definitions.
+
+    reuse         two accesses of one array, of which the first touches an element that the second touches later, in
+                  the same iterations of the loops around some loop and in two iterations of that one, which carries the
+                  reuse; or in one iteration of all shared loops and two parts of a sequence. Read-after-read, flow
+                  (write, then read), anti (read, then write) and output (write, then write).
+    source        the first instance, in the order of the schedule, whose element is reused so.
+    nearest,      the first and the last instance that reuse the source's element so.
+    furthest
+    working set   the distinct elements that all statements and copies together touch from the source to such an
+                  instance, both of them included. The nearest gives the minimal, the furthest the maximal one.
+
+The papers take the source as we do, one reuse for each of isl's basic maps, and count only the instances of the
+dependence's own statement: right for perfect nests, where both agree. Here whatever runs in between counts, and reuses
+are told apart by the loop that carries them, which does not depend on how isl writes a relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+import islpy as isl
+
+from poly.schedule import Schedule
+from poly.working_sets.counting import count
+from poly.working_sets.intervals import Time, between
+from poly.working_sets.memory import Touch, Trace
+from poly.working_sets.trace import trace
+
+Kind = Literal["read-after-read", "flow", "anti", "output"]
+KINDS: dict[tuple[bool, bool], Kind] = {
+    (False, False): "read-after-read",
+    (True, False): "flow",
+    (False, True): "anti",
+    (True, True): "output",
+}
+"""By whether the first access writes, and whether the second does."""
+
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """The distinct elements touched in an interval of time.
+
+    `arrays` has the elements of each array and copy. Where isl could not count them in time, boxes around them were
+    taken instead, and it is not `exact`.
+    """
+
+    arrays: tuple[tuple[str, int], ...]
+    bytes: int
+    exact: bool = True
+
+    @property
+    def elements(self) -> int:
+        return sum(elements for _, elements in self.arrays)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One iteration of a statement; of a copy, the element copied."""
+
+    statement: str
+    point: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.statement}{list(self.point)}"
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """Two accesses of the same data, and how much is touched in between.
+
+    `loop` is the one that carries it; None where it is carried by the order of statements alone.
+    """
+
+    kind: Kind
+    array: str
+    loop: str | None
+    first: str
+    """The access that is reused, as written, and `then` the one that reuses it."""
+    then: str
+    source: Instance
+    nearest: Instance
+    furthest: Instance
+    least: WorkingSet
+    most: WorkingSet
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the minimal and of the maximal working set."""
+        return self.least.bytes, self.most.bytes
+
+
+def working_sets(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> tuple[Reuse, ...]:
+    """The reuses of a schedule with their working sets, in the order of accesses and loops.
+
+    `sizes` are values of those that the nest leaves open.
+
+    Raises:
+        SpecError: no such size, or a value that is none.
+        ScheduleError: a size is left open.
+    """
+    return tuple(_Analysis(trace(schedule, sizes)).reuses())
+
+
+class _Analysis:
+    """The reuses of a trace; working sets are kept by their interval."""
+
+    def __init__(self, traced: Trace) -> None:
+        self.trace = traced
+        self.known: dict[tuple[Time, Time], WorkingSet] = {}
+
+    def reuses(self) -> Iterator[Reuse]:
+        for first in self.trace.touches:
+            for then in self.trace.touches:
+                if first.array == then.array:
+                    yield from self._between(first, then)
+
+    def _between(self, first: Touch, then: Touch) -> Iterator[Reuse]:
+        """The reuses of what one access touches by another, outermost loop first."""
+        same = first.elements.apply_range(then.elements.reverse())
+        for level in range(self.trace.length):
+            if same.is_empty():
+                return
+            carried = same.order_lt(IN, level, OUT, level)
+            if not carried.is_empty():
+                yield self._reuse(first, then, level, carried)
+            same = same.equate(IN, level, OUT, level)
+
+    def _reuse(self, first: Touch, then: Touch, level: int, carried: isl.Map) -> Reuse:
+        both = _point(carried.wrap().flatten().lexmin())
+        source, nearest = both[: self.trace.length], both[self.trace.length :]
+        furthest = _point(_at(carried, source).range().lexmax())
+        return Reuse(
+            KINDS[first.writes, then.writes],
+            first.array,
+            first.loops[level],
+            first.text,
+            then.text,
+            _instance(first, source),
+            _instance(then, nearest),
+            _instance(then, furthest),
+            self._working_set(source, nearest),
+            self._working_set(source, furthest),
+        )
+
+    def _working_set(self, first: Time, last: Time) -> WorkingSet:
+        if (first, last) not in self.known:
+            self.known[first, last] = touched(self.trace, between(first, last))
+        return self.known[first, last]
+
+
+def touched(traced: Trace, times: isl.Set) -> WorkingSet:
+    """The distinct elements touched at these times."""
+    found: dict[str, list[isl.Set]] = {}
+    for access in {(t.statement, t.text): t for t in traced.touches}.values():
+        elements = times.apply(access.elements)
+        if not elements.is_empty():
+            found.setdefault(access.array, []).append(elements)
+    counts = {array: count(reduce(isl.Set.union, parts)) for array, parts in found.items()}
+    return WorkingSet(
+        tuple((array, counted.elements) for array, counted in counts.items()),
+        sum(counted.elements * traced.memory(array).size for array, counted in counts.items()),
+        all(counted.exact for counted in counts.values()),
+    )
+
+
+def _at(relation: isl.Map, time: Time) -> isl.Map:
+    for d, value in enumerate(time):
+        relation = relation.fix_val(IN, d, isl.Val(value))
+    return relation
+
+
+def _point(single: isl.Set) -> Time:
+    point = single.sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(single.dim(isl.dim_type.set)))
+
+
+def _instance(touch: Touch, time: Time) -> Instance:
+    return Instance(touch.statement, _point(_at(touch.instances, time).range()))

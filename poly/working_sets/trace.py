@@ -1,0 +1,167 @@
+"""From a schedule to all that it touches, and when.
+
+The time of an instance is the vector of `poly.paths`, with a position more for each copy: the copy is made at 0, what
+it serves runs at 1. Scalars are no memory, and a statement whose start value a microkernel sets does not touch what the
+kernel does for it.
+
+The loops that a microkernel takes run as they stand in the tree (rows, columns, reduction). In truth a call runs its
+instances in an order of its own: what they reuse of each other lies in registers and says little about caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import islpy as isl
+
+from codegen.expr import Load, loads
+from poly.calls import absorbed
+from poly.errors import ScheduleError
+from poly.fixing import fix_tree
+from poly.nest import Nest, Statement
+from poly.schedule import Schedule
+from poly.tree import Band, Leaf, Micro, Node, Pack, statements, walk
+from poly.tree import Sequence as InOrder
+from poly.working_sets.copies import copy
+from poly.working_sets.memory import Memory, Touch, Trace
+
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+
+def trace(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> Trace:
+    """What a schedule touches, for given values of the sizes that are still open.
+
+    Raises:
+        SpecError: no such size, or a value that is none.
+        ScheduleError: a size is left open.
+    """
+    nest = schedule.nest.with_sizes(sizes or {})
+    if nest.sizes:
+        wanted = ", ".join(f"{size}=…" for size in nest.sizes)
+        raise ScheduleError(f"the working sets of {nest.name} depend on its sizes: give {wanted}.")
+    collector = _Collector(nest, fix_tree(schedule.tree, sizes or {}))
+    length = max((touch.elements.dim(IN) for touch in collector.touches), default=0)
+    return Trace(tuple(_padded(touch, length) for touch in collector.touches), tuple(collector.memories), length)
+
+
+def _padded(touch: Touch, length: int) -> Touch:
+    """The same with times of a given length."""
+    depth = touch.elements.dim(IN)
+
+    def longer(relation: isl.Map) -> isl.Map:
+        relation = relation.insert_dims(IN, depth, length - depth)
+        for d in range(depth, length):
+            relation = relation.fix_val(IN, d, isl.Val(0))
+        return relation
+
+    loops = (*touch.loops, *(None,) * (length - depth))
+    return replace(touch, elements=longer(touch.elements), instances=longer(touch.instances), loops=loops)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The loops (None: positions) above a node, and the time so far of each statement below it."""
+
+    loops: tuple[str | None, ...]
+    times: Mapping[str, isl.Map]
+
+    def loop(self, band: Band) -> _Place:
+        """One loop further in."""
+        times = {
+            name: time.flat_range_product(isl.Map.from_pw_aff(band.function(name))) for name, time in self.times.items()
+        }
+        return _Place((*self.loops, band.name), times)
+
+    def part(self, index: int, node: Node) -> _Place:
+        """Into a part of a sequence."""
+        depth, below = len(self.loops), statements(node)
+        times = {
+            name: time.insert_dims(OUT, depth, 1).fix_val(OUT, depth, isl.Val(index))
+            for name, time in self.times.items()
+            if name in below
+        }
+        return _Place((*self.loops, None), times)
+
+
+class _Collector:
+    """Walks a tree, and gathers touches and memories."""
+
+    def __init__(self, nest: Nest, tree: Node) -> None:
+        self.nest = nest
+        self.memories = [
+            Memory(array.name, array.dtype.size, tuple(extent.constant for extent in array.shape))
+            for array in nest.arrays
+            if array.kind != "scalar"
+        ]
+        self.initials = {n.initial: n.statement for n in walk(tree) if isinstance(n, Micro) and n.initial is not None}
+        below = statements(tree)
+        times = {s.name: isl.Map.from_domain(self._domain(s)) for s in nest.statements if s.name in below}
+        self.touches = self._visit(tree, _Place((), times))
+
+    def _domain(self, statement: Statement) -> isl.Set:
+        """The statement's instances, without those whose element a microkernel sets."""
+        if statement.name not in self.initials:
+            return statement.domain
+        other = self.nest.statement(self.initials[statement.name])
+        written = other.relation(other.target).range()
+        taken = statement.relation(statement.target).intersect_range(written).domain()
+        return statement.domain.subtract(taken).coalesce()
+
+    def _visit(self, node: Node, place: _Place) -> list[Touch]:
+        match node:
+            case Leaf(name):
+                return self._statement(self.nest.statement(name), place, {})
+            case Micro(statement=name):
+                bands = (band for band in (node.rows, node.columns, *node.reduce) if band is not None)
+                return self._statement(self.nest.statement(name), reduce(_Place.loop, bands, place), self._roles(node))
+            case Band():
+                return self._visit(node.body, place.loop(node))
+            case Pack():
+                return self._pack(node, place)
+            case InOrder(nodes):
+                parts = (self._visit(child, place.part(index, child)) for index, child in enumerate(nodes))
+                return [touch for part in parts for touch in part]
+        raise TypeError(type(node).__name__)
+
+    def _roles(self, node: Micro) -> dict[Load, str]:
+        contraction = absorbed(self.nest, node)
+        return {} if contraction is None else {contraction.right: "right", contraction.left: "left"}
+
+    def _statement(self, statement: Statement, place: _Place, roles: Mapping[Load, str]) -> list[Touch]:
+        back = place.times[statement.name].reverse()
+        if back.is_empty():
+            return []
+        operands = set(loads(statement.expr))
+
+        def touch(load: Load, writes: bool) -> Touch:
+            role = roles.get(load) if load in operands and not writes else None
+            elements = back.apply_range(statement.relation(load))
+            return Touch(statement.name, str(load), load.array, writes, elements, back, place.loops, role)
+
+        memories = {memory.name for memory in self.memories}
+        reads = [touch(load, False) for load in dict.fromkeys(statement.reads) if load.array in memories]
+        return reads + ([touch(statement.target, True)] if statement.target.array in memories else [])
+
+    def _pack(self, node: Pack, place: _Place) -> list[Touch]:
+        """The copy's own touches, and those below with the reads that it serves sent to it."""
+        below = self._visit(node.body, place.part(1, node.body))
+        readers = _readers(node, below)
+        if not readers:
+            return below
+        known = {memory.name: memory for memory in self.memories}
+        name = next(n for k in range(len(known) + 1) if (n := f"{node.array}_copy{k + 1 if k else ''}") not in known)
+        made = copy(known[node.array], name, readers, place.loops)
+        self.memories.append(made.memory)
+        redirected = dict(zip(map(id, readers), made.redirected, strict=True))
+        return [*made.own, *(redirected.get(id(touch), touch) for touch in below)]
+
+
+def _readers(node: Pack, below: Sequence[Touch]) -> list[Touch]:
+    """The reads that a copy serves: those of the first microkernel that reads the array, or else of all statements."""
+    reads = [t for t in below if t.array == node.array and not t.writes and node.statement in (None, t.statement)]
+    kernels = [t for t in reads if t.role is not None and node.role in (None, t.role)]
+    if not kernels:
+        return reads
+    return [t for t in kernels if (t.statement, t.role) == (kernels[0].statement, kernels[0].role)]
