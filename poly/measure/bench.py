@@ -1,0 +1,127 @@
+"""Candidates in the process that times them: loaded, checked against the trusted result, and timed in turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import cffi
+import numpy as np
+
+from codegen.build import Library
+from codegen.call import c_arguments
+from codegen.clock import CFunction, Timed
+from codegen.guard import declarations
+from codegen.names import function_name
+from codegen.signature import Signature
+from poly.measure import process
+from poly.measure.compare import difference
+from poly.measure.data import Arena
+from poly.measure.flush import flusher
+from poly.measure.orders import Check, Failed, Setup, Time, Trust
+
+SAMPLE = 0.002
+"""Seconds that a sample fills, where its calls are not too many."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A candidate, and how many calls make one sample of it."""
+
+    timed: Timed
+    calls: int
+
+
+def trust(order: Trust) -> tuple[str, ...]:
+    """Follow the order: the arrays' values go to one file each."""
+    process.release(order.cores.cpus)
+    arena = Arena(order.data)
+    arena.reset()
+    load(order.library, order.data.signature, arena, order.cores.threads, dict(order.data.sizes))(1)
+    for name in arena.written:
+        np.save(result(order.results, name), arena.values[name])
+    return tuple(sorted(name for name in order.data.fresh if np.isnan(arena.values[name]).any()))
+
+
+def result(folder: str, name: str) -> Path:
+    """Where the trusted values of an array lie."""
+    return Path(folder) / f"{name}.npy"
+
+
+def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> Timed:
+    """A library's kernel on these arrays, with a workspace of its own. Raises OSError where it cannot be loaded."""
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(signature))
+    library = Library(ffi, ffi.dlopen(path), Path(path), "")
+    given = {size: sizes[size] for size in signature.given}
+    arguments = c_arguments(signature, library, list(arena.values.values()), threads, **given)
+    return CFunction.of(getattr(library.lib, function_name(signature.name)), arguments, library).timed()
+
+
+class Bench:
+    """The arrays of a nest, and the candidates that are loaded."""
+
+    def __init__(self, setup: Setup) -> None:
+        process.release(setup.cores.cpus)
+        self._setup = setup
+        self._arena = Arena(setup.data)
+        self._expected = {
+            name: np.load(result(setup.results, name)).astype(self._arena.values[name].dtype, copy=False)
+            for name in self._arena.written
+        }
+        self._flush = flusher(setup.flush, setup.cores.threads)
+        self._loaded: dict[int, Loaded] = {}
+
+    def check(self, order: Check) -> float | Failed:
+        """Follow the order; threads stay where they are put from then on."""
+        setup = self._setup
+        timed = load(order.library, setup.data.signature, self._arena, setup.cores.threads, dict(setup.data.sizes))
+        self._arena.reset()
+        first = timed(1)
+        process.pin(setup.cores.cpus)
+        wrong = self._wrong()
+        if wrong:
+            return Failed(wrong)
+        seconds, calls = self._calibrated(timed, first)
+        self._loaded[order.name] = Loaded(timed, calls)
+        return seconds
+
+    def time(self, order: Time) -> tuple[tuple[float, ...], ...]:
+        """Follow the order."""
+        samples: dict[int, list[float]] = {name: [] for name in order.names}
+        for turn in range(order.rounds):
+            for name in order.names if turn % 2 == 0 else reversed(order.names):
+                samples[name].append(self._sample(self._loaded[name]))
+        return tuple(tuple(samples[name]) for name in order.names)
+
+    def drop(self, name: int) -> None:
+        self._loaded.pop(name, None)
+
+    def _wrong(self) -> str:
+        beside = self._arena.overrun()
+        if beside:
+            return f"wrote beside the array {beside}"
+        length = self._setup.length
+        found = (difference(n, self._arena.values[n], self._expected[n], length) for n in self._arena.written)
+        return next(filter(None, found), "")
+
+    def _calibrated(self, timed: Timed, first: float) -> tuple[float, int]:
+        """Seconds of a call, and how many calls fill a sample."""
+        limit = self._setup.calls
+        if first >= SAMPLE or limit == 1:
+            return first, 1
+        calls, seconds = 1, self._timed(timed, 1)
+        while seconds < SAMPLE / 4 and calls < limit:
+            calls = min(limit, 4 * calls)
+            seconds = self._timed(timed, calls)
+        return seconds / calls, max(1, min(limit, ceil(SAMPLE * calls / seconds)))
+
+    def _timed(self, timed: Timed, calls: int) -> float:
+        self._arena.restart()
+        return timed(calls)
+
+    def _sample(self, candidate: Loaded) -> float:
+        self._arena.restart()
+        self._flush()
+        return candidate.timed(candidate.calls) / candidate.calls

@@ -1,0 +1,105 @@
+"""The search's end of the pipe to the process that times candidates."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from poly.measure.orders import Order
+
+GRACE = 5.0
+"""Seconds that a process has to end by itself."""
+
+
+class Died(Exception):
+    """The process ended, or had to be ended, before it answered; the message says why."""
+
+
+class Child:
+    """A process that follows orders, started when the first one comes and again after it died.
+
+    What it says goes to a file in `folder`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._said = folder / "said.txt"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None
+
+    def ask(self, order: Order, seconds: float) -> object:
+        """The answer to an order. Raises Died where it does not come within these seconds."""
+        if self._connection is None:
+            self.start()
+        assert self._connection is not None, "start opens the connection"
+        try:
+            self._connection.send((order, seconds))
+            if not self._connection.poll(seconds):
+                self.close(kill=True)
+                raise Died(f"hangs: it was stopped after {seconds:.3g} seconds")
+            return self._connection.recv()
+        except (EOFError, ConnectionError):
+            raise Died(self._cause()) from None
+        except KeyboardInterrupt:
+            self.close(kill=True)  # or the next order would get this one's answer
+            raise
+
+    def start(self) -> None:
+        """Start the process. Its first order need not wait for it."""
+        self._connection, theirs = Pipe()
+        command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", command],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+            )
+        theirs.close()
+
+    def close(self, kill: bool = False) -> None:
+        """End the process: closing the pipe is enough, unless it hangs."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            self._end(self._process, kill)
+        self._process = self._connection = None
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes], kill: bool) -> None:
+        if kill:
+            process.kill()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _cause(self) -> str:
+        """Why the process is no more: the signal's name, and the last it said."""
+        assert self._process is not None, "a process that was asked has been started"
+        try:
+            status = self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            status = 0
+        words = self._said.read_text(errors="replace").strip().splitlines()
+        self.close(kill=True)
+        cause = f"crashed: {_signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
+        return f"{cause} ({words[-1]})" if words else cause
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"{signal.strsignal(number)} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,90 @@
+"""The arrays that candidates are run on: the same for all, with guards around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from poly.measure.orders import Data
+
+Array = np.ndarray[Any, Any]
+
+GUARD = 4096
+"""Bytes before and after each array. All bits are set: NaN to who reads them as floats."""
+SCALAR = 1.5
+"""The value of every floating-point scalar."""
+
+
+class Arena:
+    """The arguments of a kernel by name, in order. `reset` gives the arrays that it writes their first values again."""
+
+    def __init__(self, data: Data) -> None:
+        buffers = data.signature.buffers
+        self.values: dict[str, Any] = {}
+        self.written = tuple(b.name for b in buffers if b.kind in ("out", "inout"))
+        self._memory: dict[str, Array] = {}
+        self._starts: dict[str, Array] = {}
+        for number, buffer in enumerate(buffers):
+            if buffer.kind == "scalar":
+                self.values[buffer.name] = SCALAR if buffer.dtype.is_float else 1
+                continue
+            shape = tuple(max(0, extent.evaluate(dict(data.sizes))) for extent in buffer.shape)
+            memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name))
+            self._memory[buffer.name], self.values[buffer.name] = memory, values
+            if buffer.kind != "out" and buffer.name not in data.fresh:
+                values[...] = random(shape, values.dtype, data.seed + number, data.dominant)
+                if buffer.kind == "inout":
+                    self._starts[buffer.name] = values.copy()
+
+    def reset(self) -> None:
+        """What the kernel reads gets its first values, what it sets becomes NaN (integers: -1)."""
+        for name in self.written:
+            if name not in self._starts:
+                values = self.values[name]
+                values[...] = np.nan if values.dtype.kind == "f" else -1
+        self.restart()
+
+    def restart(self) -> None:
+        """What the kernel reads gets its first values."""
+        for name, start in self._starts.items():
+            self.values[name][...] = start
+
+    def overrun(self) -> str:
+        """The name of an array beside which something was written; empty where there is none."""
+        for name, memory in self._memory.items():
+            start = _start(memory)
+            end = start + self.values[name].nbytes
+            if not ((memory[:start] == 0xFF).all() and (memory[end:] == 0xFF).all()):
+                return name
+        return ""
+
+
+def guarded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Bytes with all bits set, and within them an array that starts a page, with a guard on either side."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.full(size + 3 * GUARD, 0xFF, np.uint8)
+    start = _start(memory)
+    return memory, memory[start : start + size].view(dtype).reshape(shape)
+
+
+def _start(memory: Array) -> int:
+    return 2 * GUARD - int(memory.ctypes.data % GUARD)
+
+
+def random(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int, dominant: bool) -> Array:
+    """Values that every floating-point type holds exactly: floats of [-1, 1), integers of [-3, 3].
+
+    With `dominant`, floats are of [0.5, 1.5), and the diagonal of a square outweighs its rows.
+    """
+    generator = np.random.default_rng(seed)
+    if dtype.kind == "i":
+        return generator.integers(-3, 4, shape).astype(dtype)
+    values = generator.random(shape, np.float32)
+    if not dominant:
+        return (2 * values - 1).astype(dtype)
+    values += np.float32(0.5)
+    if len(shape) >= 2 and shape[-1] == shape[-2]:
+        diagonal = np.arange(shape[-1])
+        values[..., diagonal, diagonal] += np.float32(2 * shape[-1])
+    return values.astype(dtype)

@@ -1,0 +1,144 @@
+"""Candidates of a search compiled, checked and timed on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from types import TracebackType
+
+from poly.measure.builder import Builder, Built
+from poly.measure.child import Child
+from poly.measure.prepare import prepared
+from poly.measure.timer import Timer, Timing
+from poly.search.trial import Ask, Trial
+from poly.spaces.space import Point, Space
+
+BATCH = 32
+"""Candidates that are compiled before they are timed."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What measuring has cost so far: seconds getting ready, compiling and timing, and the trials they made."""
+
+    preparing: float = 0.0
+    compiling: float = 0.0
+    timing: float = 0.0
+    trials: int = 0
+
+    @property
+    def seconds_per_trial(self) -> float:
+        """Without getting ready, which is done once."""
+        return (self.compiling + self.timing) / max(1, self.trials)
+
+
+class LiveMeasurer:
+    """Measures points of a space: compiled in parallel, then timed alone in a child process.
+
+        with LiveMeasurer(space) as measurer:
+            trials = measurer.measure(Ask(points, champion))
+
+    Each candidate runs once on known data and is compared with a trusted result before it is timed. What a candidate
+    does wrong (it does not compile, crashes, hangs, runs out of memory, computes something else) is its trial's
+    `failure`. With `cold`, a buffer larger than the caches is streamed before each call. `samples` is how many a point
+    gets without a champion; with one, it depends on how clear the comparison is. `patience` is the seconds that a call
+    may take beyond what is expected.
+    """
+
+    def __init__(
+        self, space: Space, *, cold: bool = False, seed: int = 0, samples: int = 5, patience: float = 5.0
+    ) -> None:
+        self.space = space
+        self.cold = cold
+        self.effort = Effort()
+        self._seed = seed
+        self._samples = samples
+        self._patience = patience
+        self._folder = TemporaryDirectory(prefix="poly-measure-")
+        self._builder = Builder(space, Path(self._folder.name))
+        self._child = Child(Path(self._folder.name))
+        self._timer: Timer | None = None
+        self._built: dict[Point, Built] = {}
+
+    def __enter__(self) -> LiveMeasurer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child process, and remove what was compiled."""
+        self._child.close(kill=True)
+        self._builder.close()
+        self._folder.cleanup()
+
+    def measure(self, ask: Ask) -> list[Trial]:
+        """A trial for each point, in order.
+
+        Raises SearchError where the nest itself cannot be measured.
+        """
+        timer = self.prepare()
+        self._forget(ask.champion)
+        trials: list[Trial] = []
+        for start in range(0, len(ask.points), BATCH):
+            trials += self._batch(timer, ask.points[start : start + BATCH], ask.champion)
+        return trials
+
+    def prepare(self) -> Timer:
+        """Compute the trusted result, unless that was done; the first `measure` does it too.
+
+        Raises SearchError where the nest itself cannot be measured.
+        """
+        if self._timer is None:
+            began = perf_counter()
+            setup = prepared(self.space, self._child, Path(self._folder.name), self._seed, self.cold)
+            self._timer = Timer(self._child, setup, self._patience)
+            self._spend(preparing=perf_counter() - began)
+        return self._timer
+
+    def _batch(self, timer: Timer, points: Sequence[Point], champion: Point | None) -> list[Trial]:
+        """Trials of a few points: all are compiled, then each is timed."""
+        began = perf_counter()
+        rival = None if champion is None else self._libraries((champion,))[0]
+        libraries = self._libraries(points)
+        compiled = perf_counter()
+        timings = [self._timing(timer, point, library, rival) for point, library in zip(points, libraries, strict=True)]
+        self._spend(compiling=compiled - began, timing=perf_counter() - compiled, trials=len(points))
+        return [Trial(point, t.samples, t.rival, t.failure) for point, t in zip(points, timings, strict=True)]
+
+    def _timing(self, timer: Timer, point: Point, library: Built, rival: Built | None) -> Timing:
+        if library.path is None:
+            return Timing(failure=library.failure)
+        expected = self.space.predict(point).seconds
+        if rival is None:
+            return timer.alone(library.path, expected, self._samples)
+        if rival.path is None:
+            return Timing(failure=f"the champion that it is compared with failed: {rival.failure}")
+        return timer.against(rival.path, library.path, expected)
+
+    def _libraries(self, points: Sequence[Point]) -> list[Built]:
+        """The points' libraries; those that are there are not compiled again."""
+        missing = [point for point in dict.fromkeys(points) if point not in self._built]
+        self._built |= zip(missing, self._builder.build(missing), strict=True)
+        return [self._built[point] for point in points]
+
+    def _forget(self, champion: Point | None) -> None:
+        """Remove the libraries of earlier points: a search rarely comes back to one."""
+        kept = {champion: self._built[champion]} if champion in self._built else {}
+        paths = {built.path for built in kept.values()}
+        for built in self._built.values():
+            if built.path is not None and built.path not in paths:
+                built.path.unlink(missing_ok=True)
+                built.path.with_suffix(".c").unlink(missing_ok=True)
+        self._built = kept
+
+    def _spend(self, preparing: float = 0.0, compiling: float = 0.0, timing: float = 0.0, trials: int = 0) -> None:
+        spent = self.effort
+        self.effort = Effort(
+            spent.preparing + preparing, spent.compiling + compiling, spent.timing + timing, spent.trials + trials
+        )

@@ -1,0 +1,25 @@
+"""How many pairs of samples a comparison gets: few where it is clear, more while it is not.
+
+The samples are looked at as often as the decision's test allows for, and no more. In between, only a challenger that
+is clearly slower is given up: that can make no false winner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from poly.search.decide import LOOKS, beats, log_ratios
+
+STAGES = (4, 8, 16)
+"""Pairs that there are at each look. Even, so that each of the two goes first equally often."""
+assert len(STAGES) <= LOOKS, "the decision's level holds for so many looks"
+CLEAR = 0.02
+"""A challenger that is slower by this much, as a logarithm, in every pair is slower."""
+
+
+def next_rounds(samples: Sequence[float], rival: Sequence[float]) -> int:
+    """How many pairs to take beside these; 0 where the comparison is decided or has had its share."""
+    count = len(samples)
+    if count and (max(log_ratios(samples, rival)) < -CLEAR or beats(samples, rival)):
+        return 0
+    return next((stage - count for stage in STAGES if stage > count), 0)

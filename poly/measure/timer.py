@@ -1,0 +1,127 @@
+"""Libraries checked and timed in the child process, alone or in turn with a rival; a new child replaces a dead one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+from poly.errors import SearchError
+from poly.measure.bench import SAMPLE
+from poly.measure.child import Child, Died
+from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time
+from poly.measure.stages import next_rounds
+
+PREPARING = 120.0
+"""Seconds that making the arrays may take."""
+TOLERANCE = 50
+"""How many times longer than expected a call may take before it counts as hanging."""
+
+
+class Refused(Exception):
+    """A candidate cannot be timed: why, in words."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds a call, pair by pair with the rival's where there is one; or why there are none."""
+
+    samples: tuple[float, ...] = ()
+    rival: tuple[float, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A library that is loaded in the child: its name there, and the seconds of a call."""
+
+    library: Path
+    name: int
+    seconds: float
+
+
+class Timer:
+    """Times the libraries of one nest. `patience` is the seconds that a call may take beyond what is expected."""
+
+    def __init__(self, child: Child, setup: Setup, patience: float) -> None:
+        self._child = child
+        self._setup = setup
+        self._patience = patience
+        self._names = count()
+        self._champion: Seat | None = None
+        self._ready = False
+
+    def alone(self, library: Path, expected: float, samples: int) -> Timing:
+        """So many samples of a library, a call of which is expected to take so many seconds."""
+        try:
+            seat = self._seat(library, expected)
+            (ours,) = self._samples((seat,), samples)
+        except (Died, Refused) as error:
+            return Timing(failure=str(error))
+        self._leave(seat)
+        return Timing(ours)
+
+    def against(self, rival: Path, library: Path, expected: float) -> Timing:
+        """Samples of a library and of its rival, in turn, until it is clear which is faster or both have had enough."""
+        try:
+            champion = self._seated(rival, expected)
+        except (Died, Refused) as error:
+            return Timing(failure=f"its rival, timed before, failed now: {error}")
+        ours: tuple[float, ...] = ()
+        theirs: tuple[float, ...] = ()
+        try:
+            seat = self._seat(library, max(expected, champion.seconds))
+            while rounds := next_rounds(ours, theirs):
+                more = self._samples((seat, champion), rounds)
+                ours, theirs = ours + more[0], theirs + more[1]
+        except (Died, Refused) as error:
+            return Timing(failure=str(error))
+        self._leave(seat)
+        return Timing(ours, theirs)
+
+    def _seated(self, rival: Path, expected: float) -> Seat:
+        """The rival, loaded once for many comparisons."""
+        if self._child.alive and self._champion is not None and self._champion.library == rival:
+            return self._champion
+        if self._child.alive and self._champion is not None:
+            self._leave(self._champion)
+        self._champion = None
+        self._champion = self._seat(rival, expected)
+        return self._champion
+
+    def _seat(self, library: Path, expected: float) -> Seat:
+        name = next(self._names)
+        limit = self._patience + TOLERANCE * expected
+        return Seat(library, name, cast(float, self._ask(Check(name, str(library)), limit)))
+
+    def _leave(self, seat: Seat) -> None:
+        with suppress(Died):
+            self._ask(Drop(seat.name), self._patience)
+
+    def _samples(self, seats: tuple[Seat, ...], rounds: int) -> tuple[tuple[float, ...], ...]:
+        once = sum(max(2 * SAMPLE, seat.seconds) for seat in seats)
+        flushing = len(seats) * (self._setup.flush / 1e9)
+        limit = self._patience + TOLERANCE * rounds * (once + flushing)
+        order = Time(tuple(seat.name for seat in seats), rounds)
+        return cast("tuple[tuple[float, ...], ...]", self._ask(order, limit))
+
+    def _ask(self, order: Order, seconds: float) -> object:
+        """The answer to an order, by a child that has its arrays."""
+        if not (self._ready and self._child.alive):
+            self._champion = None
+            self._set_up()
+            self._ready = True
+        answer = self._child.ask(order, seconds)
+        if isinstance(answer, Failed):
+            raise Refused(answer.reason)
+        return answer
+
+    def _set_up(self) -> None:
+        try:
+            answer = self._child.ask(self._setup, PREPARING)
+        except Died as error:
+            raise SearchError(f"the arrays to measure on cannot be made: the process {error}") from error
+        if isinstance(answer, Failed):
+            raise SearchError(f"the arrays to measure on cannot be made: {answer.reason}")
