@@ -14,7 +14,7 @@ from poly.nest import Nest
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
 from poly.tuning import display, transfer
-from poly.tuning.progress import Progress, time_text
+from poly.tuning.status import Status, time_text
 from poly.tuning.work import Work, Yardstick, work, yardstick
 
 M, N, K = poly.sizes("M N K")
@@ -76,7 +76,7 @@ def test_times_are_readable(seconds: float, text: str) -> None:
 
 
 def test_progress_tells_best_tried_failed_and_time() -> None:
-    progress = Progress(
+    status = Status(
         "matmul",
         tried=12,
         reused=3,
@@ -89,21 +89,21 @@ def test_progress_tells_best_tried_failed_and_time() -> None:
         seconds=10,
         yardstick=Yardstick("GFLOP/s", 5e8, 100.0),
     )
-    assert progress.rows() == [
+    assert status.rows() == [
         ("best so far", "50 GFLOP/s (50 % of peak), 1.20 of the first"),
         ("schedule", "left in place"),
         ("tried", "12 of 40 (3 from the records)"),
         ("failed", "3: crash (2), wrong result (1)"),
         ("time", "3.2 s of 10 s, 6.8 s left"),
     ]
-    line = progress.line()
+    line = status.line()
     assert line.startswith("matmul: 12 of 40 (3 from the records) tried, 3 failed, 3.2 s of 10 s, 6.8 s left; best 50")
 
 
 def test_lines_are_printed_for_a_new_best_and_after_a_pause(capsys: pytest.CaptureFixture[str]) -> None:
     lines = display.Lines()
     for best, elapsed in ((2.0, 0.1), (2.0, 0.2), (1.0, 0.3), (1.0, 0.3 + display.PAUSE)):
-        lines.update(Progress("matmul", best=best, elapsed=elapsed))
+        lines.update(Status("matmul", best=best, elapsed=elapsed))
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 3
@@ -114,7 +114,7 @@ def test_the_live_table_holds_all_rows(capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with display.Live() as live:
-        live.update(Progress("matmul M=8", tried=7, best=1e-3, where="order rows inside"))
+        live.update(Status("matmul M=8", tried=7, best=1e-3, where="order rows inside"))
     err = capsys.readouterr().err
     assert all(text in err for text in ("matmul M=8", "7", "1 ms", "order rows inside"))
 

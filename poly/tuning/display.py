@@ -6,14 +6,14 @@ import sys
 from types import TracebackType
 from typing import Any, Protocol
 
-from poly.tuning.progress import Progress
+from poly.tuning.status import Status
 
 PAUSE = 5.0
 """Seconds between two lines that tell of nothing new."""
 
 
 class Display(Protocol):
-    """Shows progress. It is entered before the first measurement and left after the last, whatever ends the search."""
+    """Shows status. It is entered before the first measurement and left after the last, whatever ends the search."""
 
     def __enter__(self) -> Display: ...
 
@@ -21,7 +21,7 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, progress: Progress) -> None: ...
+    def update(self, status: Status) -> None: ...
 
 
 class Silent:
@@ -35,7 +35,7 @@ class Silent:
     ) -> None:
         pass
 
-    def update(self, progress: Progress) -> None:
+    def update(self, status: Status) -> None:
         pass
 
 
@@ -46,11 +46,11 @@ class Lines(Silent):
         self._best: float | None = None
         self._told = 0.0
 
-    def update(self, progress: Progress) -> None:
-        if progress.best == self._best and progress.elapsed - self._told < PAUSE:
+    def update(self, status: Status) -> None:
+        if status.best == self._best and status.elapsed - self._told < PAUSE:
             return
-        self._best, self._told = progress.best, progress.elapsed
-        print(progress.line(), file=sys.stderr, flush=True)
+        self._best, self._told = status.best, status.elapsed
+        print(status.line(), file=sys.stderr, flush=True)
 
 
 class Live(Silent):
@@ -74,8 +74,8 @@ class Live(Silent):
     ) -> None:
         self._drawn.stop()
 
-    def update(self, progress: Progress) -> None:
-        self._drawn.update(_table(progress), refresh=True)
+    def update(self, status: Status) -> None:
+        self._drawn.update(_table(status), refresh=True)
 
 
 def display(show: bool | None) -> Display:
@@ -92,13 +92,13 @@ def display(show: bool | None) -> Display:
         return Lines()
 
 
-def _table(progress: Progress) -> Any:
+def _table(status: Status) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, show_header=False, title=Text(progress.title, "bold"), title_justify="left")
+    table = Table(box=None, show_header=False, title=Text(status.title, "bold"), title_justify="left")
     table.add_column(no_wrap=True, style="cyan")
     table.add_column(overflow="fold")
-    for label, text in progress.rows():
+    for label, text in status.rows():
         table.add_row(label, Text(text))
     return table

@@ -8,7 +8,7 @@ from poly.tuning.work import Yardstick
 
 
 @dataclass(frozen=True)
-class Progress:
+class Status:
     """A search under way.
 
     `best` and `first` are seconds a call: of the best point so far, and of the one that the search began with. `reused`

@@ -1,0 +1,73 @@
+"""What is to be tuned: a nest, a target, threads, and a value for every size, checked before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from microkernels.isa import ISA, parse_target
+from poly.bounds import check
+from poly.errors import SearchError, SpecError
+from poly.kernel import checked_threads
+from poly.nest import Nest
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`nest` has the sizes that were fixed; `at` says at which values the open ones are measured."""
+
+    nest: Nest
+    isa: ISA
+    threads: int
+    at: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def measured(self) -> Nest:
+        """The nest with a value for every size."""
+        return self.nest.with_sizes(dict(self.at))
+
+    @property
+    def title(self) -> str:
+        """`matmul M=512 N=512 K=512, avx512, 1 thread`."""
+        sizes = " ".join(f"{name}={value}" for name, value in (*self.nest.fixed, *self.at))
+        threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
+        return ", ".join((f"{self.nest.name} {sizes}".rstrip(), self.isa.name, threads))
+
+
+def problem(
+    nest: Nest, target: str, threads: int | None, sizes: Mapping[str, int], at: Mapping[str, int] | None
+) -> Problem:
+    """The problem of tuning a nest.
+
+    Raises:
+        SpecError: no nest, an unknown size, or an access outside of its array.
+        SearchError: a size has no value, or the nest does nothing, or makes no sense, at these.
+        TargetError, ArgumentError: as poly.compile.
+    """
+    if not isinstance(nest, Nest):
+        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
+    fixed = nest.with_sizes(sizes) if sizes else nest
+    told = Problem(fixed, parse_target(target), checked_threads(threads), tuple((at or {}).items()))
+    measured = told.measured
+    if measured.sizes:
+        missing = ", ".join(measured.sizes)
+        example = ", ".join(f"{size}=512" for size in measured.sizes)
+        raise SearchError(
+            f"{nest.name} can only be measured at known sizes, and nothing says what {missing} should be. "
+            f"Fix them ({example}), or tune one kernel for all sizes by its speed at some: at=dict({example})."
+        )
+    _check_extents(nest, measured)
+    if all(statement.domain.is_empty() for statement in check(measured).statements):
+        raise SearchError(f"{told.title}: at these sizes no statement is ever run, so there is nothing to measure.")
+    return told
+
+
+def _check_extents(nest: Nest, measured: Nest) -> None:
+    """Raises SearchError where an array has less than no elements, or the sizes are outside of the nest's context."""
+    values = ", ".join(f"{name}={value}" for name, value in measured.fixed)
+    if measured.context.is_empty():
+        raise SearchError(f"{values} is outside of what {nest.name} is made for: {nest.context}.")
+    for array, given in zip(measured.arrays, nest.arrays, strict=True):
+        for extent, expression in zip(array.shape, given.shape, strict=True):
+            if extent.constant < 0:
+                raise SearchError(f"at {values} the extent {expression} of {array.name} is {extent.constant}.")

@@ -1,0 +1,45 @@
+"""A measurer that tells of every trial at once, and stops in the midst of a batch: when time is up, or at Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from poly.search.trial import Ask, Trial
+
+
+class Source(Protocol):
+    """Measures points one after the other."""
+
+    def trials(self, ask: Ask) -> Iterator[Trial]:
+        """A trial for each point asked for, in order, each as soon as it is there."""
+
+
+class Watched:
+    """Measures with `source`, and calls `told` with each trial (and the champion that it met) as soon as it is there.
+
+    Where `over` says that time is up, no further point is measured: `measure` gives the trials so far, at least one.
+    Ctrl-C does the same, and what is asked for after it raises KeyboardInterrupt: nothing that was measured is lost.
+    """
+
+    def __init__(self, source: Source, told: Callable[[Trial, Ask], None], over: Callable[[], bool]) -> None:
+        self._source = source
+        self._told = told
+        self._over = over
+        self.interrupted = False
+
+    def measure(self, ask: Ask) -> list[Trial]:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        found: list[Trial] = []
+        try:
+            for trial in self._source.trials(ask):
+                found.append(trial)
+                self._told(trial, ask)
+                if self._over():
+                    break
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if not found:
+                raise
+        return found

@@ -1,0 +1,54 @@
+"""A measurer that is watched: every trial is told at once, and none is lost to the clock or to Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from poly.search.trial import Ask, Trial
+from poly.spaces.space import Point
+from poly.tuning.watched import Watched
+
+A, B, C = (Point(0, (i,)) for i in range(3))
+
+
+class Source:
+    """Measures until it comes to `fatal`, at which the user presses Ctrl-C."""
+
+    def __init__(self, fatal: Point | None = None) -> None:
+        self.fatal = fatal
+
+    def trials(self, ask: Ask) -> Iterator[Trial]:
+        for point in ask.points:
+            if point == self.fatal:
+                raise KeyboardInterrupt
+            yield Trial(point, (1.0, 2.0))
+
+
+def test_trials_are_told_with_what_was_asked() -> None:
+    told: list[tuple[Trial, Ask]] = []
+    ask = Ask((A, B), champion=C)
+    found = Watched(Source(), lambda trial, ask: told.append((trial, ask)), lambda: False).measure(ask)
+    assert [trial.point for trial in found] == [A, B]
+    assert told == [(trial, ask) for trial in found]
+
+
+def test_when_time_is_up_the_measurement_under_way_is_finished_and_no_other_begun() -> None:
+    found = Watched(Source(), lambda trial, ask: None, lambda: True).measure(Ask((A, B, C)))
+    assert [trial.point for trial in found] == [A]
+
+
+def test_an_interrupt_loses_no_trial_and_ends_the_search_at_the_next_ask() -> None:
+    watched = Watched(Source(fatal=C), lambda trial, ask: None, lambda: False)
+    assert [trial.point for trial in watched.measure(Ask((A, B, C)))] == [A, B]
+    assert watched.interrupted
+    with pytest.raises(KeyboardInterrupt):
+        watched.measure(Ask((A,)))
+
+
+def test_an_interrupt_before_the_first_trial_is_one() -> None:
+    watched = Watched(Source(fatal=A), lambda trial, ask: None, lambda: False)
+    with pytest.raises(KeyboardInterrupt):
+        watched.measure(Ask((A, B)))
+    assert watched.interrupted
