@@ -4,15 +4,14 @@ from codegen.errors import ArgumentError, ToolchainError
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
 from poly.dependences import dependences
-from poly.errors import PolyError, ScheduleError, SpecError
+from poly.errors import PolyError, RecordError, ScheduleError, SearchError, SpecError
 from poly.function import Function, einsum, nest, sizes
 from poly.kernel import Kernel
 from poly.kernel import compile_nest as compile
 from poly.machine import machine
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule
-
-__version__ = "0.1.0"
+from poly.version import __version__
 
 __all__ = [
     "ArgumentError",
@@ -21,11 +20,14 @@ __all__ = [
     "Kernel",
     "Nest",
     "PolyError",
+    "RecordError",
     "Schedule",
     "ScheduleError",
+    "SearchError",
     "SpecError",
     "TargetError",
     "ToolchainError",
+    "__version__",
     "compile",
     "dependences",
     "einsum",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Literal, SupportsIndex
 
 import islpy as isl
 
 from codegen.affine import Affine
+from codegen.cache import digest
 from codegen.expr import Expr, Load, loads
 from microkernels.dtypes import DType
 from poly.errors import SpecError
@@ -93,7 +94,7 @@ class Nest:
     `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters
     are exactly `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order
     as written. `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in
-    it stand for.
+    it stand for. `opened` is the digest of the nest that this one was before sizes were fixed.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Nest:
     reassociate: bool = True
     file: str = ""
     names: tuple[tuple[str, Affine | float], ...] = ()
+    opened: str = field(default="", compare=False, repr=False)
 
     def statement(self, name: str) -> Statement:
         return next(s for s in self.statements if s.name == name)
@@ -123,6 +125,15 @@ class Nest:
     def written(self) -> frozenset[str]:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
+
+    @property
+    def structure(self) -> str:
+        """A digest of arrays, statements and loops with all sizes open: the same for every name and for all sizes."""
+        if self.opened:
+            return self.opened
+        arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
+        statements = [(s.name, s.iterators, str(s.domain), s.target, s.op, s.expr) for s in self.statements]
+        return digest(repr((self.sizes, arrays, statements, self.tree, str(self.context), self.reassociate)))
 
     def __str__(self) -> str:
         """The loops as written, and each statement with its domain and access relations."""
@@ -148,6 +159,7 @@ class Nest:
             context=fix_set(self.context, fixed),
             fixed=(*self.fixed, *fixed.items()),
             names=tuple((n, v.substitute(fixed) if isinstance(v, Affine) else v) for n, v in self.names),
+            opened=self.structure,
         )
 
 

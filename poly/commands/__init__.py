@@ -14,6 +14,7 @@ from codegen.errors import ArgumentError, ToolchainError
 from microkernels.errors import TargetError
 from poly.commands import machine, show
 from poly.errors import PolyError
+from poly.version import __version__
 
 GROUP = "poly.commands"
 OWN = (
@@ -56,7 +57,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="poly-loops")
+@click.version_option(__version__)
 def poly() -> None:
     """Plain Python loop nests to kernels at the machine's speed."""
 

@@ -1,0 +1,9 @@
+"""Tuning records: what searches found, kept in one SQLite file for all processes, and used by `poly.compile`."""
+
+from poly.records.choice import Choice
+from poly.records.key import Key, key_for
+from poly.records.place import find_point, point_text, read_point
+from poly.records.record import Record, StoredTrial
+from poly.records.store import Store
+
+__all__ = ["Choice", "Key", "Record", "Store", "StoredTrial", "find_point", "key_for", "point_text", "read_point"]

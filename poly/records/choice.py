@@ -1,0 +1,28 @@
+"""Which records are meant: those of a nest, a target, a machine, …"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a record's key must be; None is anything. `outdated` means those of any engine but `engine`."""
+
+    id: int | None = None
+    nest: str | None = None
+    target: str | None = None
+    machine: str | None = None
+    outdated: str | None = None
+
+    def where(self) -> tuple[str, tuple[str | int, ...]]:
+        """A condition of SQL on the table `keys`, and the values for its question marks."""
+        conditions = {
+            "keys.id = ?": self.id,
+            "keys.name = ?": self.nest,
+            "keys.target = ?": self.target,
+            "keys.machine = ?": self.machine,
+            "keys.engine <> ?": self.outdated,
+        }
+        used = {text: value for text, value in conditions.items() if value is not None}
+        return " AND ".join(used) or "1", tuple(used.values())

@@ -1,0 +1,98 @@
+"""Reading and writing the file, each time opened anew, so that nothing is held over a fork; unsound ones go aside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from poly.errors import RecordError
+from poly.records.aside import make_missing, set_aside
+from poly.records.file import UNWRITABLE, Unsound, check, connect, explained, inspect, unusable
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+T = TypeVar("T")
+
+
+def read(path: Path, work: Callable[[Connection], T], otherwise: T) -> T:
+    """What `work` finds in the file; `otherwise` where there is none. Raises RecordError."""
+    return _sound(path, lambda: _read(path, work) if os.path.exists(path) else otherwise)
+
+
+def write(path: Path, work: Callable[[Connection], T]) -> T:
+    """Do `work` in one transaction; the file is made where there is none. Raises RecordError."""
+    return _sound(path, lambda: _write(path, work))
+
+
+def peek(path: Path, work: Callable[[Connection], T]) -> T:
+    """What `work` finds in a file that must be sound as a whole, and is never moved aside.
+
+    Raises:
+        RecordError: it is unsound, or cannot be read.
+    """
+    if not path.is_file():
+        raise RecordError(f"there are no tuning records {path}.")
+    unsound = _explained(path, lambda: inspect(path))
+    if unsound is not None:
+        raise RecordError(f"the tuning records {path} are not sound: {unsound}. Nothing was read from them.")
+    return _explained(path, lambda: _read(path, work))
+
+
+def _sound(path: Path, action: Callable[[], T]) -> T:
+    """Do something with the file; once more where it had to be moved aside."""
+    try:
+        return _explained(path, action)
+    except Unsound:
+        _explained(path, lambda: set_aside(path))
+    try:
+        return _explained(path, action)
+    except Unsound as error:
+        raise unusable(path, str(error)) from error
+
+
+def _explained(path: Path, action: Callable[[], T]) -> T:
+    """Do something; what the system says against it becomes Unsound or RecordError."""
+    import sqlite3
+
+    try:
+        return action()
+    except sqlite3.DatabaseError as error:
+        raise explained(path, error) from error
+    except OSError as error:
+        raise unusable(path, error.strerror or str(error)) from error
+
+
+def _read(path: Path, work: Callable[[Connection], T]) -> T:
+    """Where SQLite cannot keep its logs (in a read-only directory), nobody writes: the file is read as it lies."""
+    import sqlite3
+
+    try:
+        return _opened(path, "mode=rw", work)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
+            raise
+        return _opened(path, "immutable=1", work)
+
+
+def _write(path: Path, work: Callable[[Connection], T]) -> T:
+    def transaction(connection: Connection) -> T:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        result = work(connection)
+        connection.execute("COMMIT")
+        return result
+
+    make_missing(path)
+    return _opened(path, "mode=rw", transaction)
+
+
+def _opened(path: Path, options: str, work: Callable[[Connection], T]) -> T:
+    """Closing rolls back what was not committed."""
+    with closing(connect(path, options)) as connection:
+        check(connection)
+        return work(connection)

@@ -1,0 +1,143 @@
+"""The SQLite file of the records: its tables, how it is made and opened, and what can be wrong with it.
+
+It is in WAL mode: a reader never waits, writers wait for each other, and a process that is killed leaves the file as
+it was after its last transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from codegen.cache import TEMPORARY
+from poly.errors import RecordError
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection, DatabaseError
+
+APPLICATION = 0x706F6C79
+"""`poly` in ASCII: tells our files from other SQLite files."""
+FORMAT = 1
+"""Counts up when the tables change."""
+PATIENCE = 30.0
+"""Seconds that a writer waits for the others."""
+
+TABLES = """
+CREATE TABLE keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE, name TEXT NOT NULL, structure TEXT NOT NULL,
+    sizes TEXT NOT NULL, dtypes TEXT NOT NULL, target TEXT NOT NULL, threads INTEGER NOT NULL, machine TEXT NOT NULL,
+    compiler TEXT NOT NULL, engine TEXT NOT NULL
+);
+CREATE INDEX keys_by_structure ON keys (structure);
+CREATE TABLE records (
+    key INTEGER PRIMARY KEY REFERENCES keys (id) ON DELETE CASCADE, schedule TEXT NOT NULL, point TEXT NOT NULL,
+    seconds REAL NOT NULL, spread REAL NOT NULL, trials INTEGER NOT NULL, strategy TEXT NOT NULL,
+    finished INTEGER NOT NULL, tuning_seconds REAL NOT NULL, gflops REAL, at TEXT NOT NULL, made TEXT NOT NULL
+);
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY, key INTEGER NOT NULL REFERENCES keys (id) ON DELETE CASCADE, point TEXT NOT NULL,
+    schedule TEXT NOT NULL, samples TEXT NOT NULL, champion TEXT NOT NULL, rival TEXT NOT NULL, failure TEXT NOT NULL,
+    strategy TEXT NOT NULL, made TEXT NOT NULL
+);
+CREATE INDEX trials_by_key ON trials (key);
+"""
+NAMES = {"keys": "digest", "records": "tuning_seconds", "trials": "champion"}
+"""The tables, each with one of its columns."""
+
+# SQLite's primary result codes (sqlite.org/rescode.html).
+UNSOUND = {1, 11, 26}
+"""An SQL error, which is a wrong table; a malformed file; no database at all."""
+BUSY = {5, 6}
+UNWRITABLE = {8, 14}
+"""A read-only file; a file, such as a log, that cannot be opened."""
+
+
+class Unsound(Exception):
+    """The file is none that this poly can use: damaged, another program's, or of a newer format."""
+
+    def __init__(self, reason: str, newer: bool = False) -> None:
+        super().__init__(reason)
+        self.newer = newer
+
+
+def connect(path: Path, options: str = "mode=rw") -> Connection:
+    """The file, opened but not yet looked at; transactions are the caller's."""
+    import sqlite3
+
+    connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", timeout=PATIENCE, isolation_level=None, uri=True)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def make(path: Path) -> None:
+    """A new file without records, in one step: whoever looks sees none or all of it. Raises OSError, DatabaseError."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY, suffix=".sqlite")
+    os.close(handle)
+    try:
+        with closing(connect(Path(temporary))) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(TABLES)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        for log in logs(path):
+            log.unlink(missing_ok=True)  # of a file that is gone: SQLite would take its pages over
+        os.replace(temporary, path)
+    finally:
+        for left in (Path(temporary), *logs(Path(temporary))):
+            left.unlink(missing_ok=True)
+
+
+def logs(path: Path) -> tuple[Path, Path]:
+    """The files that SQLite keeps beside a file in WAL mode."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def check(connection: Connection) -> None:
+    """Raises Unsound where the file is another program's, or of a newer format; it reads only the first page."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise Unsound("it is no store of poly's")
+    if version != FORMAT:
+        raise Unsound(f"it has format {version}, and this poly reads format {FORMAT}", newer=version > FORMAT)
+
+
+def inspect(path: Path) -> Unsound | None:
+    """What is wrong with a file; all of it is read. Raises DatabaseError where it cannot be opened."""
+    import sqlite3
+
+    try:
+        with closing(connect(path)) as connection:
+            check(connection)
+            for table, column in NAMES.items():
+                connection.execute(f"SELECT {column} FROM {table} LIMIT 0")
+            (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except Unsound as unsound:
+        return unsound
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in UNSOUND:
+            raise
+        return Unsound(str(error))
+    return None if verdict == "ok" else Unsound(str(verdict))
+
+
+def explained(path: Path, error: DatabaseError) -> Unsound | RecordError:
+    """SQLite's error as one of ours."""
+    code = error.sqlite_errorcode & 0xFF
+    if code in UNSOUND:
+        return Unsound(str(error))
+    if code in BUSY:
+        return RecordError(f"the tuning records {path} are locked by another process for over {PATIENCE:.0f} s.")
+    return unusable(path, str(error))
+
+
+def unusable(path: Path, why: str) -> RecordError:
+    """The file or its directory cannot be read or written: which, why, and what to do."""
+    return RecordError(
+        f"the tuning records {path} cannot be used: {why}. "
+        "Make room or give permission there, or set POLY_CACHE_DIR to another directory."
+    )

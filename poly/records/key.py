@@ -1,0 +1,115 @@
+"""What a tuning record holds for: the loops, their sizes, and everything that can change which schedule is fastest."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from codegen.cache import digest
+from codegen.compiler import compiler_name
+from microkernels.isa import ISA
+from poly.machine import Machine, machine
+from poly.machine.text import size_text
+from poly.nest import Nest
+from poly.version import __version__
+
+Sizes = tuple[tuple[str, int], ...]
+
+MISSING = 8.0
+"""The distance of a size that only one of two nests has: that of 256 times as many iterations."""
+OTHER = 4.0
+"""The distance of another compiler or engine."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One tuning problem. Two keys are equal where a record of one serves the other; the nest's `name` doesn't count.
+
+    `structure` is the nest's digest with all sizes open, `sizes` those that were fixed, by name; `dtypes` are those of
+    the arguments, in order; `target` is the instruction set, `machine` the CPU and its caches.
+    """
+
+    structure: str
+    sizes: Sizes
+    dtypes: tuple[str, ...]
+    target: str
+    threads: int
+    machine: str
+    compiler: str
+    engine: str
+    name: str = field(default="", compare=False)
+
+    @property
+    def digest(self) -> str:
+        """A short text that is the same for equal keys only."""
+        facts = self.facts()
+        del facts["name"]
+        return digest(json.dumps(facts, sort_keys=True))
+
+    def facts(self) -> dict[str, Any]:
+        """The key as JSON's values."""
+        return {**asdict(self), "sizes": dict(self.sizes), "dtypes": list(self.dtypes)}
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> Key:
+        """The key that `facts` tells of. Raises KeyError, TypeError or ValueError where they are no key's."""
+        return Key(
+            structure=str(facts["structure"]),
+            sizes=ordered(facts["sizes"]),
+            dtypes=tuple(map(str, facts["dtypes"])),
+            target=str(facts["target"]),
+            threads=int(facts["threads"]),
+            machine=str(facts["machine"]),
+            compiler=str(facts["compiler"]),
+            engine=str(facts["engine"]),
+            name=str(facts["name"]),
+        )
+
+    def distance(self, other: Key, here: Sizes = (), there: Sizes = ()) -> float:
+        """How far apart two problems are: that of their sizes by their logarithms to the base 2, then threads, …
+
+        `here` and `there` are the sizes at which each was measured, where they are open.
+        """
+        own, others = dict(here) | dict(self.sizes), dict(there) | dict(other.sizes)
+        steps = [_ratio(own[name], others[name]) if name in own else MISSING for name in others]
+        steps += [MISSING for name in own if name not in others]
+        threads = _ratio(self.threads, other.threads)
+        rest = OTHER * ((self.compiler != other.compiler) + (self.engine != other.engine))
+        return math.hypot(*steps) + 2 * threads + rest
+
+
+def key_for(nest: Nest, isa: ISA, threads: int) -> Key:
+    """The key of a nest on this machine, with its compiler and this engine.
+
+    Raises ToolchainError where there is no C compiler.
+    """
+    return Key(
+        structure=nest.structure,
+        sizes=ordered(dict(nest.fixed)),
+        dtypes=tuple(array.dtype.name for array in nest.arguments),
+        target=isa.name,
+        threads=threads,
+        machine=machine_name(machine()),
+        compiler=compiler_name(),
+        engine=__version__,
+        name=nest.name,
+    )
+
+
+def machine_name(machine: Machine) -> str:
+    """The CPU and its data caches in a line: where they are the same, so is what is fast."""
+    caches = (f"L{cache.level} {size_text(cache.bytes)}" for cache in machine.caches)
+    return ", ".join((machine.cpu, *caches))
+
+
+def ordered(sizes: Mapping[str, int]) -> Sizes:
+    """Sizes by name."""
+    return tuple(sorted((str(name), int(value)) for name, value in sizes.items()))
+
+
+def _ratio(a: int, b: int) -> float:
+    """How many doublings lie between two numbers."""
+    return abs(math.log2(max(a, 1) / max(b, 1)))

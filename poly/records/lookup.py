@@ -1,0 +1,27 @@
+"""The record that `poly.compile` follows. A store that cannot be used is a warning here, never an error."""
+
+from __future__ import annotations
+
+import warnings
+
+from codegen.errors import ToolchainError
+from microkernels.isa import ISA
+from poly.errors import RecordError, RecordWarning
+from poly.nest import Nest
+from poly.records.key import key_for
+from poly.records.record import Record
+from poly.records.store import Store
+
+
+def recorded(nest: Nest, isa: ISA, threads: int) -> Record | None:
+    """The record of a nest on this machine, with this compiler and engine; None where there is none."""
+    store = Store.open()
+    if not store.exists():
+        return None
+    try:
+        return store.best(key_for(nest, isa, threads))
+    except RecordError as error:
+        warnings.warn(f"{error} The model chooses the schedule.", RecordWarning, stacklevel=2)
+    except ToolchainError:
+        pass  # there is no compiler: what needs one will say so
+    return None

@@ -1,0 +1,31 @@
+"""A point of a space as text that finds it again in a space made later: by names and values instead of positions."""
+
+from __future__ import annotations
+
+import json
+
+from poly.spaces.space import Point, Space, Value
+
+
+def point_text(space: Space, point: Point) -> str:
+    """The structure's traits and the value of each knob, as JSON."""
+    traits = dict(space.structures[point.structure].traits)
+    return json.dumps({"traits": traits, "values": space.values(point)})
+
+
+def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]]:
+    """The traits and values in a point's text."""
+    told = json.loads(text)
+    return tuple(told["traits"].items()), told["values"]
+
+
+def find_point(space: Space, text: str) -> Point | None:
+    """The point with exactly these traits and values; None where the space has none."""
+    traits, values = read_point(text)
+    for number, structure in enumerate(space.structures):
+        if dict(structure.traits) == dict(traits) and {knob.name for knob in structure.knobs} == values.keys():
+            if any(values[knob.name] not in knob.values for knob in structure.knobs):
+                return None
+            point = Point(number, tuple(knob.values.index(values[knob.name]) for knob in structure.knobs))
+            return point if point in space else None
+    return None

@@ -1,0 +1,124 @@
+"""Records, keys and trials as rows of the tables."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from poly.errors import RecordWarning
+from poly.records.key import Key
+from poly.records.record import Record, StoredTrial
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Row
+
+RECORDS = "SELECT * FROM records JOIN keys ON keys.id = records.key"
+MALFORMED = (KeyError, TypeError, ValueError)
+"""What reading a text raises that is none of ours."""
+
+
+def key_id(connection: Connection, key: Key) -> int:
+    """The number of a key; it gets one where it is new."""
+    connection.execute(
+        "INSERT INTO keys (digest, name, structure, sizes, dtypes, target, threads, machine, compiler, engine)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+        (
+            key.digest,
+            key.name,
+            key.structure,
+            json.dumps(dict(key.sizes)),
+            json.dumps(key.dtypes),
+            key.target,
+            key.threads,
+            key.machine,
+            key.compiler,
+            key.engine,
+        ),
+    )
+    (number,) = connection.execute("SELECT id FROM keys WHERE digest = ?", (key.digest,)).fetchone()
+    return int(number)
+
+
+def put_record(connection: Connection, record: Record) -> None:
+    """Let a record take the place of the one under its key."""
+    connection.execute(
+        "INSERT OR REPLACE INTO records (key, schedule, point, seconds, spread, trials, strategy, finished,"
+        " tuning_seconds, gflops, at, made) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key_id(connection, record.key),
+            record.schedule,
+            record.point,
+            record.seconds,
+            record.spread,
+            record.trials,
+            record.strategy,
+            record.finished,
+            record.tuning_seconds,
+            record.gflops,
+            json.dumps(dict(record.at)),
+            record.when.isoformat(),
+        ),
+    )
+
+
+def put_trial(connection: Connection, key: int, trial: StoredTrial) -> None:
+    connection.execute(
+        "INSERT INTO trials (key, point, schedule, samples, champion, rival, failure, strategy, made)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            trial.point,
+            trial.schedule,
+            json.dumps(trial.samples),
+            trial.champion,
+            json.dumps(trial.rival),
+            trial.failure,
+            trial.strategy,
+            trial.when.isoformat(),
+        ),
+    )
+
+
+def records_of(rows: Iterable[Row]) -> list[Record]:
+    """The records in rows of RECORDS; those that cannot be read are left out, with a warning."""
+    found = []
+    for row in rows:
+        try:
+            found.append(_record(row))
+        except MALFORMED as error:
+            told = f"record {row['key']} cannot be read ({error}) and is left out."
+            warnings.warn(f"{told} Remove it with `poly records clear --id {row['key']}`.", RecordWarning, stacklevel=2)
+    return found
+
+
+def trials_of(rows: Iterable[Row]) -> list[StoredTrial]:
+    """The trials in rows; those that cannot be read are left out: they are measured again."""
+    found = []
+    for row in rows:
+        with suppress(*MALFORMED):
+            found.append(_trial(row))
+    return found
+
+
+def _record(row: Row) -> Record:
+    facts = dict(row)
+    facts |= {name: json.loads(facts[name]) for name in ("sizes", "dtypes", "at")}
+    return replace(Record.of({**facts, "key": facts, "when": facts["made"]}), id=int(row["key"]))
+
+
+def _trial(row: Row) -> StoredTrial:
+    return StoredTrial(
+        point=row["point"],
+        schedule=row["schedule"],
+        samples=tuple(map(float, json.loads(row["samples"]))),
+        champion=row["champion"],
+        rival=tuple(map(float, json.loads(row["rival"]))),
+        failure=row["failure"],
+        strategy=row["strategy"],
+        when=datetime.fromisoformat(row["made"]),
+    )

@@ -1,0 +1,131 @@
+"""The store of tuning records: one SQLite file in the cache directory, for all nests and all processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codegen.cache import cache_dir
+from poly.errors import RecordError
+from poly.records.choice import Choice
+from poly.records.database import peek, read, write
+from poly.records.key import Key, Sizes
+from poly.records.record import Record, StoredTrial
+from poly.records.rows import RECORDS, key_id, put_record, put_trial, records_of, trials_of
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+NAME = "records.sqlite"
+
+
+@dataclass(frozen=True)
+class Store:
+    """The records in a file. It is a plain value: it may be copied to other threads and processes.
+
+    Every method raises RecordError where the file or its directory cannot be used. A file that is damaged, or written
+    by a newer poly, is moved aside with a RecordWarning, and the method goes on with an empty store.
+    """
+
+    path: Path
+
+    @staticmethod
+    def open(path: str | Path | None = None) -> Store:
+        """The user's store, or that at `path`; the file is made by the first write."""
+        return Store(Path(path) if path is not None else cache_dir() / NAME)
+
+    def exists(self) -> bool:
+        """Whether there is a file."""
+        return os.path.exists(self.path)
+
+    def best(self, key: Key) -> Record | None:
+        """The record under a key."""
+        found = self._select("keys.digest = ?", (key.digest,))
+        return found[0] if found else None
+
+    def records(self, choice: Choice | None = None) -> list[Record]:
+        """The records that are meant, the oldest first."""
+        return self._select(*(choice or Choice()).where())
+
+    def record(self, number: int) -> Record:
+        """The record with a number. Raises RecordError where there is none."""
+        found = self._select("keys.id = ?", (number,))
+        if not found:
+            raise RecordError(f"there is no record {number}. `poly records list --all-machines` shows those there are.")
+        return found[0]
+
+    def save(self, record: Record, *, replace: bool = False) -> bool:
+        """Keep a record where it beats the one under its key, or in any case with `replace`; whether it is kept now."""
+        return self.offer([record], replace=replace)[0]
+
+    def offer(self, records: Iterable[Record], *, replace: bool = False) -> list[bool]:
+        """`save` for several records, all of them or none; for each, whether it is kept now."""
+        offered = list(records)
+
+        def work(connection: Connection) -> list[bool]:
+            return [_offered(connection, record, replace) for record in offered]
+
+        return write(self.path, work)
+
+    def trials(self, key: Key) -> list[StoredTrial]:
+        """What was measured under a key, in order."""
+        text = "SELECT trials.* FROM trials JOIN keys ON keys.id = trials.key WHERE keys.digest = ? ORDER BY trials.id"
+        return read(self.path, lambda connection: trials_of(connection.execute(text, (key.digest,))), [])
+
+    def add_trials(self, key: Key, trials: Iterable[StoredTrial]) -> None:
+        """Keep trials, all of them or none; when this returns, a kill of the process does not lose them."""
+        added = list(trials)
+
+        def work(connection: Connection) -> None:
+            number = key_id(connection, key)
+            for trial in added:
+                put_trial(connection, number, trial)
+
+        write(self.path, work)
+
+    def drop_trials(self, key: Key) -> None:
+        """Forget what was measured under a key, to measure it anew; the record stays."""
+        text = "DELETE FROM trials WHERE key = (SELECT id FROM keys WHERE digest = ?)"
+        if self.exists():
+            write(self.path, lambda connection: connection.execute(text, (key.digest,)))
+
+    def neighbours(self, key: Key, count: int, at: Sizes = ()) -> list[Record]:
+        """At most so many records of the same loops, dtypes, target and machine under other keys, the nearest first.
+
+        `at` are the sizes at which the nest will be measured, where the key leaves them open.
+        """
+        same = "keys.structure = ? AND keys.target = ? AND keys.machine = ? AND keys.digest <> ?"
+        found = self._select(same, (key.structure, key.target, key.machine, key.digest))
+        alike = [record for record in found if record.key.dtypes == key.dtypes]
+        return sorted(alike, key=lambda record: key.distance(record.key, at, record.at))[:count]
+
+    def clear(self, choice: Choice | None = None) -> int:
+        """Remove the records that are meant, and the trials under their keys; how many keys that were."""
+        condition, values = (choice or Choice()).where()
+        if not self.exists():
+            return 0
+        return write(
+            self.path, lambda connection: connection.execute(f"DELETE FROM keys WHERE {condition}", values).rowcount
+        )
+
+    def sound_records(self, choice: Choice | None = None) -> list[Record]:
+        """As `records`, of a file that was read as a whole. Raises RecordError where there is none or it is unsound."""
+        return peek(self.path, lambda connection: _selected(connection, *(choice or Choice()).where()))
+
+    def _select(self, condition: str, values: tuple[str | int, ...]) -> list[Record]:
+        return read(self.path, lambda connection: _selected(connection, condition, values), [])
+
+
+def _selected(connection: Connection, condition: str, values: tuple[str | int, ...]) -> list[Record]:
+    return records_of(connection.execute(f"{RECORDS} WHERE {condition} ORDER BY keys.id", values))
+
+
+def _offered(connection: Connection, record: Record, replace: bool) -> bool:
+    known = _selected(connection, "keys.digest = ?", (record.key.digest,))
+    kept = replace or not known or record.beats(known[0])
+    if kept:
+        put_record(connection, record)
+    return kept
