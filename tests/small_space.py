@@ -21,7 +21,8 @@ CASE = Case("gemm", "gemm 8x8x8", DTYPES["f32"], Matmul(8, 8, 8), lambda: nests.
 FACTS = {
     "cpu": "made up", "isa": "portable", "cores": 1, "caches": [{"level": 1, "bytes": 32768, "ways": 8, "line": 64,
     "shared_by": 1}], "peaks": [{"dtype": "f32", "threads": 1, "gflops": 100.0}],
-    "bandwidths": [{"level": "L1", "threads": 1, "read": 100.0, "triad": 90.0}],
+    "bandwidths": [{"level": "memory", "threads": 1, "read": 20.0, "triad": 15.0}],
+    "tiles": [{"rows": 1, "vectors": 1, "step": 1.0, "call": 5.0}],
 }  # fmt: skip
 ORIGIN = Origin(FACTS, "cc 1.0", "0.1.0", "2026-01-01")
 

@@ -231,7 +231,7 @@ def test_the_problems() -> None:
         chosen(["conv 20"])
 
 
-def test_a_space_is_that_of_the_tables_machine() -> None:
+def test_the_model_sees_the_machine_of_the_table() -> None:
     host = origins.described(FACTS)
     assert (host.machine.cpu, host.machine.isa.name, host.caches().l1, host.caches().l3) == (
         "made up",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.case import Case
 from benchmarks.peers.compiler import compiler_version
+from benchmarks.search.problems import DTYPE
 from benchmarks.search.table import Origin
 from microkernels.isa import ISAS
 from poly.errors import RecordError
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured
+from poly.machine.tiles import TileSpeed, tile_speeds
 from poly.model import Caches
 from poly.model.rates import from_machine
 from poly.spaces.derive import derive
@@ -22,10 +24,11 @@ from poly.version import __version__
 
 @dataclass(frozen=True)
 class Host:
-    """A machine and its rates, as the model takes them."""
+    """A machine, its rates, and the speeds of its register tiles: what the model knows of it."""
 
     machine: Machine
     measured: Measured
+    tiles: tuple[TileSpeed, ...]
 
     def caches(self) -> Caches:
         """One core's share of each level; 0 where there is none."""
@@ -39,28 +42,30 @@ class Host:
     def space(self, case: Case, threads: int) -> Space:
         """The small space of a problem, as it is for this machine."""
         nest = case.nest().with_sizes(case.sizes)
-        return derive(nest, self.machine.isa, threads, self.caches(), from_machine(self.measured, threads), coarse=True)
+        rates = from_machine(self.measured, threads, {case.dtype.name: self.tiles})
+        return derive(nest, self.machine.isa, threads, self.caches(), rates, coarse=True)
 
 
 def this() -> Host:
-    """The machine that this process runs on, its rates measured if they never were."""
-    return Host(machine(), measured(machine()))
+    """The machine that this process runs on; its rates are measured if they never were, which takes some seconds."""
+    here = machine()
+    return Host(here, measured(here), tile_speeds(here, DTYPE))
 
 
 def origin(host: Host) -> Origin:
     """What a table made now says of itself. Raises ToolchainError where there is no compiler."""
     day = datetime.now(UTC).date().isoformat()
-    return Origin(facts(host.machine, host.measured), compiler_version(), __version__, day)
+    tiles = [{name: round(value, 3) for name, value in asdict(tile).items()} for tile in host.tiles]
+    return Origin({**facts(host.machine, host.measured), "tiles": tiles}, compiler_version(), __version__, day)
 
 
 def described(told: Mapping[str, Any]) -> Host:
     """The machine from a table's facts. Raises RecordError where they are not those of a machine."""
     try:
         caches = tuple(Cache(**cache) for cache in told["caches"])
-        here = Machine(told["cpu"], ISAS[told["isa"]], told["cores"], caches)
-        rates = Measured(
-            tuple(Peak(**peak) for peak in told["peaks"]), tuple(Bandwidth(**rate) for rate in told["bandwidths"])
-        )
+        peaks = tuple(Peak(**peak) for peak in told["peaks"])
+        rates = Measured(peaks, tuple(Bandwidth(**rate) for rate in told["bandwidths"]))
+        tiles = tuple(TileSpeed(**tile) for tile in told["tiles"])
+        return Host(Machine(told["cpu"], ISAS[told["isa"]], told["cores"], caches), rates, tiles)
     except (KeyError, TypeError) as error:
         raise RecordError(f"the table's machine cannot be read: {error!r}. Measure the table again.") from error
-    return Host(here, rates)
