@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,12 +82,14 @@ class LiveMeasurer:
 
         Raises SearchError where the nest itself cannot be measured.
         """
+        return list(self.trials(ask))
+
+    def trials(self, ask: Ask) -> Iterator[Trial]:
+        """The same one by one, each as soon as it is timed; whoever has enough of them may stop."""
         timer = self.prepare()
         self._forget(ask.champion)
-        trials: list[Trial] = []
         for start in range(0, len(ask.points), BATCH):
-            trials += self._batch(timer, ask.points[start : start + BATCH], ask.champion)
-        return trials
+            yield from self._batch(timer, ask.points[start : start + BATCH], ask.champion)
 
     def prepare(self) -> Timer:
         """Compute the trusted result, unless that was done; the first `measure` does it too.
@@ -101,15 +103,17 @@ class LiveMeasurer:
             self._spend(preparing=perf_counter() - began)
         return self._timer
 
-    def _batch(self, timer: Timer, points: Sequence[Point], champion: Point | None) -> list[Trial]:
+    def _batch(self, timer: Timer, points: Sequence[Point], champion: Point | None) -> Iterator[Trial]:
         """Trials of a few points: all are compiled, then each is timed."""
         began = perf_counter()
         rival = None if champion is None else self._libraries((champion,))[0]
         libraries = self._libraries(points)
-        compiled = perf_counter()
-        timings = [self._timing(timer, point, library, rival) for point, library in zip(points, libraries, strict=True)]
-        self._spend(compiling=compiled - began, timing=perf_counter() - compiled, trials=len(points))
-        return [Trial(point, t.samples, t.rival, t.failure) for point, t in zip(points, timings, strict=True)]
+        self._spend(compiling=perf_counter() - began)
+        for point, library in zip(points, libraries, strict=True):
+            began = perf_counter()
+            timing = self._timing(timer, point, library, rival)
+            self._spend(timing=perf_counter() - began, trials=1)
+            yield Trial(point, timing.samples, timing.rival, timing.failure)
 
     def _timing(self, timer: Timer, point: Point, library: Built, rival: Built | None) -> Timing:
         if library.path is None:
