@@ -12,7 +12,10 @@ from poly.spaces.space import Point, Space
 
 @dataclass(frozen=True)
 class Ask:
-    """Points to be measured, as a batch; each in turn with the champion, where there is one."""
+    """Points to be measured, as a batch; each in turn with the champion, where there is one.
+
+    A strategy that names none has its points timed in turn with the search's own champion, as soon as it has one.
+    """
 
     points: tuple[Point, ...]
     champion: Point | None = None
@@ -23,13 +26,15 @@ class Trial:
     """One point measured.
 
     `samples` are seconds a call. `rival` holds the champion's, taken in turn with them (as many, pair by pair). Where
-    there are none, `failure` says why: the compiler's words, a crash, a hang, a wrong result.
+    there are none, `failure` says why: the compiler's words, a crash, a hang, a wrong result. `against` is the champion
+    whose samples `rival` holds; the search fills it in, a measurer need not.
     """
 
     point: Point
     samples: tuple[float, ...]
     rival: tuple[float, ...] = ()
     failure: str = ""
+    against: Point | None = None
 
 
 class Measurer(Protocol):

@@ -1,0 +1,71 @@
+"""The strategies by name, and how to add one.
+
+A strategy is a generator function: it yields what it wants measured and is sent the trials. This one looks at the
+neighbours of the best point in turn, and is used as `search(space, uphill, measurer)` or by name once it is registered:
+
+    from poly.search.moves import along
+    from poly.search.standing import Standing
+    from poly.search.strategies import register
+    from poly.search.trial import Ask
+
+    def uphill(space, start, random):
+        standing = Standing((yield Ask((start,))))
+        while standing.best is not None:
+            fresh = [point for point in along(space, standing.best, 1) if point not in standing]
+            if not fresh:
+                return
+            best = standing.best
+            for trial in (yield Ask(tuple(fresh))):
+                standing.add(trial)
+            if standing.best == best:
+                return
+
+    register("uphill", uphill)
+
+A package adds one for all its users by the entry point group `poly.strategies`.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+
+from poly.errors import SearchError
+from poly.search.droplet import Droplet, from_origin
+from poly.search.exhaustive import exhaustive
+from poly.search.model_only import model_only
+from poly.search.random_search import random_search
+from poly.search.trial import Strategy
+
+GROUP = "poly.strategies"
+_STRATEGIES: dict[str, Strategy] = {
+    "droplet": Droplet(),
+    "droplet-origin": from_origin,
+    "exhaustive": exhaustive,
+    "random": random_search,
+    "model": model_only,
+}
+
+
+def register(name: str, strategy: Strategy) -> None:
+    """Adds a strategy under a name, in place of one that had it."""
+    _STRATEGIES[name] = strategy
+
+
+def strategies() -> list[str]:
+    """The names of all strategies: poly's own, those registered, those of entry points."""
+    return sorted({*_STRATEGIES, *(entry.name for entry in entry_points(group=GROUP))})
+
+
+def strategy(wanted: str | Strategy) -> Strategy:
+    """The strategy of a name; a callable is one itself. Raises `SearchError` for a name that there is not."""
+    if not isinstance(wanted, str):
+        return wanted
+    if wanted in _STRATEGIES:
+        return _STRATEGIES[wanted]
+    for entry in entry_points(group=GROUP, name=wanted):
+        loaded: Strategy = entry.load()
+        return loaded
+    close = get_close_matches(wanted, strategies(), 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    raise SearchError(f"there is no strategy named {wanted!r}{hint} There are: {', '.join(strategies())}")

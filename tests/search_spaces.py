@@ -1,0 +1,83 @@
+"""Spaces whose landscape is a formula, and a measurer that draws samples from it: searches without a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import exp
+from random import Random
+
+import poly
+from microkernels.isa import PORTABLE
+from poly.cost import Cost
+from poly.schedule import Schedule
+from poly.search.trial import Ask, Trial
+from poly.spaces.space import Knob, Point, Space, Structure, Value
+
+Seconds = Callable[[Mapping[str, Value]], float]
+
+
+def no_schedule(values: Mapping[str, Value]) -> Schedule:
+    raise AssertionError("a search never makes a schedule; measuring does")
+
+
+def structure(
+    predict: Seconds,
+    sizes: tuple[int, ...] = (5, 6, 4),
+    allows: Callable[[Mapping[str, Value]], bool] = lambda values: True,
+    **traits: str,
+) -> Structure:
+    """A structure with the knobs a, b, c, …, whose values are 1, 2, 3, …"""
+    knobs = tuple(Knob(chr(ord("a") + i), tuple(range(1, n + 1))) for i, n in enumerate(sizes))
+    return Structure(tuple(traits.items()), knobs, allows, no_schedule, lambda values: Cost(predict(values)))
+
+
+def space(*structures: Structure) -> Space:
+    nest = poly.einsum("ik,kj->ij")
+    everything = Space(nest, PORTABLE, 1, structures, Point(0, ()))
+    return Space(nest, PORTABLE, 1, structures, everything.ranked()[0])
+
+
+@dataclass
+class Landscape:
+    """A measurer: the true seconds of a point are a formula; samples have noise; some points fail.
+
+    `noise(random)` is the log of what is added to a sample; `drift(n)` is common to both samples of the n-th pair.
+    """
+
+    space: Space
+    seconds: Callable[[Point], float]
+    noise: Callable[[Random], float] = lambda random: 0.0
+    drift: Callable[[int], float] = lambda n: 0.0
+    fails: Callable[[Point], str] = lambda point: ""
+    pairs: int = 8
+    seed: int = 0
+    asked: list[Ask] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+        self.taken = 0
+
+    def measure(self, ask: Ask) -> list[Trial]:
+        self.asked.append(ask)
+        return [self._trial(point, ask.champion) for point in ask.points]
+
+    def _trial(self, point: Point, champion: Point | None) -> Trial:
+        if failure := self.fails(point):
+            return Trial(point, (), failure=failure)
+        pairs = [self._pair(point, champion) for _ in range(self.pairs)]
+        return Trial(point, tuple(ours for ours, _ in pairs), tuple(theirs for _, theirs in pairs if champion))
+
+    def _pair(self, point: Point, champion: Point | None) -> tuple[float, float]:
+        self.taken += 1
+        common = self.drift(self.taken)
+        ours, theirs = (exp(common + self.noise(self.random)) for _ in range(2))
+        return ours * self.seconds(point), theirs * self.seconds(champion or point)
+
+    @property
+    def measured(self) -> list[Point]:
+        return [point for ask in self.asked for point in ask.points]
+
+    def best(self) -> float:
+        """The least seconds there are in the space."""
+        return min(self.seconds(point) for point in self.space if not self.fails(point))
