@@ -62,6 +62,8 @@ def _is_gcc(compiler: tuple[str, ...]) -> bool:
 
 
 def _precompile(compiler: tuple[str, ...], flags: tuple[str, ...], header: Path) -> bool:
+    """Whether it went well. Flags for the linker are left out, or gcc links the header."""
+    flags = tuple(flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,"))
     handle, temporary = tempfile.mkstemp(dir=header.parent, prefix=TEMPORARY, suffix=".gch")
     os.close(handle)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_the_same_library(gcc: None, folder: Path, tmp_path: Path, monkeypatch: 
     seen = commands(monkeypatch)
     assert build.build(TEXT, flags, tmp_path).read_bytes() == plain
     assert [("-include" in command) for command in seen] == [True]
+
+
+def test_the_compiler_takes_it(gcc: None, folder: Path, tmp_path: Path) -> None:
+    build.precompile()
+    (header,) = folder.glob("headers/*.h")
+    source = tmp_path / "text.c"
+    source.write_text(TEXT)
+    command = (*build.find_compiler(), *build.FLAGS, "-H", "-Winvalid-pch", "-include", str(header), "-c", str(source))
+    done = subprocess.run((*command, "-o", "/dev/null"), capture_output=True, text=True, check=True)
+    assert f"! {header}.gch" in done.stderr
+    assert "warning" not in done.stderr
 
 
 def test_only_where_the_header_is_read_with_the_same_flags(
