@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from codegen import cache
 from codegen.errors import ArgumentError
@@ -18,12 +19,17 @@ from codegen.signature import Signature
 from microkernels.isa import ISA, parse_target
 from poly.bounds import check
 from poly.default import default_schedule
-from poly.errors import ScheduleError, SpecError
+from poly.errors import RecordWarning, ScheduleError, SpecError
 from poly.lower import arguments, c_sizes, lower
 from poly.machine import machine
 from poly.model import Caches
 from poly.nest import Nest
+from poly.records.lookup import recorded
+from poly.records.record import Record
 from poly.schedule import Schedule
+
+Told = Schedule | Record | None
+"""What a kernel was told to follow: a schedule, a tuning record, or nothing, which leaves it to the model."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Kernel:
     nest: Nest
     isa: ISA
     threads: int
-    given: Schedule | None
+    told: Told
     compiled: Compiled
     _strided: bool = False
 
@@ -67,8 +73,20 @@ class Kernel:
 
     @cached_property
     def schedule(self) -> Schedule:
-        """The schedule that the kernel follows: the given one, or the default."""
-        return self.given or default_schedule(self.nest, self.isa, caches(), self.threads)
+        """The schedule that the kernel follows: the given one, a record's, or the model's."""
+        return _followed(self.nest, self.isa, self.threads, self.told)
+
+    @property
+    def record(self) -> Record | None:
+        """The tuning record that the schedule comes from, if it does: when, by how many trials, how fast it was."""
+        return self.told if isinstance(self.told, Record) else None
+
+    @property
+    def origin(self) -> Literal["given", "record", "model"]:
+        """Where the schedule comes from."""
+        if self.told is None:
+            return "model"
+        return "record" if isinstance(self.told, Record) else "given"
 
     @property
     def workspace_bytes(self) -> int:
@@ -135,16 +153,16 @@ class Kernel:
     def strided(self) -> Kernel:
         """The kernel for arrays that are not dense: it takes strides and follows the same schedule.
 
-        Only where the given schedule's microkernels cannot read such arrays, it follows the default.
+        Only where that schedule's microkernels cannot read such arrays, it follows the default.
         """
         nest = with_strides(self.nest)
-        if self.given is not None:
+        if self.told is not None:
             with suppress(ScheduleError):
-                return self._with_strides(nest, self.given.on(nest))
+                return self._with_strides(nest, self.told.on(nest) if isinstance(self.told, Schedule) else self.told)
         return self._with_strides(nest, None)
 
-    def _with_strides(self, nest: Nest, given: Schedule | None) -> Kernel:
-        return Kernel(nest, self.isa, self.threads, given, _compiled(nest, self.isa, self.threads, given), True)
+    def _with_strides(self, nest: Nest, told: Told) -> Kernel:
+        return Kernel(nest, self.isa, self.threads, told, _compiled(nest, self.isa, self.threads, told), True)
 
 
 def compile_nest(
@@ -162,7 +180,8 @@ def compile_nest(
     Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves
     them all. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
     `"c:portable"`. `threads` is how many a call uses unless it says otherwise (default: the cores that this process
-    may use). `records` says whether a tuning record may be used; as long as there is no tuner there are none.
+    may use). Where a tuning record holds for this nest, machine and compiler, its schedule is followed instead of the
+    model's; not with `records=False`. `kernel.origin` and `kernel.record` tell.
 
     Raises:
         SpecError: an unknown size, or an access outside of its array.
@@ -170,9 +189,8 @@ def compile_nest(
         TargetError: an unknown target, or one that this CPU can't run.
         ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
     """
-    del records  # there is no store of them yet: the model always decides
     isa = parse_target(target)
-    threads = _threads(threads)
+    threads = checked_threads(threads)
     fixed = dict(sizes or {}, **more)
     if not isinstance(nest, Nest):
         raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
@@ -186,7 +204,21 @@ def compile_nest(
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
-    return Kernel(nest, isa, threads, schedule, _compiled(nest, isa, threads, schedule))
+    found = _from_record(nest, isa, threads) if records and schedule is None else None
+    return found or Kernel(nest, isa, threads, schedule, _compiled(nest, isa, threads, schedule))
+
+
+def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
+    """The kernel that follows the nest's tuning record; None where there is none, or it does not fit any more."""
+    record = recorded(nest, isa, threads)
+    if record is None:
+        return None
+    try:
+        return Kernel(nest, isa, threads, record, _compiled(nest, isa, threads, record))
+    except ScheduleError as error:
+        told = f"{record} does not fit this poly: {error}"
+        warnings.warn(f"{told} The model chooses the schedule; tune again to replace it.", RecordWarning, stacklevel=3)
+    return None
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:
@@ -208,7 +240,8 @@ def with_strides(nest: Nest) -> Nest:
     return replace(nest, arrays=arrays)
 
 
-def _threads(threads: int | None) -> int:
+def checked_threads(threads: int | None) -> int:
+    """How many threads are meant: those given, or the cores that this process may use. Raises ArgumentError."""
     if threads is None:
         return machine().cores
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
@@ -228,23 +261,29 @@ def caches() -> Caches:
     return Caches(share(1), share(2), share(3))
 
 
-def _compiled(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
+def _compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
     """The C text, from the store where this nest was compiled before with this engine."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
     identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
-    key = repr((*identity, isa.name, threads, repr(caches()), repr(schedule)))
+    wanted = told.schedule if isinstance(told, Record) else repr(told)  # a record is replayed only to compile it anew
+    key = repr((*identity, isa.name, threads, repr(caches()), wanted))
     kept = cache.get(key)
     if kept is not None:
         found = json.loads(kept)
         return Compiled(found["source"], tuple(found["flags"]), found["scratch"])
-    made = _make(nest, isa, threads, schedule)
+    made = translate(_followed(check(nest), isa, threads, told), isa)
     cache.put(key, json.dumps(asdict(made)))
     return made
 
 
-def _make(nest: Nest, isa: ISA, threads: int, schedule: Schedule | None) -> Compiled:
-    nest = check(nest)
-    return translate(schedule or default_schedule(nest, isa, caches(), threads), isa)
+def _followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
+    """The schedule that is meant; a record's steps are proven again."""
+    match told:
+        case Schedule():
+            return told
+        case Record(schedule=steps):
+            return Schedule.from_json(nest, steps)
+    return default_schedule(nest, isa, caches(), threads)
 
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:

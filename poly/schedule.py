@@ -505,7 +505,7 @@ class Schedule:
         for call in _calls(text):
             try:
                 made = getattr(made, call["step"])(*call["args"], **call["kwargs"])
-            except TypeError as error:
+            except (AttributeError, TypeError, ValueError) as error:
                 raise ScheduleError(f"the step {call} does not fit: {error}.") from error
         return made
 
@@ -528,6 +528,7 @@ def _calls(text: str) -> list[dict[str, Any]]:
     except json.JSONDecodeError as error:
         raise ScheduleError(f"this is no schedule's JSON text: {error}.") from error
     for call in calls if isinstance(calls, list) else [calls]:
-        if not isinstance(call, dict) or set(call) != {"step", "args", "kwargs"} or call["step"] not in STEPS:
+        known = isinstance(call, dict) and set(call) == {"step", "args", "kwargs"} and str(call["step"]) in STEPS
+        if not known:
             raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {json.dumps(call)}.')
     return list(calls)
