@@ -20,7 +20,7 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.machine.description import Machine
 
-VERSION = 1
+VERSION = 2
 """Counts up when what is measured changes."""
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
@@ -30,6 +30,12 @@ SHORT, LONG = 24, 96
 """Steps of the two reductions: the longer one's operands just fit in the first-level cache."""
 
 SAMPLES = 9
+
+LEAST = 10.0
+"""What a call takes at least beside its steps, in multiply-adds, and one more for each vector of the tile.
+
+A small tile's steps wait for each other, so its start and its end seem to cost nothing in a loop of calls alone.
+"""
 
 SOURCE = """
 #include <time.h>
@@ -127,8 +133,9 @@ def _speeds(isa: ISA, dtype: DType, kernels: list[Microkernel]) -> Iterable[Tile
             )
             for depth in (SHORT, LONG)
         )
-        step = max(float(kernel.rows * kernel.vectors), (long - short) / (LONG - SHORT))
-        yield TileSpeed(kernel.rows, kernel.vectors, step, max(0.0, long - LONG * step))
+        size = float(kernel.rows * kernel.vectors)
+        step = max(size, (long - short) / (LONG - SHORT))
+        yield TileSpeed(kernel.rows, kernel.vectors, step, max(size + LEAST, long - LONG * step))
 
 
 def _name(kernel: Microkernel) -> str:

@@ -18,7 +18,7 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.cost import Cost, Part
 from poly.grouping import Side
-from poly.model.choice import LATENCY, LINE, PAGE, PER_CYCLE, Caches, Choice
+from poly.model.choice import LATENCY, LINE, PAGE, PER_CYCLE, POINTERS, Caches, Choice
 from poly.model.footprint import Operand, spread
 from poly.model.rates import Rates
 from poly.roles import Axis, Roles
@@ -224,20 +224,21 @@ class Model:
         seconds = 0.0
         for many, height in _tiles(w.m, rows):
             for times, width in _tiles(whole, vectors):
-                seconds += many * times * self._tile(height, width, total, calls)
+                seconds += many * times * self._tile(choice, height, width, total, calls)
         return seconds * others * (w.n / block) * self.unit
 
-    def _tile(self, rows: int, vectors: int, steps: int, calls: int) -> float:
-        """The time of one tile's calls, in vector multiply-adds: as measured, of a tile like it, or by a formula."""
+    def _tile(self, choice: Choice, rows: int, vectors: int, steps: int, calls: int) -> float:
+        """The time of one tile's calls, in vector multiply-adds: as measured, of a tile like it, or by a formula.
+
+        The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
+        """
         size = rows * vectors
-        known = self.tiles.get((rows, vectors))
-        if known is not None:
-            return steps * known.step + calls * known.call
         near = min((r for r, v in self.tiles if v == vectors), key=lambda r: abs(r - rows), default=None)
-        if near is not None:
-            known = self.tiles[near, vectors]
-            return size / (near * vectors) * (steps * known.step + calls * known.call)
-        return steps * max(size, LATENCY * PER_CYCLE, rows + vectors) + calls * ENTRY * size
+        if near is None:
+            return steps * max(size, LATENCY * PER_CYCLE, rows + vectors) + calls * ENTRY * size
+        known = self.tiles[near, vectors]
+        step = size if choice.pack_left and rows > POINTERS else known.step * size / (near * vectors)
+        return steps * step + calls * known.call * size / (near * vectors)
 
     def _conflicts(self, choice: Choice) -> float:
         """Seconds lost where the tile's rows share places in L1, and are more than it has ways.

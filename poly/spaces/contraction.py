@@ -84,12 +84,12 @@ def contraction_family(
 
 
 def _heaviest(nest: Nest, isa: ISA, caches: Caches, threads: int) -> tuple[Statement, Planner] | None:
-    """The contraction with the most multiply-adds, and its plan."""
+    """The contraction with the most multiply-adds that has rows, and its plan; others stream a matrix without tiles."""
     made, found = schedule(nest), []
     for statement in nest.statements:
         alone = isolated(made, statement)
         r = roles(nest, statement) if alone else None
-        if alone is None or r is None:
+        if alone is None or r is None or not r.rows:
             continue
         dtype = nest.array(statement.target.array).dtype
         planned = planner(r, dtype, alone[1], isa, caches, threads, zeroing(nest, statement))
