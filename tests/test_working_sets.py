@@ -101,7 +101,7 @@ def test_a_copy_for_plain_statements():
     assert dict(inside.least.arrays) == {"u": 5, "u_copy": 5, "v": 1}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(nests(), st.data())
 def test_any_nest_in_any_schedule(nest, data):
     made = schedule(nest)

@@ -2,5 +2,19 @@
 
 from poly.working_sets.placement import Placement, optimistic, pairs, pessimistic
 from poly.working_sets.reuses import Instance, Reuse, WorkingSet, working_sets
+from poly.working_sets.traffic import LoopFootprint, Traffic, footprints, traffic
 
-__all__ = ["Instance", "Placement", "Reuse", "WorkingSet", "optimistic", "pairs", "pessimistic", "working_sets"]
+__all__ = [
+    "Instance",
+    "LoopFootprint",
+    "Placement",
+    "Reuse",
+    "Traffic",
+    "WorkingSet",
+    "footprints",
+    "optimistic",
+    "pairs",
+    "pessimistic",
+    "traffic",
+    "working_sets",
+]

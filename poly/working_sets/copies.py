@@ -101,6 +101,7 @@ def _own(
         elements=back.apply_range(relation(source.name, x)),
         instances=back.apply_range(relation("pack", x)),
         loops=(*loops, None, *(f"{source.name}_{d}" for d in range(rank))),
+        depth=len(loops) + 1 + rank,
     )
     elements = back.apply_range(relation(memory.name, moved))
     return read, replace(read, text=f"{memory.name}[{', '.join(x)}]", array=memory.name, writes=True, elements=elements)

@@ -16,7 +16,8 @@ class Touch:
     """One access of a statement or a copy: `{ [time] -> A[x0, x1] }`.
 
     `instances` is `{ [time] -> S[i, j] }`; `text` is the access as written. `loops` names the entries of the time that
-    are loops (None: positions in sequences). `role` is the operand's in a microkernel (`left`, `right`).
+    are loops (None: positions in sequences). The first `depth` of them lead to the instance; where a microkernel does
+    the statement's work (`is_call`), to its call. `role` is the operand's in the microkernel (`left`, `right`).
     """
 
     statement: str
@@ -26,6 +27,8 @@ class Touch:
     elements: isl.Map
     instances: isl.Map
     loops: tuple[str | None, ...]
+    depth: int
+    is_call: bool = False
     role: str | None = None
 
 

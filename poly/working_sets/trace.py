@@ -112,10 +112,14 @@ class _Collector:
     def _visit(self, node: Node, place: _Place) -> list[Touch]:
         match node:
             case Leaf(name):
-                return self._statement(self.nest.statement(name), place, {})
+                return self._statement(self.nest.statement(name), place)
             case Micro(statement=name):
                 bands = (band for band in (node.rows, node.columns, *node.reduce) if band is not None)
-                return self._statement(self.nest.statement(name), reduce(_Place.loop, bands, place), self._roles(node))
+                inner = reduce(_Place.loop, bands, place)
+                return [
+                    replace(touch, depth=len(place.loops), is_call=True)
+                    for touch in self._statement(self.nest.statement(name), inner, self._roles(node))
+                ]
             case Band():
                 return self._visit(node.body, place.loop(node))
             case Pack():
@@ -129,16 +133,18 @@ class _Collector:
         contraction = absorbed(self.nest, node)
         return {} if contraction is None else {contraction.right: "right", contraction.left: "left"}
 
-    def _statement(self, statement: Statement, place: _Place, roles: Mapping[Load, str]) -> list[Touch]:
+    def _statement(self, statement: Statement, place: _Place, roles: Mapping[Load, str] | None = None) -> list[Touch]:
         back = place.times[statement.name].reverse()
         if back.is_empty():
             return []
         operands = set(loads(statement.expr))
 
         def touch(load: Load, writes: bool) -> Touch:
-            role = roles.get(load) if load in operands and not writes else None
+            role = (roles or {}).get(load) if load in operands and not writes else None
             elements = back.apply_range(statement.relation(load))
-            return Touch(statement.name, str(load), load.array, writes, elements, back, place.loops, role)
+            return Touch(
+                statement.name, str(load), load.array, writes, elements, back, place.loops, len(place.loops), role=role
+            )
 
         memories = {memory.name for memory in self.memories}
         reads = [touch(load, False) for load in dict.fromkeys(statement.reads) if load.array in memories]

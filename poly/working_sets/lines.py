@@ -1,0 +1,70 @@
+"""How many cache lines a set of elements lies on."""
+
+from __future__ import annotations
+
+from math import prod
+
+import islpy as isl
+import numpy as np
+
+from poly.working_sets.counting import Count, count
+from poly.working_sets.memory import Memory
+
+LINE = 64
+"""Bytes."""
+
+ROWS = 1 << 20
+"""Rows of a box whose lines are counted one by one; of more, each is taken to begin with a line."""
+
+
+def lines(elements: isl.Set, memory: Memory) -> Count:
+    """The lines that elements of an array lie on, which is dense and begins with a line.
+
+    Exact for boxes, for arrays of one dimension, and where the rows of the array are multiples of a line. Elsewhere
+    each row is taken to begin with one, so that up to one line a row is missing. A copy has its elements in the order
+    of the array, where a microkernel has them in panels: as many lines, but for those at the edges.
+    """
+    if elements.is_empty():
+        return Count(0)
+    if not memory.shape:
+        return Count(1)
+    whole = elements.coalesce()
+    if whole.is_box():
+        box = [(_number(whole.dim_min_val(d)), _number(whole.dim_max_val(d))) for d in range(len(memory.shape))]
+        return Count(_lines_of_box(box, memory))
+    aligned = len(memory.shape) == 1 or memory.shape[-1] * memory.size % LINE == 0
+    counted = count(whole.apply(_to_lines(memory)))
+    return Count(counted.elements, counted.exact and aligned)
+
+
+def _number(value: isl.Val) -> int:
+    number: int = value.to_python()
+    return number
+
+
+def _to_lines(memory: Memory) -> isl.Map:
+    """`{ A[x0, x1] -> [x0, floor(x1 / elements of a line)] }`."""
+    x = [f"x{d}" for d in range(len(memory.shape))]
+    last = f"floor({x[-1]} / {max(1, LINE // memory.size)})"
+    return isl.Map(f"{{ {memory.name}[{', '.join(x)}] -> [{', '.join((*x[:-1], last))}] }}")
+
+
+def _lines_of_box(box: list[tuple[int, int]], memory: Memory) -> int:
+    """The lines of all elements between two corners; dimensions that are complete make longer rows."""
+    shape = list(memory.shape)
+    while len(box) > 1 and box[-1] == (0, shape[-1] - 1):
+        low, high = box[-2]
+        extent = shape.pop()
+        box = [*box[:-2], (low * extent, (high + 1) * extent - 1)]
+        shape[-1] *= extent
+    sides = [high - low + 1 for low, high in box]
+    rows, per_line = prod(sides[:-1]), max(1, LINE // memory.size)
+    if rows > ROWS:
+        return rows * -(-sides[-1] // per_line)
+    starts = np.zeros(1, dtype=np.int64)
+    for d, (low, high) in enumerate(box):
+        values = np.arange(low, (high if d < len(box) - 1 else low) + 1) * prod(shape[d + 1 :])
+        starts = np.add.outer(starts, values).ravel()
+    first, last = starts * memory.size // LINE, ((starts + sides[-1]) * memory.size - 1) // LINE
+    shared = np.count_nonzero(first[1:] <= last[:-1])
+    return int(np.sum(last - first + 1) - shared)
