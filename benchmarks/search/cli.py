@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
-from benchmarks.search import making, origins, store
+from benchmarks.search import making, origins, proof, report, store
 from benchmarks.search.problems import chosen
 from poly.errors import PolyError
 
@@ -17,22 +19,51 @@ THREADS = 1
 @click.command()
 @click.argument("problems", nargs=-1, metavar="[PROBLEM]...")
 @click.option("--data", default=str(store.DATA), metavar="DIR", help="Where the tables lie. Default: beside the code.")
+@click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Of each strategy, by seed.")
+@click.option("--json", "json_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
+@click.option("--machine", is_flag=True, help="Show the machine that the tables are from, and nothing else.")
 @click.option("--measure", is_flag=True, help="Measure the tables; goes on where it was stopped.")
 @click.option("--passes", type=click.IntRange(min=1), default=4, show_default=True, help="Visits to each point.")
 @click.option("--seconds", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Of a problem a visit.")
 @click.option("--points", type=click.IntRange(min=2), help="Points of a problem at most, drawn at random.")
 def search(
-    problems: tuple[str, ...], data: str, measure: bool, passes: int, seconds: float, points: int | None
+    problems: tuple[str, ...],
+    data: str,
+    runs: int,
+    json_file: str | None,
+    machine: bool,
+    measure: bool,
+    passes: int,
+    seconds: float,
+    points: int | None,
 ) -> None:
     """How good the search is, on small spaces of which every point was measured.
 
-    PROBLEM is gemm, conv, or the name of one problem ('gemm 256x256x2048', 'conv 03'); all by default.
+    PROBLEM is gemm, conv, or the name of one problem ('gemm 256x256x2048', 'conv 03'); all by default. Nothing is
+    measured but with --measure: strategies run on the stored tables.
     """
     try:
         if measure:
             _measure(problems, Path(data), making.Plan(passes, seconds, points))
+        elif machine:
+            _show(report.machine_facts(proof.load(Path(data), chosen(problems)).lands[0].table.origin.machine))
+        else:
+            _prove(problems, Path(data), range(runs), json_file)
     except PolyError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _prove(problems: tuple[str, ...], folder: Path, seeds: Sequence[int], json_file: str | None) -> None:
+    tables = proof.load(folder, chosen(problems))
+    found = proof.prove(tables, seeds, _tell if sys.stderr.isatty() else lambda _: None)
+    _show(report.text(tables, found), err=json_file == "-")
+    if json_file:
+        text = json.dumps(proof.document(tables, found), indent=1)
+        click.echo(text) if json_file == "-" else Path(json_file).write_text(text + "\n")
+
+
+def _show(lines: Iterable[str], err: bool = False) -> None:
+    click.echo("\n".join(lines), err=err)
 
 
 def _measure(problems: tuple[str, ...], folder: Path, plan: making.Plan) -> None:

@@ -1,0 +1,94 @@
+"""The whole proof from stored tables: the landscapes, every problem's score, the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.case import Case
+from benchmarks.search import origins, store
+from benchmarks.search.figures import Figure, figures, seconds_to_rank
+from benchmarks.search.landscape import Landscape, landscape, missing
+from benchmarks.search.scores import Score, score
+from poly.errors import SearchError
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The measured spaces of some problems, and what should be said of them: what lacks, what is no more."""
+
+    lands: tuple[Landscape, ...]
+    notes: tuple[str, ...]
+    rank_seconds: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the tables say about the search."""
+
+    scores: tuple[Score, ...]
+    figures: tuple[Figure, ...]
+
+
+def load(folder: Path, cases: Mapping[str, Case]) -> Tables:
+    """The tables of these problems, with the spaces that the model makes for the machine they were measured on.
+
+    Raises SearchError where none is there, RecordError for a damaged one.
+    """
+    tables = {name: table for name in cases if (table := store.read(folder, name)) is not None}
+    if not tables:
+        raise SearchError(f"no table of these problems lies in {folder}: make them with poly bench search --measure.")
+    spaces = {
+        name: origins.described(table.origin.machine).space(cases[name], table.threads)
+        for name, table in tables.items()
+    }
+    notes = [f"{name}: not measured" for name in cases if name not in tables]
+    for name, table in tables.items():
+        lacking, gone = missing(table, spaces[name])
+        if lacking or gone:
+            notes.append(
+                f"{name}: {lacking} of {len(spaces[name])} points were not measured"
+                + f"; {gone} measured points are no longer in the space, and left out" * bool(gone)
+            )
+    lands = tuple(landscape(table, spaces[name]) for name, table in tables.items())
+    return Tables(lands, tuple(notes), seconds_to_rank(spaces.values()))
+
+
+def prove(tables: Tables, seeds: Sequence[int], announce: Callable[[str], None]) -> Proof:
+    """Runs every strategy on every problem, once a seed; `announce` hears of each problem that is next."""
+    scores = []
+    for land in tables.lands:
+        announce(land.problem)
+        scores.append(score(land, tables.lands, seeds))
+    return Proof(tuple(scores), tuple(figures(scores, tables.rank_seconds)))
+
+
+def document(tables: Tables, proof: Proof) -> dict[str, Any]:
+    """The object that `--json` writes."""
+    origin = tables.lands[0].table.origin
+    return {
+        "origin": asdict(origin),
+        "notes": list(tables.notes),
+        "figures": [{**asdict(figure), "name": figure.name.strip(), "met": figure.met} for figure in proof.figures],
+        "problems": [_problem(score) for score in proof.scores],
+    }
+
+
+def _problem(score: Score) -> dict[str, Any]:
+    runs = {"droplet, stopping by itself": score.tuned, **score.runs}
+    return {
+        "problem": score.problem,
+        "points": score.points,
+        "failed": score.failed,
+        "model's choice": score.choice,
+        "model's choice, of the table's least median": score.plain,
+        "model's top 5 %": score.top,
+        "droplet from the origin": asdict(score.origin),
+        "after transfer": score.transfer,
+        "strategies": {
+            name: {"quality": found.quality, "measurements": found.measurements, "seconds": found.seconds}
+            for name, found in runs.items()
+        },
+    }

@@ -1,0 +1,70 @@
+"""Measuring again what a table holds: every strategy runs on it in a moment, and always on the same machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from benchmarks.search.landscape import Landscape
+from poly.measure.stages import next_rounds
+from poly.search.trial import Ask, Trial
+from poly.spaces.space import Point
+
+SAMPLES = 5
+"""Samples of a point that is timed alone."""
+SAMPLE_SECONDS = 0.002
+"""What one sample takes at least: short calls are repeated within it."""
+
+
+class Replay:
+    """A measurer that draws from the visits to each point (a bootstrap), and a clock of the time that it stands for.
+
+    All samples of a trial come from one visit, and its rival's from the visit of the same round, as a measurement made
+    now sees the machine as it is now. Against a champion there are as many pairs as live measuring takes: few where
+    the comparison is clear. A point's first trial costs what its first visit did, the compiler included; later ones
+    cost their samples.
+    """
+
+    def __init__(self, landscape: Landscape, random: Random) -> None:
+        self._land = landscape
+        self._random = random
+        self._compiled: set[Point] = set()
+        self._seconds = 0.0
+
+    def clock(self) -> float:
+        """Seconds that all trials so far would have taken."""
+        return self._seconds
+
+    def measure(self, ask: Ask) -> list[Trial]:
+        return [self._trial(point, ask.champion) for point in ask.points]
+
+    def _trial(self, point: Point, champion: Point | None) -> Trial:
+        entry = self._land.entries[point]
+        if entry.failure:
+            self._seconds += entry.seconds
+            return Trial(point, (), failure=entry.failure)
+        samples, rival = self._samples(point, champion)
+        self._spend(point, (*samples, *rival))
+        return Trial(point, samples, rival)
+
+    def _samples(self, point: Point, champion: Point | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        number = self._random.randrange(len(self._land.visits[point]))
+        ours = self._land.visits[point][number]
+        if champion is None:
+            return self._drawn(ours, SAMPLES), ()
+        known = self._land.visits[champion]
+        theirs = known[number % len(known)]
+        samples, rival = self._drawn(ours, next_rounds((), ())), self._drawn(theirs, next_rounds((), ()))
+        while more := next_rounds(samples, rival):
+            samples, rival = samples + self._drawn(ours, more), rival + self._drawn(theirs, more)
+        return samples, rival
+
+    def _drawn(self, visit: Sequence[float], count: int) -> tuple[float, ...]:
+        return tuple(self._random.choices(visit, k=count))
+
+    def _spend(self, point: Point, samples: Sequence[float]) -> None:
+        if point in self._compiled:
+            self._seconds += sum(max(SAMPLE_SECONDS, sample) for sample in samples)
+        else:
+            self._compiled.add(point)
+            self._seconds += self._land.entries[point].seconds

@@ -1,0 +1,120 @@
+"""The proof as text: figures beside their goals, strategies beside each other, a line a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from benchmarks.search.figures import Figure, mean
+from benchmarks.search.proof import Proof, Tables
+from benchmarks.search.scores import FEW, Score
+from poly.machine import machine
+from poly.machine.text import size_text
+
+NEARLY = 0.95
+"""The quality that the measurements until then are told of."""
+
+
+def text(tables: Tables, proof: Proof) -> Iterator[str]:
+    """Lines of text."""
+    yield from head(tables)
+    yield ""
+    yield from aligned([("", "found", "goal", "", ""), *map(_figure, proof.figures)], left={0, 3, 4})
+    yield ""
+    yield from _strategies(proof.scores)
+    yield ""
+    yield from _problems(proof.scores)
+    if tables.notes:
+        yield ""
+        yield from tables.notes
+
+
+def head(tables: Tables) -> Iterator[str]:
+    """Where the tables come from; a word of warning where that is another machine than this."""
+    for origin, lands in _origins(tables).items():
+        names = f"{len(lands)} problems" if len(lands) > 1 else lands[0].problem
+        points = sum(len(land.entries) for land in lands)
+        visits = median(len(entry.passes) for land in lands for entry in land.entries.values())
+        yield f"{names}, {points} points, {visits:.0f} visits each: {', '.join(map(str, origin))}"
+    cpu = tables.lands[0].table.origin.machine["cpu"]
+    if cpu != machine().cpu:
+        yield f"This machine is another one, {machine().cpu}: the model predicts for the table's."
+    yield "Figures are speeds relative to the best point of each space, judged on samples that did not choose it."
+
+
+def _origins(tables: Tables) -> dict[tuple[str, ...], list[Any]]:
+    groups: dict[tuple[str, ...], list[Any]] = {}
+    for land in tables.lands:
+        table = land.table
+        threads = f"{table.threads} thread" + "s" * (table.threads > 1)
+        origin = table.origin
+        group = (origin.machine["cpu"], threads, table.dtype, origin.compiler, f"poly {origin.engine}")
+        groups.setdefault(group, []).append(land)
+    return groups
+
+
+def aligned(rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
+    """Rows of equal length as lines; these columns to the left, the others to the right."""
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for row in rows:
+        cells = (c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths, strict=True)))
+        yield "  ".join(cells).rstrip()
+
+
+def _figure(figure: Figure) -> tuple[str, ...]:
+    sign = "≥" if figure.at_least else "≤"
+    met = "met" if figure.met else "MISSED"
+    return (figure.name, f"{figure.value:.{figure.digits}f}", f"{sign} {figure.goal:g}", met, figure.note)
+
+
+def _strategies(scores: Sequence[Score]) -> Iterator[str]:
+    """Each strategy with the same number of measurements; medians of the runs, geometric means of the problems."""
+    rows = [(f"{FEW} measurements", "mean", "worst", "to 0.95", "seconds", "worst problem")]
+    for name in sorted(scores[0].runs, key=lambda name: -mean(score.runs[name].quality for score in scores)):
+        worst = min(scores, key=lambda score: score.runs[name].quality)
+        rows.append(
+            (
+                name,
+                f"{mean(score.runs[name].quality for score in scores):.3f}",
+                f"{worst.runs[name].quality:.3f}",
+                f"{median(score.runs[name].reached(NEARLY) for score in scores):.0f}",
+                f"{median(score.runs[name].seconds for score in scores):.1f}",
+                worst.problem,
+            )
+        )
+    yield from aligned(rows, left={0, 5})
+
+
+def _problems(scores: Sequence[Score]) -> Iterator[str]:
+    head = ("problem", "points", "choice", "top 5 %", "droplet", "after", "origin", "after", "random", "5 moved")
+    rows = [head]
+    for score in scores:
+        rows.append(
+            (
+                score.problem,
+                str(score.points),
+                f"{score.choice:.3f}",
+                f"{score.top:.3f}",
+                f"{score.tuned.quality:.3f}",
+                f"{score.tuned.measurements:.0f}",
+                f"{score.origin.quality:.3f}",
+                f"{score.origin.needed:.0f}",
+                f"{score.origin.random_needs:.0f}",
+                "-" if score.transfer is None else f"{score.transfer:.3f}",
+            )
+        )
+    yield from aligned(rows, left={0})
+
+
+def machine_facts(facts: Mapping[str, Any]) -> Iterator[str]:
+    """The machine of a table, as the model takes it."""
+    yield f"CPU         {facts['cpu']}, {facts['isa']}, {facts['cores']} cores"
+    for cache in facts["caches"]:
+        size = size_text(cache["bytes"])
+        yield f"L{cache['level']}          {size}, {cache['ways']} ways, shared by {cache['shared_by']}"
+    for peak in facts["peaks"]:
+        yield f"peak        {peak['gflops']:.1f} GFLOP/s {peak['dtype']}, {peak['threads']} threads"
+    for rate in facts["bandwidths"]:
+        yield f"{rate['level']:11} {rate['read']:.1f} GB/s read, {rate['triad']:.1f} triad, {rate['threads']} threads"
+    yield f"tiles       {len(facts['tiles'])} register tiles measured"

@@ -1,0 +1,121 @@
+"""One problem's figures: how near the best point each way of choosing comes, and at what price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from benchmarks.search.landscape import Landscape
+from benchmarks.search.runs import Runs, repeated
+from benchmarks.search.table import Key, key
+from poly.records import Key as Class
+from poly.search.budget import Budget
+from poly.search.strategies import strategies, strategy
+from poly.spaces.space import Point
+from poly.tuning.transfer import seeded, transferred
+
+FEW = 40
+"""Measurements that a search may take."""
+TOP = 0.05
+"""The part of the points, the first in the model's ranking, of which the best counts."""
+SHARE = 0.15
+"""The part of the points that a search from the origin may measure."""
+TRANSFERRED = 5
+"""Measurements on a new size, the model's choice among them."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Droplet from the un-optimised corner.
+
+    `quality` and `share` (of the points measured) are medians; `needed` and `random_needs` are the measurements after
+    which the median run, and a random order on average, first have that quality.
+    """
+
+    quality: float
+    share: float
+    needed: float
+    random_needs: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """A problem's figures. All qualities are relative to the best of the space; `runs` has those of each strategy.
+
+    `choice` is the quality of the model's first choice, `plain` the same relative to the least median, `top` that of
+    the best of the model's first points, `tuned` that of Droplet where it stops by itself, and `transfer` that of
+    five measurements from the nearest other sizes (None: there are none).
+    """
+
+    problem: str
+    points: int
+    failed: int
+    choice: float
+    plain: float
+    top: float
+    tuned: Runs
+    origin: Origin
+    transfer: float | None
+    runs: Mapping[str, Runs]
+
+
+def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int]) -> Score:
+    """All figures of one problem; `others` are those that a transfer may start from."""
+    first = max(1, ceil(TOP * len(land.entries)))
+    few = Budget(trials=FEW, gain=None)
+    found = tuple(best_of_nearest(land, others))
+    return Score(
+        problem=land.problem,
+        points=len(land.entries),
+        failed=sum(not entry.passes for entry in land.entries.values()),
+        choice=land.qualities[land.space.choice],
+        plain=land.plain[land.space.choice],
+        top=land.qualities[fastest(land, land.ranked[:first])],
+        tuned=repeated(land, "droplet", Budget(trials=FEW), seeds),
+        origin=from_origin(land, seeds),
+        transfer=after_transfer(land, found, seeds) if found else None,
+        runs={name: repeated(land, name, few, seeds) for name in strategies()},
+    )
+
+
+def fastest(land: Landscape, points: Iterable[Point]) -> Point:
+    """Of some points, the one of the highest quality."""
+    return max(points, key=land.qualities.__getitem__)
+
+
+def from_origin(land: Landscape, seeds: Sequence[int]) -> Origin:
+    """Droplet from the origin with its part of the points."""
+    limit = max(2, int(SHARE * len(land.entries)))
+    runs = repeated(land, "droplet-origin", Budget(trials=limit, gain=None), seeds)
+    enough = max(1, land.as_good_as(runs.quality))
+    expected = (len(land.entries) + 1) / (enough + 1)  # draws without replacement until the first of `enough`
+    return Origin(runs.quality, runs.measurements / len(land.entries), runs.reached(runs.quality), expected)
+
+
+def best_of_nearest(land: Landscape, others: Iterable[Landscape]) -> Iterable[Key]:
+    """The best points of the other problems of the same nest, the nearest sizes first."""
+    here = _class(land)
+    near = sorted(
+        (here.distance(there), other.problem, other)
+        for other in others
+        if other.problem != land.problem and (there := _class(other)).structure == here.structure
+    )
+    for _, _, other in near:
+        yield key(other.space, min(other.seconds, key=other.seconds.__getitem__))
+
+
+def _class(land: Landscape) -> Class:
+    """What the records tell problems apart by, as far as it can be in one set of tables."""
+    nest, space = land.space.nest, land.space
+    return Class(
+        nest.structure, tuple(sorted(nest.fixed)), (land.table.dtype,), space.isa.name, space.threads, "", "", ""
+    )
+
+
+def after_transfer(land: Landscape, found: Iterable[Key], seeds: Sequence[int]) -> float:
+    """The median quality of five measurements: the model's choice, and what was best for other sizes."""
+    told = [(best.traits, dict(best.values)) for best in found]
+    points = transferred(land.space, told, TRANSFERRED - 1)
+    droplet = strategy("droplet")
+    return repeated(land, seeded(droplet, points), Budget(trials=TRANSFERRED, gain=None), seeds).quality
