@@ -5,6 +5,7 @@ Each module here makes one command, called `command`; the name that a user types
 
 from __future__ import annotations
 
+import warnings
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -12,13 +13,14 @@ import click
 
 from codegen.errors import ArgumentError, ToolchainError
 from microkernels.errors import TargetError
-from poly.commands import machine, show
+from poly.commands import machine, records, show
 from poly.errors import PolyError
 from poly.version import __version__
 
 GROUP = "poly.commands"
 OWN = (
     machine.command,
+    records.command,
     show.command,
 )
 USER_ERRORS = (PolyError, ArgumentError, TargetError, ToolchainError)
@@ -50,10 +52,17 @@ class Commands(click.Group):
         return None
 
     def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except USER_ERRORS as error:
-            raise UserError(str(error)) from error
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            try:
+                return super().invoke(context)
+            except USER_ERRORS as error:
+                raise UserError(str(error)) from error
+
+
+def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """A warning in plain words, without the line of ours that gave it."""
+    click.echo(f"poly: {message}", err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,7 +11,7 @@ from typing import Any
 from codegen.cache import digest
 from codegen.compiler import compiler_name
 from microkernels.isa import ISA
-from poly.machine import Machine, machine
+from poly.machine import machine
 from poly.machine.text import size_text
 from poly.nest import Nest
 from poly.version import __version__
@@ -92,17 +92,17 @@ def key_for(nest: Nest, isa: ISA, threads: int) -> Key:
         dtypes=tuple(array.dtype.name for array in nest.arguments),
         target=isa.name,
         threads=threads,
-        machine=machine_name(machine()),
+        machine=machine_name(),
         compiler=compiler_name(),
         engine=__version__,
         name=nest.name,
     )
 
 
-def machine_name(machine: Machine) -> str:
-    """The CPU and its data caches in a line: where they are the same, so is what is fast."""
-    caches = (f"L{cache.level} {size_text(cache.bytes)}" for cache in machine.caches)
-    return ", ".join((machine.cpu, *caches))
+def machine_name() -> str:
+    """This machine's CPU and data caches in a line: where they are the same, so is what is fast."""
+    here = machine()
+    return ", ".join((here.cpu, *(f"L{cache.level} {size_text(cache.bytes)}" for cache in here.caches)))
 
 
 def ordered(sizes: Mapping[str, int]) -> Sizes:

@@ -23,6 +23,19 @@ NAME = "records.sqlite"
 
 
 @dataclass(frozen=True)
+class Count:
+    """How many problems were tuned, how many of them have a record, and how many trials there were."""
+
+    problems: int
+    records: int
+    trials: int
+
+    def __str__(self) -> str:
+        records = f"{self.records} record{'s' if self.records != 1 else ''}"
+        return f"{records} and {self.trials} trial{'s' if self.trials != 1 else ''}"
+
+
+@dataclass(frozen=True)
 class Store:
     """The records in a file. It is a plain value: it may be copied to other threads and processes.
 
@@ -102,14 +115,20 @@ class Store:
         alike = [record for record in found if record.key.dtypes == key.dtypes]
         return sorted(alike, key=lambda record: key.distance(record.key, at, record.at))[:count]
 
-    def clear(self, choice: Choice | None = None) -> int:
-        """Remove the records that are meant, and the trials under their keys; how many keys that were."""
+    def count(self, choice: Choice | None = None) -> Count:
+        """How much there is under the keys that are meant."""
+        return read(self.path, lambda connection: _counted(connection, *(choice or Choice()).where()), Count(0, 0, 0))
+
+    def clear(self, choice: Choice | None = None) -> Count:
+        """Remove the keys that are meant, with records and trials; how much that was."""
         condition, values = (choice or Choice()).where()
-        if not self.exists():
-            return 0
-        return write(
-            self.path, lambda connection: connection.execute(f"DELETE FROM keys WHERE {condition}", values).rowcount
-        )
+
+        def work(connection: Connection) -> Count:
+            counted = _counted(connection, condition, values)
+            connection.execute(f"DELETE FROM keys WHERE {condition}", values)
+            return counted
+
+        return write(self.path, work) if self.exists() else Count(0, 0, 0)
 
     def sound_records(self, choice: Choice | None = None) -> list[Record]:
         """As `records`, of a file that was read as a whole. Raises RecordError where there is none or it is unsound."""
@@ -121,6 +140,14 @@ class Store:
 
 def _selected(connection: Connection, condition: str, values: tuple[str | int, ...]) -> list[Record]:
     return records_of(connection.execute(f"{RECORDS} WHERE {condition} ORDER BY keys.id", values))
+
+
+def _counted(connection: Connection, condition: str, values: tuple[str | int, ...]) -> Count:
+    text = f"""
+        SELECT COUNT(*), SUM(EXISTS (SELECT 1 FROM records WHERE key = keys.id)),
+               SUM((SELECT COUNT(*) FROM trials WHERE key = keys.id)) FROM keys WHERE {condition}
+    """
+    return Count(*(number or 0 for number in connection.execute(text, values).fetchone()))
 
 
 def _offered(connection: Connection, record: Record, replace: bool) -> bool:

@@ -1,0 +1,119 @@
+"""`poly records`: what the tuner has found, listed, looked at, carried to another machine, and removed."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from poly.commands.records_text import record_rows, record_text
+from poly.commands.tables import print_table
+from poly.records import Choice, Store
+from poly.records.exchange import export, merge
+from poly.records.key import machine_name
+from poly.version import __version__
+
+Command = Callable[..., Any]
+
+
+@click.group("records")
+def command() -> None:
+    """Tuning records: the schedules that searches found, which poly.compile follows."""
+
+
+def chosen(wrapped: Command) -> Command:
+    """The options that say which records are meant: they become the argument `choice`."""
+
+    @functools.wraps(wrapped)
+    def run(nest: str | None, target: str | None, all_machines: bool, **others: Any) -> Any:
+        isa = target.removeprefix("c:") if target else None
+        return wrapped(choice=Choice(nest=nest, target=isa, machine=None if all_machines else machine_name()), **others)
+
+    with_machines = click.option("--all-machines", is_flag=True, help="Those of other machines too.")(run)
+    with_target = click.option("--target", metavar="ISA", help="Only those for an instruction set, such as avx512.")
+    with_nest = click.option("--nest", metavar="NAME", help="Only those of nests of this name.")
+    return with_nest(with_target(with_machines))
+
+
+@command.command("list")
+@chosen
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def list_records(choice: Choice, as_json: bool) -> None:
+    """List the records, those of this machine unless told otherwise."""
+    found = Store.open().records(choice)
+    if as_json:
+        click.echo(json.dumps([{"id": record.id, **record.facts()} for record in found], indent=1))
+    elif found:
+        print_table(*record_rows(found, machines=choice.machine is None))
+    else:
+        others = len(Store.open().records())
+        hint = f" There are {others} others: see poly records list --all-machines." if others else ""
+        click.echo(f"no records{' that match' if others else ' yet'}.{hint}")
+
+
+@command.command("show")
+@click.argument("number", metavar="ID", type=int)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show_record(number: int, as_json: bool) -> None:
+    """Show one record: what it holds for, how it was found, and its schedule."""
+    store = Store.open()
+    found = store.record(number)
+    if as_json:
+        click.echo(json.dumps({"id": found.id, **found.facts()}, indent=1))
+    else:
+        click.echo(record_text(found, store.trials(found.key)))
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@chosen
+def export_records(file: Path, choice: Choice) -> None:
+    """Write records to FILE, as JSON lines that `poly records import` reads elsewhere."""
+    count = export(Store.open(), file, choice)
+    click.echo(f"{count} record{'s' if count != 1 else ''} written to {file}")
+
+
+def take_in(file: Path) -> None:
+    """Merge a file into the store, and say what became of its records."""
+    done = merge(Store.open(), file)
+    click.echo(
+        f"{done.new} new, {done.better} in place of worse ones, {done.left} left out: no better than what is here"
+    )
+    if done.elsewhere:
+        click.echo(f"{done.elsewhere} of another machine: kept and listed (--all-machines), but not used here")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_records(file: Path) -> None:
+    """Take in the records of FILE, which `poly records export` wrote. Of two for one problem the better one stays."""
+    take_in(file)
+
+
+@command.command("merge")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def merge_records(file: Path) -> None:
+    """Take in the records of another store, a file records.sqlite. Of two for one problem the better one stays."""
+    take_in(file)
+
+
+@command.command("clear")
+@chosen
+@click.option("--id", "number", type=int, help="Only the record of this number.")
+@click.option("--outdated", is_flag=True, help="Only those of other versions of poly, which are not used any more.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+def clear_records(choice: Choice, number: int | None, outdated: bool, yes: bool) -> None:
+    """Remove records, and what was measured to find them."""
+    store = Store.open()
+    meant = Choice(number, choice.nest, choice.target, choice.machine, __version__ if outdated else None)
+    count = store.count(meant)
+    if not count.problems:
+        click.echo("there is nothing to remove")
+        return
+    if not yes:
+        click.confirm(f"Remove {count}?", abort=True)
+    click.echo(f"removed {store.clear(meant)}")

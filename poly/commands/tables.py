@@ -1,0 +1,36 @@
+"""Tables for people: by rich on a terminal, plain columns elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from poly.machine.text import columns
+
+Rows = Sequence[Sequence[str]]
+
+
+def print_table(head: Sequence[str], rows: Rows) -> None:
+    """Print rows below their heads; the first column stands at the left, the others at the right."""
+    if not (sys.stdout.isatty() and _by_rich(head, rows)):
+        for line in columns([head, *rows]):
+            click.echo(line.rstrip())
+
+
+def _by_rich(head: Sequence[str], rows: Rows) -> bool:
+    """Print with rich, where there is rich."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ModuleNotFoundError:
+        return False
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for number, title in enumerate(head):
+        table.add_column(title, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+    return True

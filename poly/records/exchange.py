@@ -1,0 +1,115 @@
+"""Records as a file of JSON lines that travels, and the records of another store taken into ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from poly.errors import RecordError
+from poly.records.choice import Choice
+from poly.records.key import machine_name
+from poly.records.record import Record
+from poly.records.rows import MALFORMED
+from poly.records.store import Store
+
+KIND = "poly tuning records"
+FORMAT = 1
+"""Counts up when the lines change."""
+SQLITE = b"SQLite format 3\0"
+"""How every SQLite file begins."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What became of the records that were offered to a store.
+
+    `new` had none under their key, `better` took the place of one (`Record.beats`), `left` did not. `elsewhere` counts
+    those of all three that are of another machine: they are kept, and serve only there.
+    """
+
+    new: int
+    better: int
+    left: int
+    elsewhere: int
+
+
+def export(store: Store, path: Path, choice: Choice | None = None) -> int:
+    """Write the records that are meant to a file, one a line; how many those are. Trials stay behind.
+
+    Raises RecordError where there is no store, it is damaged, or the file cannot be written.
+    """
+    records = store.sound_records(choice)
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".part-", delete=False) as file:
+            file.writelines(f"{line}\n" for line in lines(records))
+        os.replace(file.name, path)
+    except OSError as error:
+        raise RecordError(f"the records cannot be written to {path}: {error.strerror}.") from error
+    return len(records)
+
+
+def lines(records: Iterable[Record]) -> Iterator[str]:
+    """The lines of a file of records: what it is, and then the records."""
+    yield json.dumps({"kind": KIND, "format": FORMAT})
+    for record in records:
+        yield json.dumps(record.facts())
+
+
+def merge(store: Store, path: Path) -> Merged:
+    """Take in the records of a file that `export` wrote, or of another store; all of them or none.
+
+    Of two records under one key the one stays that `Record.beats` the other: of the same schedule the one measured
+    later, of different schedules the faster one.
+
+    Raises RecordError where either cannot be used, or a record in the file cannot be read.
+    """
+    offered = load(path)
+    known = {record.key: record for record in store.records()}
+    kept = store.offer(record for record in offered if known.get(record.key) != record)
+    new = len({record.key for record in offered} - known.keys())
+    here = machine_name()
+    return Merged(
+        new=new,
+        better=sum(kept) - new,
+        left=len(offered) - sum(kept),
+        elsewhere=sum(record.key.machine != here for record in offered),
+    )
+
+
+def load(path: Path) -> list[Record]:
+    """The records in a file that `export` wrote, or in another store. Raises RecordError."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"the records {path} cannot be read: {error.strerror}.") from error
+    if content.startswith(SQLITE):
+        return Store(path).sound_records()
+    return _parsed(path, content.splitlines())
+
+
+def _parsed(path: Path, found: list[bytes]) -> list[Record]:
+    _check_head(path, found[0] if found else b"")
+    records = []
+    for number, line in enumerate(found[1:], 2):
+        try:
+            records.append(Record.of(json.loads(line)))
+        except MALFORMED as error:
+            told = f"{path}, line {number}: this is no tuning record ({type(error).__name__}: {error})"
+            raise RecordError(f"{told}. Nothing was taken in.") from error
+    return records
+
+
+def _check_head(path: Path, line: bytes) -> None:
+    try:
+        head = json.loads(line)
+        kind, version = head["kind"], int(head["format"])
+    except MALFORMED:
+        kind, version = None, 0
+    if kind != KIND:
+        raise RecordError(f"{path} holds no tuning records: neither `poly records export` nor a store's file wrote it.")
+    if version != FORMAT:
+        raise RecordError(f"{path} has format {version} of tuning records, and this poly reads format {FORMAT}.")
