@@ -25,3 +25,7 @@ class RecordError(PolyError):
 
 class RecordWarning(UserWarning):
     """A record, or the whole store, was left out; what was asked for goes on without it."""
+
+
+class SearchWarning(UserWarning):
+    """A search did not come to its end; what it found so far is used."""

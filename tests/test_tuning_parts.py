@@ -14,7 +14,7 @@ from poly.nest import Nest
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
 from poly.tuning import display, transfer
-from poly.tuning.status import Status, time_text
+from poly.tuning.status import Status, point_words, time_text
 from poly.tuning.work import Work, Yardstick, work, yardstick
 
 M, N, K = poly.sizes("M N K")
@@ -82,7 +82,7 @@ def test_progress_tells_best_tried_failed_and_time() -> None:
         reused=3,
         failures=(("crash", 2), ("wrong result", 1)),
         best=0.01,
-        first=0.012,
+        choice=0.012,
         where="left in place",
         elapsed=3.25,
         trials=40,
@@ -90,7 +90,7 @@ def test_progress_tells_best_tried_failed_and_time() -> None:
         yardstick=Yardstick("GFLOP/s", 5e8, 100.0),
     )
     assert status.rows() == [
-        ("best so far", "50 GFLOP/s (50 % of peak), 1.20 of the first"),
+        ("best so far", "50 GFLOP/s (50 % of peak), 1.20 times the model's choice"),
         ("schedule", "left in place"),
         ("tried", "12 of 40 (3 from the records)"),
         ("failed", "3: crash (2), wrong result (1)"),
@@ -170,3 +170,8 @@ def test_a_seeded_search_whose_seeds_all_fail_starts_where_it_was_told() -> None
     ask = next(search)
     assert search.send([Trial(p, (), failure="crash") for p in ask.points]) == Ask((Point(0, (0, 0)),))
 
+
+
+def test_a_point_in_words() -> None:
+    assert point_words(two_structures(), Point(1, (0, 3))) == "left panels; rows 16, depth uncut"
+    assert point_words(grid_space(), Point(0, (0, 1))) == "as written; x 1, y 2"

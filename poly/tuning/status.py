@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from poly.spaces.space import Point, Space
 from poly.tuning.work import Yardstick
 
 
@@ -11,9 +12,9 @@ from poly.tuning.work import Yardstick
 class Status:
     """A search under way.
 
-    `best` and `first` are seconds a call: of the best point so far, and of the one that the search began with. `reused`
-    of the `tried` points were in the records and not measured again. `failures` counts the reasons, the most frequent
-    first. `trials` and `seconds` are the budgets, None where there is none.
+    `best` and `choice` are seconds a call: of the best point so far, and of the model's choice. `reused` of the trials
+    `tried` were in the records. `failures` counts the reasons, the most frequent first. `trials` and `seconds` are the
+    budgets, None where there is none.
     """
 
     title: str
@@ -21,7 +22,7 @@ class Status:
     reused: int = 0
     failures: tuple[tuple[str, int], ...] = ()
     best: float | None = None
-    first: float | None = None
+    choice: float | None = None
     where: str = ""
     elapsed: float = 0.0
     trials: int | None = None
@@ -42,7 +43,7 @@ class Status:
     def best_text(self) -> str:
         if self.best is None:
             return "none yet"
-        gain = f", {self.first / self.best:.2f} of the first" if self.first else ""
+        gain = f", {self.choice / self.best:.2f} times the model's choice" if self.choice else ""
         return speed_text(self.best, self.yardstick) + gain
 
     def tried_text(self) -> str:
@@ -76,3 +77,9 @@ def time_text(seconds: float) -> str:
 def failures_text(failures: tuple[tuple[str, int], ...]) -> str:
     """`crash (2), wrong result (1)`."""
     return ", ".join(f"{reason} ({count})" for reason, count in failures)
+
+
+def point_words(space: Space, point: Point) -> str:
+    """A point for people: `order rows inside, left in place; rows 6, depth 256, columns uncut`."""
+    sizes = ", ".join(f"{knob} {'uncut' if size is None else size}" for knob, size in space.values(point).items())
+    return "; ".join(filter(None, (str(space.structures[point.structure]), sizes)))

@@ -1,0 +1,74 @@
+"""`poly tune`: search for the fastest schedule of a nest, and keep it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
+from poly.nestfile import load_nest
+from poly.tuning.limits import Limits
+from poly.tuning.session import How, Start, tuned
+
+INTERRUPTED = 130
+"""The exit status of a program that Ctrl-C ended."""
+
+
+@click.command("tune")
+@nest_argument
+@size_option
+@click.option(
+    "--at",
+    multiple=True,
+    metavar="M=512",
+    callback=parse_sizes,
+    help="A size that stays open, and the value at which it is measured; may be repeated.",
+)
+@click.option("--trials", type=int, help="Judge at most so many schedules.")
+@click.option("--seconds", type=float, help="Begin no measurement after so many seconds.")
+@click.option("--strategy", default="droplet", show_default=True, help="How to search.")
+@click.option("--start", type=click.Choice(["model", "origin"]), default="model", show_default=True)
+@target_option
+@threads_option
+@click.option("--cold", is_flag=True, help="Empty the caches before each call.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of whatever chance there is.")
+@click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
+@click.option("--quiet", is_flag=True, help="Show nothing while the search runs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(
+    context: click.Context,
+    nest: str,
+    sizes: dict[str, int],
+    at: dict[str, int],
+    trials: int | None,
+    seconds: float | None,
+    strategy: str,
+    start: Start,
+    target: str,
+    threads: int | None,
+    cold: bool,
+    seed: int,
+    no_records: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Search for the fastest schedule of a nest by measuring, and keep it for poly.compile.
+
+    Without --trials or --seconds the search ends when it expects to gain less than 1 %. Ctrl-C ends it with the best so
+    far (status 130); the same command again goes on.
+    """
+    how = How(
+        strategy=strategy,
+        limits=Limits(trials, seconds),
+        start=start,
+        cold=cold,
+        seed=seed,
+        records=not no_records,
+        show=not quiet,
+    )
+    tuning = tuned(load_nest(nest), how, target=target, threads=threads, sizes=sizes, at=at).tuning
+    click.echo(json.dumps(tuning.facts(), indent=1) if as_json else str(tuning))
+    if tuning.interrupted:
+        context.exit(INTERRUPTED)

@@ -1,0 +1,70 @@
+"""`poly.tune`: the fastest schedule that a search finds, as a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from poly.errors import SearchWarning
+from poly.nest import Nest
+from poly.search.trial import Strategy
+from poly.tuning.limits import Limits
+from poly.tuning.outcome import TunedKernel, Tuning
+from poly.tuning.session import How, Start, tuned
+
+
+def tune(
+    nest: Nest,
+    *,
+    strategy: str | Strategy = "droplet",
+    trials: int | None = None,
+    seconds: float | None = None,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    at: Mapping[str, int] | None = None,
+    start: Start = "model",
+    cold: bool = False,
+    seed: int = 0,
+    records: bool = True,
+    show: bool | None = None,
+    **more: int,
+) -> TunedKernel:
+    """Search for the fastest schedule of a nest by measuring, and compile it.
+
+        kernel = poly.tune(matmul, M=512, N=512, K=512, trials=40)
+
+    What is found is kept: `poly.compile` uses it from then on, other sizes of the nest start from it, and the same call
+    again goes on where this one ended (trials in the records are not measured again; they count as trials). Ctrl-C ends
+    the search: the best kernel so far is returned, with a SearchWarning. `kernel.tuning` tells how it went.
+
+    Args:
+        strategy: one of `poly.search.strategies.strategies()`, or a generator function of one's own.
+        trials: how many schedules to judge at most.
+        seconds: when to begin no further measurement. Without either budget the search ends when it expects to gain
+            less than 1 %.
+        target, threads, sizes, more: as for `poly.compile`.
+        at: the values of open sizes at which the nest is measured; the kernel serves all.
+        start: where to begin: the model's choice, or the un-optimised corner of the space.
+        cold: whether caches are emptied before each call.
+        seed: of whatever chance there is in the strategy, and of the data.
+        records: whether the records are read and written.
+        show: whether to show the search while it runs; by default where stderr is a terminal.
+
+    Raises:
+        SearchError: a budget of zero or less, an unknown strategy or start, a size without a value or outside of what
+            the nest is made for, a space without a legal point, or no point that could be measured, with the reasons.
+        SpecError: no nest, an unknown size, or an access outside of its array.
+        TargetError, ArgumentError, ToolchainError: as `poly.compile`.
+        RecordError: the store of records cannot be written.
+    """
+    how = How(strategy, Limits(trials, seconds), start, cold, seed, records, show)
+    kernel = tuned(nest, how, target=target, threads=threads, sizes=dict(sizes or {}, **more), at=at)
+    if kernel.tuning.interrupted:
+        warnings.warn(_interrupted(kernel.tuning), SearchWarning, stacklevel=2)
+    return kernel
+
+
+def _interrupted(found: Tuning) -> str:
+    kept = f" It is kept in {found.store}; the same call again goes on." if found.store else ""
+    return f"tuning was interrupted: this is the best of {found.trials} trials.{kept}"

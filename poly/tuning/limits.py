@@ -1,0 +1,43 @@
+"""Budgets as the user gives them, checked before anything is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poly.errors import SearchError
+from poly.search.budget import Budget
+
+INSTANT = 1e-3
+"""Seconds that a search is given at least: getting ready may have taken all that there were."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """At most so many trials and seconds; without either, as long as it is worth it."""
+
+    trials: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.trials is not None and (isinstance(self.trials, bool) or not isinstance(self.trials, int)):
+            raise SearchError(f"trials must be a whole number, not {self.trials!r}.")
+        if self.seconds is not None and (isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float)):
+            raise SearchError(f"seconds must be a number, not {self.seconds!r}.")
+        for name, value in (("trials", self.trials), ("seconds", self.seconds)):
+            if value is not None and not value > 0:
+                raise SearchError(f"a budget of {name}={value} allows no search: give more than 0, or leave it out.")
+
+    def left(self, tried: int, elapsed: float) -> Budget | None:
+        """What is left of them; None where all trials have been made."""
+        if self.trials is not None and tried >= self.trials:
+            return None
+        return Budget(
+            trials=None if self.trials is None else self.trials - tried,
+            seconds=None if self.seconds is None else max(INSTANT, self.seconds - elapsed),
+            gain=None if self.given else Budget.gain,
+        )
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any: it is then used up."""
+        return self.trials is not None or self.seconds is not None

@@ -1,0 +1,111 @@
+"""What a tuning gave: the best schedule, how it was found, and the kernel that follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from poly.kernel import Kernel
+from poly.schedule import Schedule
+from poly.spaces.space import Point, Space
+from poly.tuning.status import failures_text, point_words, speed_text, time_text
+from poly.tuning.work import Yardstick
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A tuning that has ended.
+
+    `best` is the best point of `space`, `schedule` its schedule and `seconds` its time a call; `choice_seconds` is that
+    of the model's choice on the same scale, None where it was not measured. Of the `trials`, `reused` were in the
+    records from before. `failures` counts the reasons, the most frequent first. `stopped` says why the search ended,
+    `elapsed` the seconds it took, `interrupted` that it was the user. `store` is the file that keeps it, None where
+    none does.
+    """
+
+    title: str
+    space: Space
+    best: Point
+    schedule: Schedule
+    seconds: float
+    choice_seconds: float | None
+    trials: int
+    reused: int
+    failures: tuple[tuple[str, int], ...]
+    stopped: str
+    interrupted: bool
+    elapsed: float
+    yardstick: Yardstick | None
+    store: Path | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast the best is as the model's choice."""
+        return None if self.choice_seconds is None else self.choice_seconds / self.seconds
+
+    def __str__(self) -> str:
+        """The table that `poly tune` prints."""
+        reused = f", {self.reused} of them from the records" if self.reused else ""
+        rows = [
+            ("model's choice", self._line(self.space.choice, self.choice_seconds)),
+            ("best found", self._line(self.best, self.seconds)),
+            ("ratio", "-" if self.ratio is None else f"{self.ratio:.3f}"),
+            ("trials", f"{self.trials}{reused}"),
+            ("failed", failures_text(self.failures) or "none"),
+            ("time", f"{self.elapsed:.1f} s"),
+            ("stopped", self.stopped),
+            ("kept in", str(self.store or "nothing: the records were left alone")),
+            ("schedule", repr(self.schedule)),
+        ]
+        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in rows)))
+
+    def facts(self) -> dict[str, Any]:
+        """The same as JSON's values; rates are in the unit that `unit` names."""
+        unit = self.yardstick.unit if self.yardstick else None
+
+        def point(at: Point, seconds: float | None) -> dict[str, Any]:
+            structure = self.space.structures[at.structure]
+            rate = self.yardstick.rate(seconds) if self.yardstick and seconds else None
+            return {
+                "seconds": seconds,
+                "rate": rate,
+                "traits": dict(structure.traits),
+                "values": self.space.values(at),
+            }
+
+        return {
+            "nest": self.space.nest.name,
+            "sizes": dict((*self.space.nest.fixed, *self.space.sizes)),
+            "target": self.space.isa.name,
+            "threads": self.space.threads,
+            "unit": unit,
+            "peak": self.yardstick.peak if self.yardstick else None,
+            "choice": point(self.space.choice, self.choice_seconds),
+            "best": point(self.best, self.seconds),
+            "ratio": self.ratio,
+            "trials": self.trials,
+            "reused": self.reused,
+            "failures": dict(self.failures),
+            "elapsed": self.elapsed,
+            "stopped": self.stopped,
+            "interrupted": self.interrupted,
+            "store": str(self.store) if self.store else None,
+            "schedule": repr(self.schedule),
+        }
+
+    def _line(self, point: Point, seconds: float | None) -> str:
+        speed = "not measured" if seconds is None else f"{speed_text(seconds, self.yardstick)}, {time_text(seconds)}"
+        return f"{speed}   ({point_words(self.space, point)})"
+
+
+@dataclass(frozen=True, repr=False)
+class TunedKernel(Kernel):
+    """A kernel that was tuned; `tuning` tells how: trials, failures, why the search ended, seconds."""
+
+    tuning: Tuning = field(kw_only=True)
+
+
+def with_tuning(kernel: Kernel, tuning: Tuning) -> TunedKernel:
+    """The same kernel, with how it was found."""
+    return TunedKernel(**{f.name: getattr(kernel, f.name) for f in fields(Kernel)}, tuning=tuning)

@@ -1,0 +1,178 @@
+"""One tuning from its beginning to its end: the space, what is known, the search, the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from time import monotonic
+from typing import Literal
+
+from poly.errors import SearchError
+from poly.kernel import compile_nest
+from poly.machine import machine, measured
+from poly.measure import LiveMeasurer
+from poly.nest import Nest
+from poly.records import Store, key_for
+from poly.search.outcome import Outcome
+from poly.search.run import search
+from poly.search.standing import Standing
+from poly.search.strategies import strategy as find
+from poly.search.trial import Strategy
+from poly.spaces.derive import space as derive
+from poly.spaces.space import Space
+from poly.tuning.display import display
+from poly.tuning.history import History
+from poly.tuning.limits import Limits
+from poly.tuning.outcome import TunedKernel, Tuning, with_tuning
+from poly.tuning.problem import Problem, problem
+from poly.tuning.status import Status
+from poly.tuning.transfer import seeded
+from poly.tuning.watch import Watch
+from poly.tuning.watched import Watched
+from poly.tuning.work import Yardstick, work, yardstick
+
+Start = Literal["model", "origin"]
+
+
+@dataclass(frozen=True)
+class How:
+    """How to search: what does not change the problem."""
+
+    strategy: str | Strategy = "droplet"
+    limits: Limits = field(default_factory=Limits)
+    start: Start = "model"
+    cold: bool = False
+    seed: int = 0
+    records: bool = True
+    show: bool | None = None
+
+    def __post_init__(self) -> None:
+        find(self.strategy)
+        if self.start not in ("model", "origin"):
+            raise SearchError(f"a search starts at the 'model' choice or at the 'origin', not at {self.start!r}.")
+
+    @property
+    def name(self) -> str:
+        """The strategy's name."""
+        return self.strategy if isinstance(self.strategy, str) else getattr(self.strategy, "__name__", "own")
+
+
+def tuned(
+    nest: Nest,
+    how: How,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    at: Mapping[str, int] | None = None,
+) -> TunedKernel:
+    """Search for the best schedule of a nest, and compile it. `poly.tune` has the arguments and what is raised."""
+    return _Session(problem(nest, target, threads, sizes or {}, at), how).run()
+
+
+class _Session:
+    def __init__(self, told: Problem, how: How) -> None:
+        self.began = monotonic()
+        self.problem, self.how = told, how
+        self.space = _space(told)
+        self.work = work(told.measured)
+        self.store = Store.open() if how.records else None
+        key = key_for(told.nest, told.isa, told.threads)
+        self.history = History(self.store, key, self.space, how.name, self.work)
+        self.known = self.history.known()
+        self.yardstick = self._yardstick()
+
+    def run(self) -> TunedKernel:
+        limits = self.how.limits
+        status = Status(self.problem.title, trials=limits.trials, seconds=limits.seconds, yardstick=self.yardstick)
+        with display(self.how.show) as shown:
+            watch = Watch(self.history, self.known, shown, status, self._elapsed)
+            found = self._search(watch)
+            if found.trials:
+                watch.keep(found.best, finished=not found.interrupted)
+        return self._kernel(self._tuning(found, watch))
+
+    def _search(self, watch: Watch) -> Outcome:
+        budget = self.how.limits.left(len(self.known), self._elapsed())
+        if budget is None:
+            return self._remembered()
+        with LiveMeasurer(self.space, cold=self.how.cold, seed=self.how.seed) as measurer:
+            watched = Watched(measurer, watch.told, self._over)
+            found = search(
+                self.space,
+                self._strategy(),
+                watched,
+                start=self.space.origin if self.how.start == "origin" else self.space.choice,
+                budget=budget,
+                random=Random(self.how.seed),
+                observe=watch.observe,
+                known=self.known,
+            )
+        if watched.interrupted and not found.interrupted:
+            return replace(found, stopped="interrupted", interrupted=True)
+        return found
+
+    def _strategy(self) -> Strategy:
+        """The strategy; from the model's choice it also looks at what the records say of other sizes."""
+        strategy = find(self.how.strategy)
+        return seeded(strategy, self.history.seeds()) if self.how.start == "model" else strategy
+
+    def _remembered(self) -> Outcome:
+        """What the records know, where they hold as many trials as may be made."""
+        standing = Standing(self.known)
+        best = self.history.best or standing.best
+        if best is None:
+            reasons = ", ".join(sorted({trial.failure for trial in self.known}))
+            raise SearchError(f"{self.problem.title}: none of {len(self.known)} trials could be measured: {reasons}")
+        seconds = standing.seconds(best)
+        return Outcome(best, seconds, (), f"the records hold {len(self.known)} trials")
+
+    def _tuning(self, found: Outcome, watch: Watch) -> Tuning:
+        own, choice = watch.seconds(found.best), watch.seconds(self.space.choice)
+        return Tuning(
+            title=self.problem.title,
+            space=self.space,
+            best=found.best,
+            schedule=self.space.schedule(found.best),
+            seconds=found.seconds,
+            choice_seconds=choice / own * found.seconds if own and choice else None,
+            trials=len(self.known) + len(found.trials),
+            reused=len(self.known),
+            failures=watch.failures,
+            stopped=found.stopped,
+            interrupted=found.interrupted,
+            elapsed=self._elapsed(),
+            yardstick=self.yardstick,
+            store=self.store.path if self.store else None,
+        )
+
+    def _kernel(self, tuning: Tuning) -> TunedKernel:
+        """The kernel by the record, or by the schedule alone where there is no record or another one is better."""
+        told, target = self.problem, f"c:{self.problem.isa.name}"
+        kernel = compile_nest(told.nest, target=target, threads=told.threads, records=self.how.records)
+        if kernel.record is None or kernel.schedule.steps != tuning.schedule.steps:
+            kernel = compile_nest(told.nest, schedule=tuning.schedule, target=target, threads=told.threads)
+        return with_tuning(kernel, tuning)
+
+    def _yardstick(self) -> Yardstick | None:
+        here, told = machine(), self.problem
+        if self.work is None:
+            return None
+        dtype = next((a.dtype.name for a in told.nest.arguments if a.name in told.nest.written), "")
+        return yardstick(self.work, here, measured(here), dtype, told.threads)
+
+    def _elapsed(self) -> float:
+        return monotonic() - self.began
+
+    def _over(self) -> bool:
+        seconds = self.how.limits.seconds
+        return seconds is not None and self._elapsed() >= seconds
+
+
+def _space(told: Problem) -> Space:
+    """The space of a problem. Raises SearchError where it has no point."""
+    made = derive(told.nest, target=f"c:{told.isa.name}", threads=told.threads)
+    if next(iter(made), None) is None:
+        raise SearchError(f"{told.title}: no schedule of its space is legal, so there is nothing to search.")
+    return replace(made, sizes=told.at)

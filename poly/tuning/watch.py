@@ -1,0 +1,86 @@
+"""Keeps the books of a tuning under way: each trial goes to the records, to the display, and into the counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from poly.search.outcome import Progress
+from poly.search.standing import Standing
+from poly.search.trial import Ask, Trial
+from poly.spaces.space import Point
+from poly.tuning.display import Display
+from poly.tuning.history import History
+from poly.tuning.status import Status, point_words
+
+
+class Watch:
+    """What is known of a tuning at each moment. `known` are the trials that were in the records when it began."""
+
+    def __init__(
+        self, history: History, known: Iterable[Trial], display: Display, status: Status, elapsed: Callable[[], float]
+    ) -> None:
+        self._history = history
+        self._display = display
+        self._status = status
+        self._elapsed = elapsed
+        self._standing = Standing()
+        self._samples: dict[Point, tuple[float, ...]] = {}
+        self._failures: Counter[str] = Counter()
+        self._kept: Point | None = None
+        self._tried = 0
+        for trial in known:
+            self._enter(trial)
+        self._status = replace(status, reused=self._tried)
+        self._show(self._standing.best)
+
+    def told(self, trial: Trial, ask: Ask) -> None:
+        """A trial was made: it is stored before anything else is done."""
+        self._history.keep(trial, ask.champion)
+        self._enter(replace(trial, against=ask.champion if trial.rival else None))
+        self._show(self._standing.best)
+
+    def observe(self, progress: Progress) -> None:
+        """The search has judged: a new champion is stored, so that it is found even if this process is killed."""
+        if progress.best is not None and progress.best != self._kept:
+            self._kept = progress.best
+            self.keep(progress.best, finished=False)
+
+    def keep(self, best: Point, finished: bool) -> None:
+        self._history.keep_best(best, self._samples, self._tried, self._elapsed(), finished)
+
+    @property
+    def failures(self) -> tuple[tuple[str, int], ...]:
+        """The reasons of failures and how often each came, the most frequent first."""
+        return tuple(self._failures.most_common())
+
+    def seconds(self, point: Point) -> float | None:
+        """The seconds of a call; None where the point was not measured, or failed."""
+        return self._standing.seconds(point) if point in self._standing else None
+
+    def _enter(self, trial: Trial) -> None:
+        self._tried += 1
+        self._standing.add(trial)
+        if trial.samples:
+            self._samples[trial.point] = trial.samples
+        else:
+            self._failures[kind(trial.failure)] += 1
+
+    def _show(self, best: Point | None) -> None:
+        space = self._history.space
+        self._status = replace(
+            self._status,
+            tried=self._tried,
+            failures=self.failures,
+            best=None if best is None else self._standing.seconds(best),
+            choice=self.seconds(space.choice),
+            where="" if best is None else point_words(space, best),
+            elapsed=self._elapsed(),
+        )
+        self._display.update(self._status)
+
+
+def kind(failure: str) -> str:
+    """The sort of a failure: its first line up to the details. `wrong result: C[0] is 1, not 2` is a wrong result."""
+    return failure.strip().partition("\n")[0].partition(":")[0] or "no reason given"
