@@ -6,13 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks import report
+from benchmarks import outputs, report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.ours import NAME, Poly
@@ -29,7 +28,6 @@ from poly.measure import process
 
 QUICK = Budget(seconds=0.5, rounds=(3, 30))
 FULL = Budget(seconds=3.0, rounds=(7, 200))
-FORMATS = (".png", ".svg", ".pdf")
 QUICK_THREADED = {"512", "1024", "2048"}
 """Products that the short run measures on all cores too."""
 
@@ -82,7 +80,7 @@ def libraries(
     plan = list(_plan(workloads or tuple(WORKLOADS), dtype, threads, quick, only or "", len(cpus)))
     if not plan:
         raise click.UsageError("no case is left to measure: loosen --only, --dtype or --quick")
-    _check_files(json_file, plot_file)
+    outputs.check(json_file, plot_file)
     process.clear_environment()
     lines = _run(plan, names, target, cpus, QUICK if quick else FULL)
     _show(lines, sys.stderr if json_file == "-" else sys.stdout)
@@ -97,17 +95,6 @@ def libraries(
 
 
 bench.add_command(search)
-
-
-def _check_files(json_file: str | None, plot_file: str | None) -> None:
-    """What would fail only after the run: a folder that isn't there, a format or a package that draws it."""
-    for option, name in (("--json", json_file), ("--plot", plot_file)):
-        if name not in (None, "-") and not Path(str(name)).parent.is_dir():
-            raise click.UsageError(f"{option} {name}: there is no such folder")
-    if plot_file and Path(plot_file).suffix not in FORMATS:
-        raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
-    if plot_file and find_spec("matplotlib") is None:
-        raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")
 
 
 def _peers(against: str | None) -> tuple[str, ...]:

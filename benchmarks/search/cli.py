@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks.search import making, origins, proof, report, store
+from benchmarks import outputs
+from benchmarks.search import making, origins, picture, proof, report, store
 from benchmarks.search.problems import chosen
 from poly.errors import PolyError
 
@@ -21,6 +22,7 @@ THREADS = 1
 @click.option("--data", default=str(store.DATA), metavar="DIR", help="Where the tables lie. Default: beside the code.")
 @click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Of each strategy, by seed.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
+@click.option("--plot", "plot_file", metavar="FILE", help="Draw best-so-far of each strategy (png, svg or pdf).")
 @click.option("--machine", is_flag=True, help="Show the machine that the tables are from, and nothing else.")
 @click.option("--measure", is_flag=True, help="Measure the tables; goes on where it was stopped.")
 @click.option("--passes", type=click.IntRange(min=1), default=4, show_default=True, help="Visits to each point.")
@@ -31,6 +33,7 @@ def search(
     data: str,
     runs: int,
     json_file: str | None,
+    plot_file: str | None,
     machine: bool,
     measure: bool,
     passes: int,
@@ -48,18 +51,24 @@ def search(
         elif machine:
             _show(report.machine_facts(proof.load(Path(data), chosen(problems)).lands[0].table.origin.machine))
         else:
-            _prove(problems, Path(data), range(runs), json_file)
+            _prove(problems, Path(data), range(runs), json_file, plot_file)
     except PolyError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _prove(problems: tuple[str, ...], folder: Path, seeds: Sequence[int], json_file: str | None) -> None:
+def _prove(
+    problems: tuple[str, ...], folder: Path, seeds: Sequence[int], json_file: str | None, plot_file: str | None
+) -> None:
+    outputs.check(json_file, plot_file)
     tables = proof.load(folder, chosen(problems))
     found = proof.prove(tables, seeds, _tell if sys.stderr.isatty() else lambda _: None)
     _show(report.text(tables, found), err=json_file == "-")
     if json_file:
         text = json.dumps(proof.document(tables, found), indent=1)
         click.echo(text) if json_file == "-" else Path(json_file).write_text(text + "\n")
+    if plot_file:
+        facts = tables.lands[0].table.origin.machine
+        picture.draw(found.scores, Path(plot_file), picture.caption(found.scores, facts))
 
 
 def _show(lines: Iterable[str], err: bool = False) -> None:

@@ -18,6 +18,7 @@ from time import monotonic
 from benchmarks.case import Case
 from benchmarks.search import store
 from benchmarks.search.table import Entry, Key, Origin, Pass, Table, key
+from codegen.errors import ToolchainError
 from poly.errors import RecordError, SearchError
 from poly.measure.live import LiveMeasurer
 from poly.search.trial import Ask, Measurer, Trial
@@ -64,13 +65,16 @@ class Maker:
     def make(self, cases: Mapping[str, Case], plan: Plan) -> None:
         """Visit the points of all problems, the lightest problem first; then again, until each had its visits.
 
-        Raises RecordError for a table of another machine, compiler, engine or space in the folder, and SearchError
-        where no point of a space can be measured.
+        A problem that cannot be measured at all is told and left out. Raises RecordError for a table of another
+        machine, compiler, engine or space in the folder.
         """
         order = sorted(cases, key=lambda name: cases[name].problem.flop)
         for first in range(0, plan.passes, TOGETHER):
             for name in order:
-                self._visits(name, cases[name], range(first, min(first + TOGETHER, plan.passes)), plan)
+                try:
+                    self._visits(name, cases[name], range(first, min(first + TOGETHER, plan.passes)), plan)
+                except (SearchError, ToolchainError) as error:
+                    self.tell(f"{name}: {error}")
 
     def _visits(self, name: str, case: Case, visits: range, plan: Plan) -> None:
         table = self._table(name, case)

@@ -1,0 +1,21 @@
+"""Files that a benchmark writes, checked before it runs: what would fail only after the run."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def check(json_file: str | None, plot_file: str | None) -> None:
+    """Raises UsageError for a folder that isn't there, a format or a package that draws it."""
+    for option, name in (("--json", json_file), ("--plot", plot_file)):
+        if name not in (None, "-") and not Path(str(name)).parent.is_dir():
+            raise click.UsageError(f"{option} {name}: there is no such folder")
+    if plot_file and Path(plot_file).suffix not in FORMATS:
+        raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
+    if plot_file and find_spec("matplotlib") is None:
+        raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")

@@ -1,0 +1,118 @@
+"""The picture of the proof: the best so far against measurements and against seconds, a line a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.plot import GRID, INK, QUIET, STYLE
+from benchmarks.search.runs import Run
+from benchmarks.search.scores import Score
+from benchmarks.stats import geometric_mean
+
+COLOURS = {
+    "droplet": "#e4572e",
+    "raindrop": "#4c78a8",
+    "annealing": "#b279a2",
+    "evolution": "#54a24b",
+    "random": "#9d9da1",
+    "droplet-origin": "#eeca3b",
+    "model": "#72b7b2",
+}
+"""Strategies that are drawn, in the order of the legend; any other, as one that a user added, is dark."""
+LEFT_OUT = {"exhaustive", "model"}
+"""The order of a list says nothing of a search, and a single measurement makes no line."""
+FLOOR = 0.3
+"""The least quality that is drawn."""
+
+Curve = Sequence[tuple[float, float, float, float]]
+"""Places from left to right, each with the lower quartile, the mean and the upper quartile of the qualities."""
+
+
+def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
+    """Draw the runs of all strategies on all problems; the file's suffix chooses the format."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    names = [name for name in scores[0].runs if name not in LEFT_OUT]
+    names.sort(key=lambda name: list(COLOURS).index(name) if name in COLOURS else len(COLOURS))
+    with pyplot.rc_context(STYLE):
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.8), sharey=True)
+        for name in names:
+            colour = COLOURS.get(name, INK)
+            _line(left, by_measurements(scores, name), colour, name)
+            _line(right, by_seconds(scores, name), colour, name)
+        _dress(left, "measurements", "speed, relative to the best of the space")
+        _dress(right, "seconds, compiler and timing", "")
+        left.set_xlim(1, max(run.measurements for s in scores for name in names for run in s.runs[name].runs))
+        right.set_xscale("log")
+        figure.suptitle("How fast a search finds the best schedule", x=0.01, ha="left", fontsize=15, weight="bold")
+        figure.text(0.01, 0.895, caption, fontsize=8.5, color=QUIET)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=len(names), frameon=False, fontsize=10)
+        figure.subplots_adjust(left=0.06, right=0.985, top=0.84, bottom=0.2, wspace=0.05)
+        figure.savefig(path, dpi=160)
+        pyplot.close(figure)
+
+
+def by_measurements(scores: Sequence[Score], name: str) -> Curve:
+    """A strategy after each number of measurements. A search that has ended keeps what it found."""
+    longest = max(run.measurements for score in scores for run in score.runs[name].runs)
+    return [(n, *_over(scores, name, _after, n)) for n in range(1, longest + 1)]
+
+
+def by_seconds(scores: Sequence[Score], name: str) -> Curve:
+    """A strategy after so many seconds, in even ratios, from the last first result to the last end of a run."""
+    runs = [run for score in scores for run in score.runs[name].runs if run.steps]
+    first, last = max(run.steps[0].seconds for run in runs), max(run.steps[-1].seconds for run in runs)
+    places = [first * (last / first) ** (n / 60) for n in range(61)]
+    return [(place, *_over(scores, name, _at, place)) for place in places]
+
+
+def _after(run: Run, measurements: int) -> float:
+    return run.steps[min(measurements, run.measurements) - 1].quality if run.steps else 0.0
+
+
+def _at(run: Run, seconds: float) -> float:
+    done = sum(step.seconds <= seconds * (1 + 1e-9) for step in run.steps)
+    return _after(run, done) if done else 0.0
+
+
+def _over(
+    scores: Sequence[Score], name: str, of: Callable[[Run, Any], float], place: float
+) -> tuple[float, float, float]:
+    """At a place: the geometric mean over problems of the runs' means, between the quartiles over problems."""
+    import numpy as np
+
+    means = [geometric_mean(max(FLOOR, of(run, place)) for run in score.runs[name].runs) or FLOOR for score in scores]
+    low, high = np.quantile(means, (0.25, 0.75))
+    return float(low), geometric_mean(means) or FLOOR, float(high)
+
+
+def _line(axis: Any, curve: Curve, colour: str, name: str) -> None:
+    places, low, middle, high = zip(*curve, strict=True)
+    axis.fill_between(places, low, high, color=colour, alpha=0.10, linewidth=0)
+    axis.plot(places, middle, color=colour, linewidth=2, label=name)
+
+
+def _dress(axis: Any, across: str, upwards: str) -> None:
+    axis.set_xlabel(across)
+    axis.set_ylabel(upwards)
+    axis.axhline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
+    axis.grid(color=GRID, linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.tick_params(length=0)
+    for side in ("top", "right", "left"):
+        axis.spines[side].set_visible(False)
+
+
+def caption(scores: Sequence[Score], facts: Mapping[str, Any]) -> str:
+    """What is drawn, and where it was measured."""
+    runs = len(scores[0].tuned.runs)
+    return (
+        f"{len(scores)} problems, {sum(s.points for s in scores)} schedules, each measured on {facts['cpu']}. "
+        f"Geometric mean of {runs} runs a problem; band: quartiles of the problems."
+    )
