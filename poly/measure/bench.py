@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import cffi
 import numpy as np
@@ -27,10 +29,14 @@ SAMPLE = 0.002
 
 @dataclass(frozen=True)
 class Loaded:
-    """A candidate, and how many calls make one sample of it."""
+    """A candidate with its arguments, and how many calls make one sample of it."""
 
-    timed: Timed
+    function: CFunction
     calls: int
+
+    def timed(self, workspace: Any) -> Timed:
+        """The candidate with this workspace in place of its own."""
+        return replace(self.function, arguments=(*self.function.arguments[:-1], workspace)).timed()
 
 
 def trust(order: Trust) -> tuple[str, ...]:
@@ -38,7 +44,7 @@ def trust(order: Trust) -> tuple[str, ...]:
     process.release(order.cores.cpus)
     arena = Arena(order.data)
     arena.reset()
-    load(order.library, order.data.signature, arena, order.cores.threads, dict(order.data.sizes))(1)
+    load(order.library, order.data.signature, arena, order.cores.threads, dict(order.data.sizes)).timed()(1)
     for name in arena.written:
         np.save(result(order.results, name), arena.values[name])
     return tuple(sorted(name for name in order.data.fresh if np.isnan(arena.values[name]).any()))
@@ -49,18 +55,24 @@ def result(folder: str, name: str) -> Path:
     return Path(folder) / f"{name}.npy"
 
 
-def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> Timed:
+def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> CFunction:
     """A library's kernel on these arrays, with a workspace of its own. Raises OSError where it cannot be loaded."""
     ffi = cffi.FFI()
     ffi.cdef(declarations(signature))
     library = Library(ffi, ffi.dlopen(path), Path(path), "")
     given = {size: sizes[size] for size in signature.given}
     arguments = c_arguments(signature, library, list(arena.values.values()), threads, **given)
-    return CFunction.of(getattr(library.lib, function_name(signature.name)), arguments, library).timed()
+    return CFunction.of(getattr(library.lib, function_name(signature.name)), arguments, library)
 
 
 class Bench:
-    """The arrays of a nest, and the candidates that are loaded."""
+    """The arrays of a nest, and the candidates that are loaded.
+
+    They share one workspace too: where in memory one lies can make a difference of some percent. Who of a pair goes
+    first is drawn by lot. So, whatever the noise and however it hangs together in time, of two equally fast candidates
+    either is the faster in a pair with the same chance, independent of all other pairs (Fisher, The Design of
+    Experiments, 1935), which is what a test on the pairs supposes.
+    """
 
     def __init__(self, setup: Setup) -> None:
         process.release(setup.cores.cpus)
@@ -72,11 +84,16 @@ class Bench:
         }
         self._flush = flusher(setup.flush, setup.cores.threads)
         self._loaded: dict[int, Loaded] = {}
+        self._workspace: Any = b""
+        self._coin = Random(setup.data.seed)
 
     def check(self, order: Check) -> float | Failed:
         """Follow the order; threads stay where they are put from then on."""
         setup = self._setup
-        timed = load(order.library, setup.data.signature, self._arena, setup.cores.threads, dict(setup.data.sizes))
+        function = load(order.library, setup.data.signature, self._arena, setup.cores.threads, dict(setup.data.sizes))
+        if len(function.arguments[-1]) > len(self._workspace):
+            self._workspace = function.arguments[-1]
+        timed = Loaded(function, 1).timed(self._workspace)
         self._arena.reset()
         first = timed(1)
         process.pin(setup.cores.cpus)
@@ -84,15 +101,16 @@ class Bench:
         if wrong:
             return Failed(wrong)
         seconds, calls = self._calibrated(timed, first)
-        self._loaded[order.name] = Loaded(timed, calls)
+        self._loaded[order.name] = Loaded(function, calls)
         return seconds
 
     def time(self, order: Time) -> tuple[tuple[float, ...], ...]:
         """Follow the order."""
         samples: dict[int, list[float]] = {name: [] for name in order.names}
-        for turn in range(order.rounds):
-            for name in order.names if turn % 2 == 0 else reversed(order.names):
-                samples[name].append(self._sample(self._loaded[name]))
+        timed = {name: self._loaded[name].timed(self._workspace) for name in order.names}
+        for _ in range(order.rounds):
+            for name in self._coin.sample(order.names, len(order.names)):
+                samples[name].append(self._sample(timed[name], self._loaded[name].calls))
         return tuple(tuple(samples[name]) for name in order.names)
 
     def drop(self, name: int) -> None:
@@ -121,7 +139,7 @@ class Bench:
         self._arena.restart()
         return timed(calls)
 
-    def _sample(self, candidate: Loaded) -> float:
+    def _sample(self, timed: Timed, calls: int) -> float:
         self._arena.restart()
         self._flush()
-        return candidate.timed(candidate.calls) / candidate.calls
+        return timed(calls) / calls

@@ -70,7 +70,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Time:
-    """Take `rounds` samples of each of these candidates, in turn: one way round, then the other.
+    """Take `rounds` samples of each of these candidates, in turn; the order is drawn by lot each round.
 
     The answer holds for each candidate its samples, in seconds a call.
     """

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from poly.search.decide import LOOKS, beats, log_ratios
 
 STAGES = (4, 8, 16)
-"""Pairs that there are at each look. Even, so that each of the two goes first equally often."""
+"""Pairs that there are at each look."""
 assert len(STAGES) <= LOOKS, "the decision's level holds for so many looks"
 CLEAR = 0.02
 """A challenger that is slower by this much, as a logarithm, in every pair is slower."""
