@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import islpy as isl
 
@@ -80,34 +81,36 @@ class View:
     brought: Mapping[int, str]
     groups: tuple[Group, ...]
 
-    def widths(self, depth: int, sizes: Mapping[str, int]) -> list[int]:
-        """How many values each loop takes while the outer `depth` loops stand still."""
-        found = [1] * len(self.rings)
+    def widths(self, depth: int, sizes: Mapping[str, int]) -> list[float]:
+        """How many values each loop takes while the outer `depth` loops stand still: in a block, as many on average."""
+        found = [1.0] * len(self.rings)
         for position, iterator in self.brought.items():
             if position >= depth:
-                found[position] = min(self._whole(position, iterator, found), self._block(position, depth, sizes))
+                found[position] = self._left(position, iterator, found, depth, sizes)
         for position in range(depth, len(self.rings)):
             ring = self.rings[position]
             if ring.block is not None and ring.of is not None:
-                around = min(self._whole(ring.of, self.brought[ring.of], found), self._block(ring.of, depth, sizes))
-                found[position] = -(-around // number(ring.block, sizes))
+                whole = self._left(ring.of, self.brought[ring.of], found, depth, sizes)
+                found[position] = ceil(whole / number(ring.block, sizes))
         return found
 
-    def _whole(self, position: int, brought: str, widths: Sequence[int]) -> int:
-        """The values of a loop: those of the iterator that it brings in, and what other loops shift them by."""
-        shifts = (
-            abs(c) * (widths[self.place(name)] - 1) for name, c in self.rings[position].value.terms if name != brought
-        )
-        return self.extents[brought] + sum(shifts)
+    def _left(
+        self, position: int, brought: str, widths: Sequence[float], depth: int, sizes: Mapping[str, int]
+    ) -> float:
+        """The values of a loop in the blocks that stand still around it.
 
-    def place(self, iterator: str) -> int:
+        All of them are those of the iterator that it brings in, and what other loops shift them by.
+        """
+        shifting = [(name, c) for name, c in self.rings[position].value.terms if name != brought]
+        values = self.extents[brought] + sum(abs(c) * (widths[self._place(name)] - 1) for name, c in shifting)
+        for ring in self.rings[:depth]:
+            if ring.of == position and ring.block is not None:
+                values /= ceil(values / number(ring.block, sizes))
+        return values
+
+    def _place(self, iterator: str) -> int:
         """The loop that brings in an iterator."""
         return next(position for position, name in self.brought.items() if name == iterator)
-
-    def _block(self, position: int, depth: int, sizes: Mapping[str, int]) -> int:
-        """The values of the innermost block that stands still around a loop; no bound where there is none."""
-        around = [ring.block for ring in self.rings[:depth] if ring.of == position and ring.block is not None]
-        return min((number(block, sizes) for block in around), default=1 << 62)
 
 
 def number(size: Size, sizes: Mapping[str, int]) -> int:
@@ -152,19 +155,20 @@ def _solved(rings: Sequence[Ring]) -> dict[str, tuple[int, Affine]]:
     Found one by one, from loops in which all iterators but one are known.
     """
     found: dict[str, tuple[int, Affine]] = {}
-    left = [position for position, ring in enumerate(rings) if ring.of is None and ring.value.terms]
-    while True:
-        for position in left:
-            value = rings[position].value
-            unknown = [(name, c) for name, c in value.terms if name not in found]
-            if len(unknown) == 1 and abs(unknown[0][1]) == 1:
-                break
-        else:
-            return found
+    left = [position for position, ring in enumerate(rings) if ring.of is None]
+    while left:
+        solvable = ((position, _unknown(rings[position].value, found)) for position in left)
+        position, names = next(((p, names) for p, names in solvable if len(names) == 1), (left[0], []))
         left.remove(position)
-        name, sign = unknown[0]
-        rest = value.substitute({name: 0}).substitute({other: known for other, (_, known) in found.items()})
-        found[name] = (position, (Affine.name(str(position)) - rest) * sign)
+        value = rings[position].value
+        if names and abs(value.coefficient(names[0])) == 1:
+            rest = value.substitute({names[0]: 0}).substitute({name: known for name, (_, known) in found.items()})
+            found[names[0]] = position, (Affine.name(str(position)) - rest) * value.coefficient(names[0])
+    return found
+
+
+def _unknown(value: Affine, known: Mapping[str, object]) -> list[str]:
+    return [name for name, _ in value.terms if name not in known]
 
 
 def _groups(nest: Nest, statement: Statement, solved: Mapping[str, Affine]) -> tuple[Group, ...]:

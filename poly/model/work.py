@@ -1,41 +1,32 @@
-"""The cycles of a statement's instances: arithmetic in vector lanes or one by one, loads and stores, latencies."""
+"""The arithmetic of one instance of a statement, and its loads and stores: in vector lanes, or one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.expr import Binary, Call, Expr, Load, Unary
+from codegen.expr import Binary, Call, Expr, Load, Unary, walk
 from poly.layout import step
 from poly.model.choice import LATENCY
-from poly.model.view import View, moves
-from poly.nest import Nest
+from poly.nest import Nest, Statement
 
-WEIGHTS: Mapping[str, float] = {
-    "+": 1,
-    "-": 1,
-    "*": 1,
-    "/": 8,
-    "min": 1,
-    "max": 1,
-    "abs": 1,
-    "sqrt": 12,
-    "exp": 20,
-    "tanh": 40,
-}
+WEIGHTS: Mapping[str, float] = {"/": 8, "sqrt": 12, "exp": 20, "tanh": 40}
 """Vector operations that each costs where it isn't one, as for an addition; as vector libraries make them."""
 
 LATENCIES: Mapping[str, float] = {"/": 13, "sqrt": 20, "exp": 60, "tanh": 100}
 """Cycles until the result is there, where it isn't that of an addition."""
 
+LOAD, STORE = 1.5, 2.5
+"""Cycles of a load and of a store of whole vectors: half of them, or all, cross a cache line."""
+
 
 @dataclass(frozen=True)
 class Work:
-    """Of one instance, with the innermost loop's iterator as it runs.
+    """Of one instance, while the innermost loop runs.
 
-    `arithmetic` and `moves` (loads, and stores twice) count operations, each on a whole vector where the accesses are
-    neighbours; `scattered` counts those that touch one element each. `chain` is the cycles from the element that the
-    statement reads of its own array to its result.
+    `arithmetic` counts operations and `moves` cycles of loads and stores, each of a whole vector where neighbours are
+    accessed; `scattered` counts accesses of one element at a time. `chain` is the cycles from the element that the
+    iteration before has written to this one's result.
     """
 
     arithmetic: float
@@ -52,18 +43,17 @@ class Work:
         return max(self.arithmetic, self.moves + self.scattered) / 2
 
 
-def work(nest: Nest, view: View, innermost: str | None) -> Work:
+def work(nest: Nest, statement: Statement, innermost: str | None) -> Work:
     """The work of a statement while the iterator `innermost` runs."""
-    statement = view.statement
     moved, scattered = 0.0, 0.0
     for access in dict.fromkeys((statement.target, *statement.reads)):
-        weight = 2.0 if access == statement.target else 1.0
-        if innermost is None or not access.indices or not moves(access, innermost):
+        cycles = STORE if access == statement.target else LOAD
+        if innermost is None or not any(index.coefficient(innermost) for index in access.indices):
             continue
         if step(nest.array(access.array), access, innermost).constant == 1:
-            moved += weight
+            moved += cycles
         else:
-            scattered += weight
+            scattered += 1
     own = 0 if statement.op == "=" else 1
     fed = [load for load in statement.reads if _feeds(statement.target, load, innermost)]
     chain = max((_latency(statement.expr, load) or LATENCY for load in fed), default=LATENCY)
@@ -79,14 +69,9 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
 
 
 def _count(expr: Expr) -> float:
-    match expr:
-        case Binary(op, left, right):
-            return WEIGHTS.get(op, 1) + _count(left) + _count(right)
-        case Unary(_, operand):
-            return _count(operand)
-        case Call(function, args):
-            return WEIGHTS.get(function, 1) + sum(map(_count, args))
-    return 0.0
+    """Operations of an expression; what occurs twice is computed once."""
+    operators = {node for node in walk(expr) if isinstance(node, Binary | Call)}
+    return sum(WEIGHTS.get(node.op if isinstance(node, Binary) else node.function, 1) for node in operators)
 
 
 def _latency(expr: Expr, source: Load) -> float | None:

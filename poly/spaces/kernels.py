@@ -1,0 +1,197 @@
+"""Forms with a microkernel for nests that are no contraction over a box: ragged ones, matrix times vector, solves.
+
+ragged           the register tile, where the loop over its columns is, which loop the threads share
+matrix, vector   the kernel's family, and how many results a thread or a pass has
+solve            the register tile, and how many of them make a block of rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import ceil, prod
+from typing import get_args
+
+from microkernels.catalogue import Microkernel, fits, gemm
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from poly.default import contracted_by, isolated
+from poly.defaults.marks import shared_out, vectorized
+from poly.defaults.solves import Solve, blocked_solve, usual_solve
+from poly.matrix_vector import Streamed, streamed, streamed_steps, usual_share
+from poly.microkernel import zeroing
+from poly.nest import Nest, Statement
+from poly.plan import contraction_steps
+from poly.ragged import Place, Ragged, Tiles, ragged, tiled_steps, usual_tiles
+from poly.roles import Roles, roles
+from poly.schedule import Schedule, schedule
+from poly.spaces.form import WHOLE, Form, Target
+from poly.spaces.grids import sizes, uncut
+from poly.spaces.space import Knob, Values
+from poly.steps import Split, Step
+
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
+"""Rows of a register tile; those that need more registers than there are, or than there are results, are left out."""
+
+TILES = (1, 2, 3, 4, 6, 8)
+"""Register tiles in a block of rows of a solve."""
+
+SHARES = (256, 1 << 16)
+"""The least and the most results of a matrix-vector product that are computed in one pass."""
+
+StepsOf = Callable[[Mapping[str, str]], list[Step]]
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A statement that a kernel can take, with the names of its loops by iterator."""
+
+    statement: Statement
+    loops: Mapping[str, str]
+    what: Ragged | Roles
+    work: int
+
+
+def kernel_forms(nest: Nest, target: Target) -> Iterator[Form]:
+    """The forms of the heaviest statement that a microkernel can take, the usual one marked."""
+    found = max(_products(nest), key=lambda product: product.work, default=None)
+    match found:
+        case None:
+            yield from _solves(nest, target)
+        case _Product(what=Ragged() as box):
+            yield from _ragged(box, found.loops, target)
+        case _Product(what=Roles() as axes):
+            yield from _streamed(nest, axes, found, target)
+
+
+def _products(nest: Nest) -> Iterator[_Product]:
+    """The ragged and the matrix-vector statements."""
+    made = schedule(nest)
+    for statement in nest.statements:
+        alone = isolated(made, statement)
+        if alone is None:
+            continue
+        r = roles(nest, statement)
+        box = ragged(nest, statement) if r is None else None
+        if box is not None:
+            yield _Product(statement, alone[1], box, box.work)
+        elif r is not None and not r.rows and streamed(r):
+            axes = (*r.batch, *r.columns, *r.reduce)
+            yield _Product(statement, alone[1], r, prod(axis.guess for axis in axes))
+
+
+def _with(nest: Nest, statement: Statement, target: Target, steps_of: StepsOf) -> Schedule | None:
+    """The default schedule but for one statement, which gets steps of its own; None where they are illegal."""
+
+    def steps(other: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        if other.name == statement.name:
+            return steps_of(loops)
+        initial = zeroing(nest, other)
+        return contraction_steps(nest, other, loops, target.isa, target.caches, target.threads, initial, target.rates)
+
+    made = contracted_by(nest, steps)
+    return made if any(getattr(step, "statement", None) == statement.name for step in made.steps) else None
+
+
+def _tile_knobs(isa: ISA, dtype: DType, m: int, n: int, usual: Microkernel) -> tuple[Knob, ...]:
+    """The rows and the vectors of a register tile for m x n results."""
+    rows = {r for r in ROWS if r <= m} | {usual.rows}
+    vectors = {*range(1, min(4, ceil(n / isa.lanes(dtype))) + 1), usual.vectors}
+    return Knob("rows", tuple(sorted(rows))), Knob("vectors", tuple(sorted(vectors)))
+
+
+def _fits(isa: ISA) -> Callable[[Values], bool]:
+    return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1)
+
+
+def _ragged(r: Ragged, loops: Mapping[str, str], target: Target) -> Iterator[Form]:
+    isa, lanes, usual = target.isa, target.isa.lanes(r.dtype), usual_tiles(r, target.isa, target.threads)
+    m, n = r.extent(r.row), r.extent(r.column)
+    shared = [None, *r.own[:2], r.column] if target.threads > 1 else [None]
+    places: tuple[Place, ...] = get_args(Place)
+    for place, parallel in product(places, shared):
+        if parallel == r.column and place != "outside":
+            continue
+
+        def make(values: Values, place: Place = place, parallel: str | None = parallel) -> Schedule | None:
+            tiles = Tiles(gemm(isa, r.dtype, values["rows"] or 1, values["vectors"] or 1), place, parallel)
+            return _with(r.nest, r.statement, target, lambda names: tiled_steps(r, names, tiles))
+
+        yield Form(
+            (("columns", place), ("parallel", parallel or "none")),
+            make,
+            _tile_knobs(isa, r.dtype, m, n, usual.kernel),
+            (("rows", usual.kernel.rows), ("vectors", usual.kernel.vectors)),
+            {f"{loops[r.row]}_tile": "rows", f"{loops[r.column]}_tile": "columns"},
+            _fits(isa),
+            lambda values: {"rows": values["rows"] or 1, "columns": (values["vectors"] or 1) * lanes},
+            default=place == usual.columns and parallel == usual.parallel,
+        )
+
+
+def _streamed(nest: Nest, r: Roles, found: _Product, target: Target) -> Iterator[Form]:
+    initial = zeroing(nest, found.statement)
+    for way, parallel in product(streamed(r), (False, True) if target.threads > 1 else (False,)):
+        usual = usual_share(way, target.threads)
+        default = way == streamed(r)[0] and parallel == (usual is not None)
+
+        def make(values: Values, way: Streamed = way, parallel: bool = parallel) -> Schedule | None:
+            def steps(loops: Mapping[str, str]) -> list[Step]:
+                return streamed_steps(r, loops, target.isa, way, values["share"], parallel, initial)
+
+            return _with(nest, found.statement, target, steps)
+
+        shares = sizes(way.column.extent, *SHARES, () if usual is None else (usual,))
+        if parallel and not shares:
+            continue
+        yield Form(
+            (("kernel", way.family), ("parallel", "shares" if parallel else "none")),
+            make,
+            (Knob("share", shares if parallel else uncut(shares)),),
+            (("share", usual if parallel and usual else shares[-1] if parallel else None),),
+            {f"{found.loops[way.column.iterator]}_tile": "share"},
+            default=default,
+        )
+
+
+def _solves(nest: Nest, target: Target) -> Iterator[Form]:
+    """The solve by blocks, its loops shared out or not; none where there is no triangular update."""
+    isa = target.isa
+    dtype = next((nest.array(s.target.array).dtype for s in nest.statements if s.op == "+"), None)
+    if dtype is None or not dtype.is_float:
+        return
+    usual = usual_solve(isa, dtype)
+    rows = usual.kernel.rows
+    first = blocked_solve(nest, isa)
+    if first is None:
+        return
+    for parallel in (False, True) if target.threads > 1 else (False,):
+
+        def make(values: Values, parallel: bool = parallel) -> Schedule | None:
+            kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
+            made = blocked_solve(nest, isa, Solve(kernel.rows * (values["tiles"] or 1), kernel))
+            return made and vectorized(shared_out(made) if parallel else made)
+
+        yield Form(
+            (("solve", "by blocks"), ("parallel", "outermost" if parallel else "none")),
+            make,
+            (*_tile_knobs(isa, dtype, WHOLE, WHOLE, usual.kernel), Knob("tiles", TILES)),
+            (("rows", rows), ("vectors", usual.kernel.vectors), ("tiles", usual.block // rows)),
+            _solve_loops(first),
+            _fits(isa),
+            lambda values: _solve_blocks(values, isa.lanes(dtype)),
+            default=parallel == (target.threads > 1),
+        )
+
+
+def _solve_loops(made: Schedule) -> dict[str, str]:
+    """The loops over blocks of rows, and over the rows and the columns of register tiles."""
+    block, tiles = (step.sizes for step in made.steps if isinstance(step, Split))
+    (row, _), (column, _) = tiles
+    return {f"{block[0][0]}_tile": "block", f"{row}_tile2": "rows", f"{column}_tile": "columns"}
+
+
+def _solve_blocks(values: Values, lanes: int) -> dict[str, int]:
+    rows, vectors, tiles = (values[name] or 1 for name in ("rows", "vectors", "tiles"))
+    return {"block": rows * tiles, "rows": rows, "columns": vectors * lanes}
