@@ -194,7 +194,7 @@ def _tile_misfit(statement: Statement, micro: Micro, kernel: Microkernel, tree: 
         if band is None:
             continue
         count = instances.count(band.function(statement.name))
-        if not _exceeds(count, most).is_empty():
+        if not _exceeds(count, most).intersect(instances.domain).is_empty():
             return (
                 f"microkernel({kernel.name}): loop {band.name} runs over more than {most} {what} at a time, "
                 f"which is the kernel's tile. Remedy: split({band.name}={most}) first."
