@@ -4,13 +4,14 @@ from codegen.errors import ArgumentError, ToolchainError
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
 from poly.dependences import dependences
-from poly.errors import PolyError, RecordError, ScheduleError, SearchError, SpecError
+from poly.errors import PolyError, RecordError, RecordWarning, ScheduleError, SearchError, SearchWarning, SpecError
 from poly.function import Function, einsum, nest, sizes
 from poly.kernel import Kernel
 from poly.kernel import compile_nest as compile
 from poly.machine import machine
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule
+from poly.tune import tune
 from poly.version import __version__
 
 __all__ = [
@@ -21,9 +22,11 @@ __all__ = [
     "Nest",
     "PolyError",
     "RecordError",
+    "RecordWarning",
     "Schedule",
     "ScheduleError",
     "SearchError",
+    "SearchWarning",
     "SpecError",
     "TargetError",
     "ToolchainError",
@@ -40,4 +43,5 @@ __all__ = [
     "nest",
     "schedule",
     "sizes",
+    "tune",
 ]

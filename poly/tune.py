@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
 from poly.errors import SearchWarning
 from poly.nest import Nest
-from poly.search.trial import Strategy
-from poly.tuning.limits import Limits
-from poly.tuning.outcome import TunedKernel, Tuning
-from poly.tuning.session import How, Start, tuned
+
+if TYPE_CHECKING:
+    from poly.search.trial import Strategy
+    from poly.tuning.outcome import TunedKernel, Tuning
 
 
 def tune(
@@ -23,7 +24,7 @@ def tune(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     at: Mapping[str, int] | None = None,
-    start: Start = "model",
+    start: Literal["model", "origin"] = "model",
     cold: bool = False,
     seed: int = 0,
     records: bool = True,
@@ -58,6 +59,9 @@ def tune(
         TargetError, ArgumentError, ToolchainError: as `poly.compile`.
         RecordError: the store of records cannot be written.
     """
+    from poly.tuning.limits import Limits
+    from poly.tuning.session import How, tuned
+
     how = How(strategy, Limits(trials, seconds), start, cold, seed, records, show)
     kernel = tuned(nest, how, target=target, threads=threads, sizes=dict(sizes or {}, **more), at=at)
     if kernel.tuning.interrupted:

@@ -56,7 +56,8 @@ def search(
     stopped, interrupted = "", False
     try:
         stopped = loop.explore(find(strategy)(space, start, random or Random(0)))
-        loop.play_off()
+        if loop.trials:  # else all is known from before, the winner too
+            loop.play_off()
     except KeyboardInterrupt:
         if loop.ledger.champion is None:
             raise

@@ -28,9 +28,14 @@ class History:
     work: Work | None
 
     def known(self) -> list[Trial]:
-        """The trials from before, in their order, of the points that the space still has."""
+        """The trials from before, in their order, of the points that the space still has.
+
+        Those of an open nest that was measured at other sizes are forgotten: they say nothing of these.
+        """
         if self.store is None:
             return []
+        if self.record is not None and self.record.at != self.space.sizes:
+            self.store.drop_trials(self.key)
         return list(self._sound(self.store.trials(self.key)))
 
     def _sound(self, stored: list[StoredTrial]) -> Iterator[Trial]:
@@ -84,6 +89,8 @@ class History:
         """
         if self.store is None:
             return
+        rival = self.store.best(self.key)
+        judged = rival is not None and find_point(self.space, rival.point) in samples
         seconds = median(samples[point])
         record = Record(
             key=self.key,
@@ -98,7 +105,7 @@ class History:
             gflops=self.work.flop / seconds / 1e9 if self.work and self.work.flop else None,
             at=self.space.sizes,
         )
-        self.store.save(record, replace=self.best in samples)
+        self.store.save(record, replace=judged)
 
 
 def _spread(samples: tuple[float, ...]) -> float:

@@ -79,6 +79,8 @@ class _Session:
         self.work = work(told.measured)
         self.store = Store.open() if how.records else None
         key = key_for(told.nest, told.isa, told.threads)
+        if how.cold:  # a problem of its own: poly.compile takes what is fast with warm caches
+            key = replace(key, target=f"{key.target}, cold")
         self.history = History(self.store, key, self.space, how.name, self.work)
         self.known = self.history.known()
         self.yardstick = self._yardstick()
@@ -121,7 +123,7 @@ class _Session:
     def _remembered(self) -> Outcome:
         """What the records know, where they hold as many trials as may be made."""
         standing = Standing(self.known)
-        best = self.history.best or standing.best
+        best = self.history.best if self.history.best in standing else standing.best
         if best is None:
             reasons = ", ".join(sorted({trial.failure for trial in self.known}))
             raise SearchError(f"{self.problem.title}: none of {len(self.known)} trials could be measured: {reasons}")
@@ -129,14 +131,13 @@ class _Session:
         return Outcome(best, seconds, (), f"the records hold {len(self.known)} trials")
 
     def _tuning(self, found: Outcome, watch: Watch) -> Tuning:
-        own, choice = watch.seconds(found.best), watch.seconds(self.space.choice)
         return Tuning(
             title=self.problem.title,
             space=self.space,
             best=found.best,
             schedule=self.space.schedule(found.best),
             seconds=found.seconds,
-            choice_seconds=choice / own * found.seconds if own and choice else None,
+            choice_seconds=watch.choice_seconds(found.best, found.seconds),
             trials=len(self.known) + len(found.trials),
             reused=len(self.known),
             failures=watch.failures,

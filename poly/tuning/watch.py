@@ -28,24 +28,27 @@ class Watch:
         self._standing = Standing()
         self._samples: dict[Point, tuple[float, ...]] = {}
         self._failures: Counter[str] = Counter()
-        self._kept: Point | None = None
+        self._best: Point | None = None
+        self._seconds: float | None = None
         self._tried = 0
         for trial in known:
             self._enter(trial)
         self._status = replace(status, reused=self._tried)
-        self._show(self._standing.best)
+        self._show()
 
     def told(self, trial: Trial, ask: Ask) -> None:
         """A trial was made: it is stored before anything else is done."""
         self._history.keep(trial, ask.champion)
         self._enter(replace(trial, against=ask.champion if trial.rival else None))
-        self._show(self._standing.best)
+        self._show()
 
     def observe(self, progress: Progress) -> None:
         """The search has judged: a new champion is stored, so that it is found even if this process is killed."""
-        if progress.best is not None and progress.best != self._kept:
-            self._kept = progress.best
+        changed, self._best = progress.best != self._best, progress.best
+        self._seconds = progress.seconds
+        if changed and progress.best is not None:
             self.keep(progress.best, finished=False)
+            self._show()
 
     def keep(self, best: Point, finished: bool) -> None:
         self._history.keep_best(best, self._samples, self._tried, self._elapsed(), finished)
@@ -55,9 +58,15 @@ class Watch:
         """The reasons of failures and how often each came, the most frequent first."""
         return tuple(self._failures.most_common())
 
-    def seconds(self, point: Point) -> float | None:
-        """The seconds of a call; None where the point was not measured, or failed."""
-        return self._standing.seconds(point) if point in self._standing else None
+    def choice_seconds(self, best: Point | None, seconds: float | None) -> float | None:
+        """The model's choice beside a best point of so many seconds; None where one of them was not measured.
+
+        Their ratio is that of samples taken in turn, so the machine's drift is not in it.
+        """
+        choice = self._history.space.choice
+        if best is None or seconds is None or best not in self._standing or choice not in self._standing:
+            return None
+        return seconds * self._standing.seconds(choice) / self._standing.seconds(best)
 
     def _enter(self, trial: Trial) -> None:
         self._tried += 1
@@ -67,15 +76,14 @@ class Watch:
         else:
             self._failures[kind(trial.failure)] += 1
 
-    def _show(self, best: Point | None) -> None:
-        space = self._history.space
+    def _show(self) -> None:
         self._status = replace(
             self._status,
             tried=self._tried,
             failures=self.failures,
-            best=None if best is None else self._standing.seconds(best),
-            choice=self.seconds(space.choice),
-            where="" if best is None else point_words(space, best),
+            best=self._seconds,
+            choice=self.choice_seconds(self._best, self._seconds),
+            where="" if self._best is None else point_words(self._history.space, self._best),
             elapsed=self._elapsed(),
         )
         self._display.update(self._status)

@@ -1,0 +1,290 @@
+"""A whole tuning on a made-up landscape: budgets, what is kept, resuming, transfer, interrupts. Nothing is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import sin
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+from tuning_fakes import NEST, bowl, double, grid_space
+
+import poly
+from poly.records import Store, point_text
+from poly.search.trial import Ask, Search, Trial
+from poly.spaces.space import Point, Space
+from poly.tuning import session
+from poly.tuning.limits import Limits
+
+SPACE = replace(grid_space(), choice=Point(0, (6, 6)))
+"""The model is wrong: the bowl's lowest point is (3, 3)."""
+BEST = Point(0, (3, 3))
+
+
+class Table:
+    """Measures by the bowl's formula. `measured` has what was asked of all of them since the test began."""
+
+    measured: ClassVar[list[Point]] = []
+    before: ClassVar[Callable[[Point], None]] = staticmethod(lambda point: None)
+    failing: ClassVar[frozenset[Point]] = frozenset()
+
+    def __init__(self, space: Space, *, cold: bool, seed: int) -> None:
+        self.space = space
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *of_exit: object) -> None:
+        pass
+
+    def trials(self, ask: Ask) -> Iterator[Trial]:
+        for point in ask.points:
+            Table.before(point)
+            Table.measured.append(point)
+            if point in Table.failing:
+                yield Trial(point, (), failure="crashed: Segmentation fault (SIGSEGV)")
+            else:
+                yield Trial(point, self.samples(point), self.samples(ask.champion) if ask.champion else ())
+
+    def samples(self, point: Point) -> tuple[float, ...]:
+        seconds = bowl(self.space.values(point)).seconds
+        return tuple(seconds * (1 + 0.002 * sin(7 * i + 3 * point.at[0] + point.at[1])) for i in range(8))
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The made-up space, measurer and an empty store."""
+    store = tmp_path / "records.sqlite"
+    monkeypatch.setattr(session, "_space", lambda told: replace(SPACE, sizes=told.at))
+    monkeypatch.setattr(session, "LiveMeasurer", Table)
+    monkeypatch.setattr(Store, "open", staticmethod(lambda path=None: Store(store)))
+    monkeypatch.setattr(Table, "measured", [])
+    return store
+
+
+def tune(**more: Any) -> session.TunedKernel:
+    options = {"target": "c:portable", "threads": 1} | more
+    return poly.tune(NEST, **options)
+
+
+def test_a_tuning_ends_at_the_best_point_and_tells_how(made_up: Path) -> None:
+    kernel = tune()
+    tuning = kernel.tuning
+    assert tuning.best == BEST and tuning.store == made_up
+    assert tuning.trials == len(Table.measured) and tuning.reused == 0
+    assert tuning.ratio == pytest.approx(16 / 10, rel=0.01)
+    assert kernel.schedule == SPACE.schedule(BEST)
+    assert kernel.origin == "record" and kernel.record is not None and kernel.record.finished
+
+
+@pytest.mark.parametrize("trials", [1, 2, 7])
+def test_no_more_trials_than_allowed(trials: int) -> None:
+    assert tune(trials=trials).tuning.trials == len(Table.measured) == trials
+
+
+def test_compile_follows_the_record_and_says_so() -> None:
+    tune()
+    kernel = poly.compile(NEST, target="c:portable", threads=1)
+    assert kernel.origin == "record"
+    assert kernel.schedule == SPACE.schedule(BEST)
+    assert poly.compile(NEST, target="c:portable", threads=1, records=False).origin == "model"
+
+
+def test_the_same_call_again_measures_nothing_and_gives_the_same() -> None:
+    first = tune(trials=8).tuning
+    Table.measured.clear()
+    again = tune(trials=8).tuning
+    assert Table.measured == []
+    assert (again.best, again.trials, again.reused) == (first.best, 8, 8)
+    assert again.stopped == "the records hold 8 trials"
+
+
+def test_a_search_that_came_to_its_end_measures_nothing_when_called_again() -> None:
+    first = tune().tuning
+    Table.measured.clear()
+    again = tune().tuning
+    assert Table.measured == []
+    assert (again.best, again.trials, again.reused) == (first.best, first.trials, first.trials)
+    assert again.stopped == first.stopped
+
+
+def test_a_larger_budget_goes_on_where_the_smaller_ended() -> None:
+    tune(trials=5)
+    before = list(Table.measured)
+    tuning = tune(trials=9).tuning
+    assert len(Table.measured) == 9 and tuning.trials == 9 and tuning.reused == 5
+    assert not set(before) & set(Table.measured[5:])
+
+
+def test_without_records_nothing_is_known_or_kept(made_up: Path) -> None:
+    tune(trials=3, records=False)
+    kernel = tune(trials=3, records=False)
+    assert len(Table.measured) == 6
+    assert kernel.tuning.store is None and kernel.origin == "given"
+    assert not made_up.exists()
+
+
+def test_cold_trials_are_not_mixed_with_warm_ones() -> None:
+    tune(trials=3)
+    assert tune(trials=3, cold=True).tuning.reused == 0
+    assert tune(trials=3, cold=True).tuning.reused == 3
+    assert len(Table.measured) == 6
+
+
+def test_failures_are_counted_by_reason_and_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "failing", frozenset(p for p in SPACE if p.at[0] == 4))
+    tuning = tune().tuning
+    assert dict(tuning.failures).keys() == {"crashed"}
+    assert "failed          crashed (" in str(tuning)
+    failed = [point for point in Table.measured if point in Table.failing]
+    assert len(failed) == len(set(failed)) == sum(count for _, count in tuning.failures)
+
+
+def test_when_every_point_fails_the_reasons_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "failing", frozenset(SPACE))
+    for _ in range(2):
+        with pytest.raises(poly.SearchError, match=r"3 .*crashed: Segmentation fault"):
+            tune(trials=3)
+    assert len(Table.measured) == 3
+
+
+def interrupt_at(count: int) -> Callable[[Point], None]:
+    def before(point: Point) -> None:
+        if len(Table.measured) == count:
+            raise KeyboardInterrupt
+
+    return before
+
+
+def test_ctrl_c_gives_the_best_so_far_and_the_same_call_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tune(records=False).tuning
+    Table.measured.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "before", staticmethod(interrupt_at(6)))
+        with pytest.warns(poly.SearchWarning, match=r"the best of 6 trials.*the same call again goes on"):
+            kernel = tune()
+    assert kernel.tuning.interrupted and kernel.tuning.trials == 6
+    assert kernel.record is not None and not kernel.record.finished
+    tuning = tune().tuning
+    assert tuning.best == whole.best and tuning.reused == 6 and not tuning.interrupted
+    sampled = Table.measured[: len(Table.measured) - 3]  # all but the play-off
+    assert len(sampled) == len(set(sampled))
+
+
+def test_ctrl_c_before_the_first_trial_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "before", staticmethod(interrupt_at(0)))
+    with pytest.raises(KeyboardInterrupt):
+        tune()
+
+
+def test_a_crash_of_the_tuner_loses_only_the_trial_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(point: Point) -> None:
+        if len(Table.measured) == 6:
+            raise MemoryError
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(Table, "before", staticmethod(die))
+        tune()
+    assert tune(trials=6).tuning.reused == 6
+    assert len(Table.measured) == 6
+
+
+def test_seconds_end_the_search_after_the_trial_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = iter(range(1000))
+    monkeypatch.setattr(session, "monotonic", lambda: 0.01 * next(time))
+    tuning = tune(seconds=0.2).tuning
+    assert 1 <= tuning.trials == len(Table.measured) < 20
+    assert "passed" in tuning.stopped
+
+
+def test_a_new_size_starts_from_its_neighbours() -> None:
+    poly.tune(double.with_sizes({"M": 64, "N": 128}), target="c:portable", threads=1)
+    Table.measured.clear()
+    tuning = tune(trials=2).tuning
+    assert Table.measured == [SPACE.choice, BEST]
+    assert tuning.best == BEST
+
+
+def test_from_the_origin_nothing_is_transferred() -> None:
+    tune(trials=20)
+    Table.measured.clear()
+    tune(trials=1, start="origin", records=False)
+    assert Table.measured == [SPACE.origin]
+
+
+def test_a_better_record_from_elsewhere_is_judged_before_it_is_replaced(made_up: Path) -> None:
+    tune()
+    record = Store(made_up).records()[0]
+    Store(made_up).drop_trials(record.key)
+    tune(trials=2)
+    assert Table.measured[-2:] == [SPACE.choice, BEST]
+    assert Store(made_up).records()[0].point == point_text(SPACE, BEST)
+    Store(made_up).drop_trials(record.key)
+    tune(trials=1)
+    assert Store(made_up).records()[0].point == point_text(SPACE, BEST), "it was not judged, and is faster"
+
+
+def test_a_strategy_of_ones_own() -> None:
+    def three(space: Space, start: Point, random: Random) -> Search:
+        yield Ask((start, Point(0, (0, 0)), Point(0, (1, 1))))
+
+    assert tune(strategy=three, start="origin").tuning.stopped == "the strategy has no more to ask"
+    assert set(Table.measured) <= {SPACE.origin, Point(0, (1, 1))}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"trials": 0}, poly.SearchError, "trials=0 allows no search"),
+        ({"trials": -3}, poly.SearchError, "trials=-3 allows no search"),
+        ({"trials": 2.5}, poly.SearchError, "trials must be a whole number, not 2.5"),
+        ({"seconds": 0}, poly.SearchError, "seconds=0 allows no search"),
+        ({"seconds": "10"}, poly.SearchError, "seconds must be a number, not '10'"),
+        ({"strategy": "dropplet"}, poly.SearchError, "did you mean 'droplet'"),
+        ({"start": "middle"}, poly.SearchError, "not at 'middle'"),
+        ({"threads": 0}, poly.ArgumentError, "threads must be an integer from 1 up"),
+        ({"target": "c:mmx"}, poly.TargetError, "unknown target 'c:mmx'"),
+        ({"sizes": {"Q": 3}}, poly.SpecError, "no size Q"),
+        ({"at": {"M": 3}}, poly.SpecError, "no size M that is still open"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_measured(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        tune(**options)
+    assert Table.measured == []
+
+
+def test_a_space_without_a_point_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = replace(SPACE.structures[0], allows=lambda values: False)
+    monkeypatch.undo()
+    monkeypatch.setattr(session, "derive", lambda nest, **of_space: replace(SPACE, structures=(none,)))
+    with pytest.raises(poly.SearchError, match="no schedule of its space is legal"):
+        tune()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({}, r"nothing says what M, N should be.*Fix them \(M=512, N=512\), or .* at=dict\(M=512, N=512\)"),
+        ({"M": 8}, "nothing says what N should be"),
+        ({"M": 0, "N": 8}, "no statement is ever run"),
+    ],
+)
+def test_sizes_without_a_value_or_without_sense_are_told(sizes: dict[str, int], message: str) -> None:
+    with pytest.raises(poly.SearchError, match=message):
+        poly.tune(double, target="c:portable", sizes=sizes)
+
+
+def test_limits_leave_what_was_not_used() -> None:
+    left = Limits(trials=10, seconds=5.0).left(4, 2.0)
+    assert left is not None and (left.trials, left.seconds, left.gain) == (6, 3.0, None)
+    assert Limits(trials=10).left(10, 0.0) is None
+    default = Limits().left(100, 100.0)
+    assert default is not None and (default.trials, default.seconds) == (None, None) and default.gain
+    overdrawn = Limits(seconds=1.0).left(0, 9.0)
+    assert overdrawn is not None and overdrawn.seconds is not None and overdrawn.seconds > 0
