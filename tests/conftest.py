@@ -24,8 +24,8 @@ NEEDED_TOOLS = re.compile(r"\b(gcc|cc|clang|compilers?|qemu[\w-]*|aarch64[\w-]*)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One cache directory for all workers of this run, unless the caller names one."""
-    if "POLY_CACHE_DIR" not in os.environ:
+    """One cache directory for all workers of this run, and never the user's: it may hold tuning records."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
         directory = tempfile.mkdtemp(prefix="poly-tests-")
         os.environ["POLY_CACHE_DIR"] = directory
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))

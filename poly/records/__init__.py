@@ -4,6 +4,18 @@ from poly.records.choice import Choice
 from poly.records.key import Key, key_for
 from poly.records.place import find_point, point_text, read_point
 from poly.records.record import Record, StoredTrial
+from poly.records.replay import schedule_of
 from poly.records.store import Store
 
-__all__ = ["Choice", "Key", "Record", "Store", "StoredTrial", "find_point", "key_for", "point_text", "read_point"]
+__all__ = [
+    "Choice",
+    "Key",
+    "Record",
+    "Store",
+    "StoredTrial",
+    "find_point",
+    "key_for",
+    "point_text",
+    "read_point",
+    "schedule_of",
+]

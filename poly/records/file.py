@@ -122,7 +122,7 @@ def inspect(path: Path) -> Unsound | None:
         if error.sqlite_errorcode & 0xFF not in UNSOUND:
             raise
         return Unsound(str(error))
-    return None if verdict == "ok" else Unsound(str(verdict))
+    return None if verdict == "ok" else Unsound(" ".join(verdict.split()))
 
 
 def explained(path: Path, error: DatabaseError) -> Unsound | RecordError:
