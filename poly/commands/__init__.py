@@ -13,7 +13,7 @@ import click
 
 from codegen.errors import ArgumentError, ToolchainError
 from microkernels.errors import TargetError
-from poly.commands import machine, records, show
+from poly.commands import machine, records, show, tune
 from poly.errors import PolyError
 from poly.version import __version__
 
@@ -22,6 +22,7 @@ OWN = (
     machine.command,
     records.command,
     show.command,
+    tune.command,
 )
 USER_ERRORS = (PolyError, ArgumentError, TargetError, ToolchainError)
 
