@@ -21,7 +21,7 @@ from poly.measure import process
 from poly.measure.compare import difference
 from poly.measure.data import Arena
 from poly.measure.flush import flusher
-from poly.measure.orders import Check, Failed, Setup, Time, Trust
+from poly.measure.orders import Check, Failed, Setup, Time, Trust, result
 
 SAMPLE = 0.002
 """Seconds that a sample fills, where its calls are not too many."""
@@ -48,11 +48,6 @@ def trust(order: Trust) -> tuple[str, ...]:
     for name in arena.written:
         np.save(result(order.results, name), arena.values[name])
     return tuple(sorted(name for name in order.data.fresh if np.isnan(arena.values[name]).any()))
-
-
-def result(folder: str, name: str) -> Path:
-    """Where the trusted values of an array lie."""
-    return Path(folder) / f"{name}.npy"
 
 
 def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> CFunction:

@@ -43,7 +43,8 @@ def _bound(wanted: Array, length: int) -> float:
     for start in range(0, wanted.size, BLOCK):
         block = np.abs(wanted[start : start + BLOCK])
         largest = max(largest, float(block.max(initial=0.0, where=np.isfinite(block))))
-    return SLACK * float(np.finfo(wanted.dtype).eps) * sqrt(max(1, length)) * largest
+    kind = np.finfo(wanted.dtype)
+    return max(float(kind.tiny), SLACK * float(kind.eps) * sqrt(max(1, length)) * largest)
 
 
 def _errors(found: Array, wanted: Array) -> Array:

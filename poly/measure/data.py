@@ -33,7 +33,7 @@ class Arena:
             memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name))
             self._memory[buffer.name], self.values[buffer.name] = memory, values
             if buffer.kind != "out" and buffer.name not in data.fresh:
-                values[...] = random(shape, values.dtype, data.seed + number, data.dominant)
+                values[...] = random(shape, values.dtype, data.seed + number, data.delicate)
                 if buffer.kind == "inout":
                     self._starts[buffer.name] = values.copy()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from codegen.signature import Signature
 
@@ -12,13 +13,13 @@ class Data:
     """The arguments that a kernel gets: the same values for the same seed.
 
     `fresh` are arrays that the nest reads, but only behind its own writes; they start as NaN, as those that it only
-    writes. With `dominant`, divisions, roots and solves stay tame.
+    writes. With `delicate`, divisions, roots and solves stay tame.
     """
 
     signature: Signature
     sizes: tuple[tuple[str, int], ...]
     seed: int
-    dominant: bool
+    delicate: bool
     fresh: frozenset[str]
 
 
@@ -94,3 +95,8 @@ class Failed:
     """An order could not be followed, by the candidate's fault: why, in words."""
 
     reason: str
+
+
+def result(folder: str, array: str) -> Path:
+    """Where the trusted values of an array lie."""
+    return Path(folder) / f"{array}.npy"

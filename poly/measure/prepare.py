@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
 from codegen.build import build
 from codegen.errors import ToolchainError
 from poly.errors import SearchError
-from poly.kernel import signature
+from poly.kernel import Compiled, signature
 from poly.machine import machine
 from poly.machine.cores import allowed_cpus
 from poly.measure.child import Child, Died
-from poly.measure.orders import Cores, Data, Failed, Setup, Trust
+from poly.measure.compare import difference
+from poly.measure.facts import Facts, facts
+from poly.measure.orders import Cores, Data, Failed, Setup, Trust, result
 from poly.measure.process import choose
-from poly.measure.trusted import facts, trusted
+from poly.measure.trusted import Rows, trusted, wide
+from poly.nest import Nest
 from poly.spaces.space import Space
 
 PATIENCE = 120.0
@@ -24,30 +29,15 @@ PATIENCE = 120.0
 def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) -> Setup:
     """Compute the trusted result in the child and keep it in the folder; what is left to do is the answer.
 
-    Raises SearchError where the loops as written cannot be built or run.
+    Raises SearchError where that result cannot be computed.
     """
-    sizes = dict(space.sizes)
-    known = facts(space.nest, sizes)
-    cpus = choose(allowed_cpus(), space.threads)
-    nest, made = trusted(space.nest, sizes, space.isa, known.iterations)
-    try:
-        library = build(made.source, made.flags, folder)
-    except ToolchainError as error:
-        raise SearchError(
-            f"{nest.name} cannot be measured, since its loops as written do not build: {error}"
-        ) from error
-
-    def keep(fresh: frozenset[str]) -> tuple[str, ...]:
-        data = Data(signature(nest, made.scratch), (), seed, known.dominant, fresh)
-        return _ask(child, Trust(str(library), data, Cores(1, cpus[:1]), str(folder)), nest.name)
-
-    fresh = known.settable
-    if keep(fresh) and fresh:
-        fresh = frozenset()
-        keep(fresh)
+    nest = wide(space.nest.with_sizes(dict(space.sizes)))
+    known = facts(nest)
+    fresh = Preparation(nest, known, child, folder, seed).run(space)
+    cores = Cores(space.threads, choose(allowed_cpus(), space.threads))
     return Setup(
-        data=Data(signature(space.nest, True), tuple(space.sizes), seed, known.dominant, fresh),
-        cores=Cores(space.threads, cpus),
+        data=Data(signature(space.nest, True), space.sizes, seed, known.delicate, fresh),
+        cores=cores,
         results=str(folder),
         length=known.length,
         calls=1 if cold else known.calls,
@@ -55,12 +45,50 @@ def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) ->
     )
 
 
-def _ask(child: Child, order: Trust, name: str) -> tuple[str, ...]:
-    """The arrays that hold NaN after the trusted kernel, of those that began so."""
-    try:
-        answer = child.ask(order, PATIENCE)
-    except Died as error:
-        answer = Failed(str(error))
-    if isinstance(answer, Failed):
-        raise SearchError(f"{name} cannot be measured, since its trusted result cannot be computed: {answer.reason}")
-    return cast("tuple[str, ...]", answer)
+class Preparation:
+    """The trusted result of a nest: computed in the child, kept in a folder."""
+
+    def __init__(self, nest: Nest, known: Facts, child: Child, folder: Path, seed: int) -> None:
+        self._nest = nest
+        self._known = known
+        self._child = child
+        self._folder = folder
+        self._seed = seed
+
+    def run(self, space: Space) -> frozenset[str]:
+        """Keep the result, and return the arrays of which the nest reads nothing that it did not set."""
+        plan = trusted(self._nest, space.isa, self._known.iterations)
+        fresh = self._known.settable
+        if self._compute(plan.made, fresh, self._folder):
+            fresh = frozenset()
+            self._compute(plan.made, fresh, self._folder)
+        if plan.vouching is not None and plan.rows is not None:
+            self._vouch(plan.vouching, plan.rows, fresh)
+        return fresh
+
+    def _vouch(self, made: Compiled, rows: Rows, fresh: frozenset[str]) -> None:
+        """Compare the result with rows of it that plain loops have computed."""
+        some = self._folder / "rows"
+        some.mkdir(exist_ok=True)
+        self._compute(made, fresh, some)
+        found, expected = (rows.of(np.load(result(str(at), rows.array))) for at in (self._folder, some))
+        wrong = difference(f"some rows of {rows.array}", found, expected, self._known.length)
+        if wrong:
+            raise self._error(wrong)
+
+    def _compute(self, made: Compiled, fresh: frozenset[str], folder: Path) -> bool:
+        """Run a kernel on the data and keep what it writes; whether it read of `fresh` what it had not set."""
+        try:
+            library = build(made.source, made.flags, folder)
+            data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh)
+            cpus = choose(allowed_cpus(), 1)
+            answer = self._child.ask(Trust(str(library), data, Cores(1, cpus), str(folder)), PATIENCE)
+        except (ToolchainError, Died) as error:
+            raise self._error(str(error)) from error
+        if isinstance(answer, Failed):
+            raise self._error(answer.reason)
+        return bool(cast("tuple[str, ...]", answer))
+
+    def _error(self, reason: str) -> SearchError:
+        name = self._nest.name
+        return SearchError(f"{name} cannot be measured: the result to compare candidates with has failed. {reason}")

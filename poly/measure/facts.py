@@ -1,0 +1,71 @@
+"""What is known of a nest before it runs: how much it computes, and what its values do when it runs again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+import islpy as isl
+
+from codegen.expr import Binary, Call, loads, walk
+from poly.nest import Nest, Statement
+
+DRIFT = 8
+"""The most calls in a row where each works on the last one's result: after more, values may leave the normal range."""
+CALLS = 100_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What measuring needs to know of a nest.
+
+    `length` is about how many terms an element is made of, `calls` how many calls in a row keep the values normal.
+    `delicate`: it divides by its data, takes roots or multiplies up. `settable` are the arrays that it both sets and
+    reads.
+    """
+
+    iterations: int
+    length: int
+    calls: int
+    delicate: bool
+    settable: frozenset[str]
+
+
+def facts(nest: Nest) -> Facts:
+    """The facts of a nest without open sizes."""
+    counts = {s.name: iterations(s.domain) for s in nest.statements}
+    lengths = (ceil(counts[s.name] / max(1, _elements(nest, s.target.array))) for s in nest.statements)
+    assigned = frozenset(s.target.array for s in nest.statements if s.op == "=")
+    read = frozenset(load.array for s in nest.statements for load in s.reads)
+    return Facts(
+        iterations=sum(counts.values()),
+        length=sum(lengths),
+        calls=DRIFT if any(_drifts(s, nest.written) for s in nest.statements) else CALLS,
+        delicate=any(_delicate(s) for s in nest.statements),
+        settable=frozenset(a.name for a in nest.arguments if a.name in assigned & read and a.dtype.is_float),
+    )
+
+
+def iterations(domain: isl.Set) -> int:
+    """The iterations in the box around a domain."""
+    if domain.is_empty():
+        return 0
+    ends = ((domain.dim_min_val(at), domain.dim_max_val(at)) for at in range(domain.dim(isl.dim_type.set)))
+    return prod(last.to_python() - first.to_python() + 1 for first, last in ends)
+
+
+def _elements(nest: Nest, array: str) -> int:
+    return prod(extent.evaluate({}) for extent in nest.array(array).shape)
+
+
+def _drifts(statement: Statement, written: frozenset[str]) -> bool:
+    """A second call starts from other values than the first, and not just from larger sums."""
+    return statement.op == "*" or any(load.array in written for load in loads(statement.expr))
+
+
+def _delicate(statement: Statement) -> bool:
+    return statement.op == "*" or any(
+        (isinstance(node, Binary) and node.op == "/" and bool(loads(node.right)))
+        or (isinstance(node, Call) and node.function == "sqrt")
+        for node in walk(statement.expr)
+    )
