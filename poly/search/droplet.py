@@ -2,89 +2,70 @@
 
 After Canesche, Rosário, Borin and Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM TACO 21, 2024,
 doi 10.1145/3650109). A drop rolls downhill: the neighbours of the champion are measured in batches, each in turn with
-it, and one that is faster by a test becomes the champion. What is left of a batch is filled with neighbours further
-away, so a batch is a whole one although the near ones are few (the paper's speculation).
+it, and one that is faster by a test becomes the champion. What the near neighbours leave free in a batch is filled with
+those further away (the paper's speculation).
+
+Where the paper's search ends, this one goes on while the budget lets it. When nothing around the champion wins, the
+next drop falls where the model expects most; without a model, at the second best point so far, and so on. Its points
+still have to beat the champion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from random import Random
 
 from poly.search.champion import crowned
-from poly.search.moves import rings
-from poly.search.trial import Ask, Search, Trial
+from poly.search.moves import neighbours
+from poly.search.standing import Standing
+from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
 
-Around = Callable[[Point], Iterable[Point]]
-"""The points to try around a champion, those to be tried first in front."""
-
-
-def descend(champion: Point, around: Around, seen: set[Point], batch: int) -> Generator[Ask, list[Trial], Point]:
-    """Rolls downhill from a measured champion until none of the points around it wins; returns the last champion.
-
-    Points in `seen` are left out; those that are asked for are added to it.
-    """
-    while asked := tuple(islice(_fresh(around(champion), seen), batch)):
-        seen.update(asked)
-        trials = yield Ask(asked, champion)
-        champion = crowned(champion, trials) or champion
-    return champion
-
-
-def opening(start: Point, around: Around, seen: set[Point], batch: int) -> Generator[Ask, list[Trial], Point | None]:
-    """Measures the start; where it fails, the points around it until one succeeds. None where all fail."""
-    queue = chain((start,), around(start))
-    size = 1
-    while asked := tuple(islice(_fresh(queue, seen), size)):
-        seen.update(asked)
-        champion = crowned(None, (yield Ask(asked)))
-        if champion is not None:
-            return champion
-        size = batch
-    return None
-
-
-def _fresh(points: Iterable[Point], seen: set[Point]) -> Iterator[Point]:
-    """The points not seen, each once."""
-    known = set(seen)
-    for point in points:
-        if point not in known:
-            known.add(point)
-            yield point
+Order = Callable[[Iterable[Point]], Iterable[Point]]
+"""Puts points to be tried into an order."""
 
 
 @dataclass(frozen=True)
 class Droplet:
     """Droplet Search over all structures of a space.
 
-    When the knobs of a structure have converged, the structures that differ in one trait are tried with the nearest
-    sizes; where one of them wins, the descent goes on there. `batch` is how many points are asked for at a time.
-    `guided` puts the neighbours that the model expects to be fast in front: it saves measurements and decides nothing,
-    for every move is a test on measured samples. Unguided is the form of the paper, which needs no model.
+    A neighbour has one or two other knobs, by up to `reach` steps, or another structure that differs in one trait and
+    has the nearest sizes. `batch` is how many points are asked for at a time. `guided` puts the neighbours that the
+    model expects to be fast in front: that saves measurements and decides nothing, for every move is a test on measured
+    samples. Unguided is the form of the paper, which needs no model.
     """
 
     guided: bool = True
+    reach: int = 2
     batch: int = 4
 
     def __call__(self, space: Space, start: Point, random: Random) -> Search:
-        order = _by_model(space) if self.guided else list
+        order = by_model(space) if self.guided else list
+        standing = Standing()
+        champion: Point | None = None
+        asked: set[Point] = set()
+        fresh: tuple[Point, ...] = (start,)
+        while fresh:
+            asked.update(fresh)
+            trials = yield Ask(fresh, champion)
+            champion = crowned(champion, trials)
+            for trial in trials:
+                standing.add(trial)
+            drops = [champion or start] if self.guided else [champion or start, *standing.ranked()]
+            fresh = tuple(islice(self._around(space, drops, asked, order), self.batch))
 
-        def around(point: Point) -> Iterable[Point]:
-            return order(rings(space, point))
-
-        def beside(point: Point) -> Iterable[Point]:
-            return order(space.siblings(point))
-
-        seen: set[Point] = set()
-        champion = yield from opening(start, lambda point: chain(around(point), space), seen, self.batch)
-        before = None
-        while champion is not None and champion != before:
-            before = yield from descend(champion, around, seen, self.batch)
-            champion = yield from descend(before, beside, seen, self.batch)
+    def _around(self, space: Space, drops: Iterable[Point], asked: set[Point], order: Order) -> Iterator[Point]:
+        """The points around each drop in turn that were not asked for, then all others of the space, each once."""
+        given = set(asked)
+        for drop in drops:
+            for point in order(neighbours(space, drop, self.reach)):
+                if point not in given:
+                    given.add(point)
+                    yield point
+        yield from (point for point in order(space) if point not in given)
 
 
 def from_origin(space: Space, start: Point, random: Random) -> Search:
@@ -92,7 +73,7 @@ def from_origin(space: Space, start: Point, random: Random) -> Search:
     return Droplet(guided=False)(space, space.origin, random)
 
 
-def _by_model(space: Space) -> Callable[[Iterable[Point]], list[Point]]:
-    """Puts points into the order of their predicted seconds; each is predicted once."""
+def by_model(space: Space) -> Order:
+    """The order of predicted seconds; each point is predicted once."""
     predict = cache(lambda point: space.predict(point).seconds)
     return lambda points: sorted(points, key=predict)

@@ -8,29 +8,18 @@ from itertools import combinations, product
 from poly.spaces.space import Point, Space
 
 
-def lines(space: Space, point: Point) -> list[list[Point]]:
-    """For each knob the points that differ from this one in that knob alone, the knob ascending, and this one.
-
-    Points outside the space are left out, so the neighbour beyond a hole is next on its line.
-    """
-    knobs = space.structures[point.structure].knobs
-    return [
-        [p for p in (_moved(point, {k: i}) for i in range(len(knob.values))) if p in space]
-        for k, knob in enumerate(knobs)
-    ]
-
-
 def along(space: Space, point: Point, radius: int) -> Iterator[Point]:
-    """The points so many steps away from this one along one knob, upwards first."""
-    for line in lines(space, point):
+    """The points so many steps away from this one along one knob, upwards first; a hole in the grid is no step."""
+    for knob in range(len(point.at)):
+        line = _line(space, point, knob)
         here = line.index(point)
         if here + radius < len(line):
             yield line[here + radius]
-        if here - radius >= 0:
+        if here >= radius:
             yield line[here - radius]
 
 
-def across(space: Space, point: Point, radius: int, together: int) -> Iterator[Point]:
+def across(space: Space, point: Point, radius: int, together: int = 2) -> Iterator[Point]:
     """The points at which so many knobs differ from this one's by so many steps, in every mix of up and down."""
     for knobs in combinations(range(len(point.at)), together):
         for signs in product((radius, -radius), repeat=together):
@@ -39,17 +28,38 @@ def across(space: Space, point: Point, radius: int, together: int) -> Iterator[P
                 yield moved
 
 
-def rings(space: Space, point: Point) -> Iterator[Point]:
-    """Every neighbour that a descent looks at, by one knob, all knobs together, two knobs; the nearest first.
+def elsewhere(space: Space, point: Point) -> Iterator[Point]:
+    """The nearest point of every other structure, those that have most traits in common first."""
+    here = set(space.structures[point.structure].traits)
 
-    The radius grows up to the length of the longest knob, so a wide plateau is crossed.
+    def differ(number: int) -> int:
+        return len(here.symmetric_difference(space.structures[number].traits))
+
+    others = sorted((n for n in range(len(space.structures)) if n != point.structure), key=differ)
+    for number in others:
+        found = space.nearest(number, space.values(point))
+        if found is not None:
+            yield found
+
+
+def neighbours(space: Space, point: Point, reach: int) -> Iterator[Point]:
+    """The points around this one, the nearest first; none is out of the space, some may come twice.
+
+    One knob moves, then two together; then come the structures that differ in one trait; then the same knobs by two
+    steps and so on up to `reach`; then all other structures.
     """
-    knobs = len(point.at)
-    longest = max((len(knob.values) for knob in space.structures[point.structure].knobs), default=1)
-    for radius in range(1, longest):
+    for radius in range(1, reach + 1):
         yield from along(space, point, radius)
-        for together in sorted({knobs, 2} - {0, 1}, reverse=True):
-            yield from across(space, point, radius, together)
+        yield from across(space, point, radius)
+        if radius == 1:
+            yield from space.siblings(point)
+    yield from elsewhere(space, point)
+
+
+def _line(space: Space, point: Point, knob: int) -> list[Point]:
+    """The points of the space that differ from this one in one knob at most, the knob ascending."""
+    size = len(space.structures[point.structure].knobs[knob].values)
+    return [moved for i in range(size) if (moved := _moved(point, {knob: i})) in space]
 
 
 def _moved(point: Point, knobs: dict[int, int]) -> Point:

@@ -1,0 +1,93 @@
+"""What a search believes of points that it has not tried: the model's prediction, corrected by the errors seen so far.
+
+The error of the model at a point is e = log(measured / predicted). Errors of points that are alike are alike, so they are
+taken as a Gaussian process (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter 2): between
+two points the covariance is
+
+    s^2 (B + T^(traits that differ) * K^(steps between their knobs) + N [the same point])
+
+where B leaves the common factor open, and s starts as `SPREAD` and moves to what is seen. The mean and the covariance
+of the errors elsewhere follow from those seen. Nothing of this decides: it says what to try next and when to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poly.search.standing import Standing
+from poly.spaces.space import Point, Space
+
+Vector = NDArray[np.float64]
+BIAS = 25.0
+"""B: the model as a whole may be off by five times as much as from point to point."""
+TRAIT, STEP, NUGGET = 0.6, 0.8, 0.02
+"""T, K and N: how alike errors are at a distance of one trait, of one step; what no neighbour tells."""
+SPREAD, WEIGHT = 0.1, 4
+"""An analytical model is off by a tenth; for how many trials that stands."""
+
+
+class Belief:
+    """Expected log seconds of points and their covariance, as trials come in."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._predicted: dict[Point, float] = {}
+        self._codes: dict[tuple[str, str], int] = {}
+        self._seen: list[Point] = []
+        self._errors: Vector = np.zeros(0)
+
+    def predicted(self, point: Point) -> float:
+        """The model's log seconds."""
+        if point not in self._predicted:
+            self._predicted[point] = log(self._space.predict(point).seconds)
+        return self._predicted[point]
+
+    def learn(self, standing: Standing) -> None:
+        """Takes over what is measured, in place of what was learned before."""
+        self._seen = standing.ranked()
+        self._errors = np.array([log(standing.seconds(p)) - self.predicted(p) for p in self._seen])
+
+    def expect(self, points: Sequence[Point]) -> tuple[Vector, Vector]:
+        """The expected log seconds of points, and their covariance (points x points)."""
+        prior = np.array([self.predicted(point) for point in points])
+        own = self._covariance(points, points)
+        if not self._seen:
+            return prior, SPREAD**2 * own
+        known = self._covariance(self._seen, self._seen)
+        between = self._covariance(points, self._seen)
+        solved = np.linalg.solve(known, np.column_stack([self._errors, between.T]))
+        variance = (WEIGHT * SPREAD**2 + float(self._errors @ solved[:, 0])) / (WEIGHT + len(self._seen))
+        return prior + between @ solved[:, 0], variance * (own - between @ solved[:, 1:])
+
+    def _covariance(self, some: Sequence[Point], others: Sequence[Point]) -> Vector:
+        traits, knobs = self._features(some)
+        other_traits, other_knobs = self._features(others)
+        differ = (traits[:, None, :] != other_traits[None, :, :]).sum(axis=2)
+        steps = np.abs(knobs[:, None, :] - other_knobs[None, :, :]).sum(axis=2)
+        same = (differ == 0) & (steps == 0)
+        return BIAS + TRAIT**differ * STEP**steps + NUGGET * same
+
+    def _features(self, points: Sequence[Point]) -> tuple[NDArray[np.int64], Vector]:
+        """For each point its traits as numbers, and the positions of its knobs, 0 for a knob that it has not."""
+        names = self._names
+        traits = np.zeros((len(points), len(names[0])), dtype=np.int64)
+        knobs = np.zeros((len(points), len(names[1])))
+        for row, point in enumerate(points):
+            structure = self._space.structures[point.structure]
+            for trait in structure.traits:
+                traits[row, names[0][trait[0]]] = self._codes.setdefault(trait, len(self._codes) + 1)
+            for knob, at in zip(structure.knobs, point.at, strict=True):
+                knobs[row, names[1][knob.name]] = at
+        return traits, knobs
+
+    @cached_property
+    def _names(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The column of each trait and of each knob."""
+        traits = dict.fromkeys(name for s in self._space.structures for name, _ in s.traits)
+        knobs = dict.fromkeys(knob.name for s in self._space.structures for knob in s.knobs)
+        return {name: i for i, name in enumerate(traits)}, {name: i for i, name in enumerate(knobs)}
