@@ -16,6 +16,7 @@ from codegen import cache
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
+from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
 from poly.bounds import check
 from poly.default import default_schedule
@@ -215,7 +216,7 @@ def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
         return None
     try:
         return Kernel(nest, isa, threads, record, _compiled(nest, isa, threads, record))
-    except ScheduleError as error:
+    except (ScheduleError, TargetError) as error:
         told = f"{record} does not fit this poly: {error}"
         warnings.warn(f"{told} The model chooses the schedule; tune again to replace it.", RecordWarning, stacklevel=3)
     return None

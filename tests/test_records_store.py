@@ -38,7 +38,7 @@ RECORDS = st.builds(
     Record,
     key=KEYS,
     schedule=st.just("[]"),
-    point=st.lists(st.integers()).map(json.dumps),
+    point=st.dictionaries(TEXTS, st.none() | st.integers()).map(lambda v: json.dumps({"traits": {}, "values": v})),
     seconds=SECONDS,
     spread=SECONDS,
     trials=st.integers(0, 10**6),

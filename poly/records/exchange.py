@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.cache import TEMPORARY
 from poly.errors import RecordError
 from poly.records.choice import Choice
 from poly.records.key import machine_name
@@ -43,12 +43,15 @@ def export(store: Store, path: Path, choice: Choice | None = None) -> int:
     Raises RecordError where there is no store, it is damaged, or the file cannot be written.
     """
     records = store.sound_records(choice)
+    part = path.with_name(f"{TEMPORARY}{path.name}")
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".part-", delete=False) as file:
-            file.writelines(f"{line}\n" for line in lines(records))
-        os.replace(file.name, path)
+        part.write_text("".join(f"{line}\n" for line in lines(records)))
+        part.replace(path)
     except OSError as error:
         raise RecordError(f"the records cannot be written to {path}: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return len(records)
 
 

@@ -107,7 +107,7 @@ def machine_name() -> str:
 
 def ordered(sizes: Mapping[str, int]) -> Sizes:
     """Sizes by name."""
-    return tuple(sorted((str(name), int(value)) for name, value in sizes.items()))
+    return tuple(sorted((str(name), int(value)) for name, value in dict(sizes).items()))
 
 
 def _ratio(a: int, b: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -67,9 +68,13 @@ class Record:
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Record:
         """The record that `facts` tells of. Raises KeyError, TypeError or ValueError where they are no record's."""
-        gflops = facts["gflops"]
-        for text in (facts["schedule"], facts["point"]):
-            json.loads(text)
+        gflops, point = facts["gflops"], json.loads(facts["point"])
+        if not isinstance(json.loads(facts["schedule"]), list):
+            raise ValueError("the schedule is no list of steps")
+        if not (isinstance(point["traits"], dict) and isinstance(point["values"], dict)):
+            raise ValueError("the point has no traits and values")
+        if not 0 < float(facts["seconds"]) < math.inf:
+            raise ValueError(f"{facts['seconds']} seconds is no time")
         return Record(
             key=Key.of(facts["key"]),
             schedule=facts["schedule"],
