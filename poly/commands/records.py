@@ -109,7 +109,8 @@ def merge_records(file: Path) -> None:
 def clear_records(choice: Choice, number: int | None, outdated: bool, yes: bool) -> None:
     """Remove records, and what was measured to find them."""
     store = Store.open()
-    meant = Choice(number, choice.nest, choice.target, choice.machine, __version__ if outdated else None)
+    machine = choice.machine if number is None else None
+    meant = Choice(number, choice.nest, choice.target, machine, __version__ if outdated else None)
     count = store.count(meant)
     if not count.problems:
         click.echo("there is nothing to remove")
