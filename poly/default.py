@@ -21,6 +21,7 @@ from poly.defaults import dependence_schedule, vectorized
 from poly.defaults.attempt import attempt
 from poly.microkernel import zeroing
 from poly.model import Caches, Choice
+from poly.model.rates import Rates, nominal
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.plan import contraction_steps
@@ -32,24 +33,27 @@ AFFORDABLE = 10_000_000
 """The operations that isl may take between two questions: some seconds."""
 
 
-def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
+def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates | None = None) -> Schedule:
     """The schedule that poly.compile takes where none is given; nothing is measured.
 
-    It is the loops as written where finding a better one would take isl too long.
+    It is the loops as written where finding a better one would take isl too long. `rates` are those of the machine,
+    where they are known.
     """
     try:
         with limited(AFFORDABLE):
-            return _chosen(nest, isa, caches, threads)
+            return _chosen(nest, isa, caches, threads, rates or nominal(isa))
     except TooCostly:
         return schedule(nest)
 
 
-def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
-    made = contracted(nest, isa, caches, threads, {})
+def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates) -> Schedule:
+    made = contracted(nest, isa, caches, threads, rates, {})
     return dependence_schedule(nest, isa, caches, threads) if not made.steps else made
 
 
-def contracted(nest: Nest, isa: ISA, caches: Caches, threads: int, choices: Mapping[str, Choice]) -> Schedule:
+def contracted(
+    nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates, choices: Mapping[str, Choice]
+) -> Schedule:
     """The schedule with microkernels for all contractions that the dependences and loops allow; no steps without any.
 
     `choices` replaces the model's for some statements.
@@ -57,7 +61,7 @@ def contracted(nest: Nest, isa: ISA, caches: Caches, threads: int, choices: Mapp
 
     def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
         initial, choice = zeroing(nest, statement), choices.get(statement.name)
-        return contraction_steps(nest, statement, loops, isa, caches, threads, initial, choice)
+        return contraction_steps(nest, statement, loops, isa, caches, threads, initial, rates, choice)
 
     return contracted_by(nest, steps)
 

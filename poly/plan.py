@@ -1,11 +1,11 @@
 """From the model's choice to the steps of a contraction's schedule.
 
-    for i:                      for j_tile:                            (columns cut for the last-level cache or threads)
-      for j:                      for k_tile:                          (the reduction cut for the second level)
-        for k:           ->         pack B
-          C[i, j] += …              for i_tile:                        (rows cut for the last level)
-                                      for j_tile2: for i_tile2:        (register tiles)
-                                        microkernel over i, j, k
+for i:                      for j_tile:                            (columns cut for the last-level cache or threads)
+  for j:                      for k_tile:                          (the reduction cut for the second level)
+    for k:           ->         pack B
+      C[i, j] += …              for i_tile:                        (rows cut for the last level)
+                                  for j_tile2: for i_tile2:        (register tiles)
+                                    microkernel over i, j, k
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from math import prod
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from poly.grouping import Group, column_group, contiguous, nearest, row_group, turned
+from poly.grouping import column_group, contiguous, nearest, row_group, turned
 from poly.matrix_vector import matrix_vector_steps
-from poly.model import Caches, Choice, choose
+from poly.model import Caches, Choice
+from poly.model.contraction import Model
+from poly.model.grid import Grid
+from poly.model.rates import Rates
+from poly.model.walk import Work
 from poly.nest import Nest, Statement
 from poly.ragged import ragged_steps
 from poly.roles import Axis, Roles, roles
@@ -36,6 +40,7 @@ def contraction_steps(
     caches: Caches,
     threads: int,
     initial: str | None,
+    rates: Rates,
     choice: Choice | None = None,
 ) -> list[Step] | None:
     """The steps for a contraction that has its loops for itself; None where it is none, or has no columns to speak of.
@@ -50,25 +55,29 @@ def contraction_steps(
         streamed = matrix_vector_steps(r, loops, isa, threads, initial)
         if streamed is not None:
             return streamed
-    planned = planner(r, nest.array(statement.target.array).dtype, loops, isa, caches, threads, initial)
-    if planned is None:
+    outline = outlined(r, nest.array(statement.target.array).dtype, isa, caches)
+    if outline is None:
         return None
-    return (replace(planned, choice=choice) if choice else planned).steps()
+    if choice is None:
+        model = Model(outline.work, caches, rates, threads)
+        grid = Grid(outline.work, caches, threads, outline.by_lines, coarse=True)
+        choice = min(grid.choices(), key=lambda c: model.predict(c).seconds)
+    return Planner(outline, choice, loops, initial).steps()
 
 
-def planner(
-    r: Roles,
-    dtype: DType,
-    loops: Mapping[str, str],
-    isa: ISA,
-    caches: Caches,
-    threads: int,
-    initial: str | None,
-) -> Planner | None:
-    """The groups of axes that fit the operands' cache lines, and the model's choice for them.
+@dataclass(frozen=True)
+class Outline:
+    """A contraction's groups of axes, and what follows from how its operands lie."""
 
-    None without columns or a reduction.
-    """
+    work: Work
+    by_lines: bool
+    """Whether the output's next neighbours after a short run of columns are rows."""
+    together: int | None
+    """The panels that are copied together where the right operand is contiguous from one to the next."""
+
+
+def outlined(r: Roles, dtype: DType, isa: ISA, caches: Caches) -> Outline | None:
+    """The groups of axes that fit the operands' cache lines; None without columns or a reduction."""
     if not r.columns or not r.reduce:
         return None
     if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
@@ -81,25 +90,34 @@ def planner(
     rows, extra_rows = row_group(r.rows, "output" if short and n > k else "left")
     others = [axis for axis in r.columns if axis not in neighbours]
     by_lines = short and n > k and nearest(r.rows) < nearest(others)
-    choice = choose(r, rows.extent if rows else 1, columns.axes, dtype, isa, caches, threads, by_lines)
-    together = lanes if far else None
-    return Planner(r, choice, loops, rows, columns, extra_rows, extra_columns, initial, together)
+    work = Work(r, rows.axes if rows else (), extra_rows, columns.axes, extra_columns, isa, dtype)
+    return Outline(work, by_lines, lanes if far else None)
 
 
 @dataclass(frozen=True)
 class Planner:
-    """A contraction's groups and choice, and the steps that follow; `loops` names the loop of each iterator."""
+    """A contraction's outline and choice, and the steps that follow; `loops` names the loop of each iterator."""
 
-    roles: Roles
+    outline: Outline
     choice: Choice
     loops: Mapping[str, str]
-    rows: Group | None
-    columns: Group
-    extra_rows: tuple[Axis, ...]
-    extra_columns: tuple[Axis, ...]
     initial: str | None
-    together: int | None
-    """The panels that are copied together where the right operand is contiguous from one to the next."""
+
+    @property
+    def work(self) -> Work:
+        return self.outline.work
+
+    @property
+    def roles(self) -> Roles:
+        return self.work.roles
+
+    @property
+    def rows(self) -> tuple[Axis, ...]:
+        return self.work.rows
+
+    @property
+    def columns(self) -> tuple[Axis, ...]:
+        return self.work.columns
 
     def steps(self) -> list[Step]:
         """Flatten, split, order, pack, put the kernel in, share out among threads."""
@@ -125,17 +143,18 @@ class Planner:
     def _names(self, axes: tuple[Axis, ...]) -> list[str]:
         return [self._name(axis) for axis in axes]
 
-    def _loop(self, group: Group) -> str:
-        return "_".join(self._names(group.axes))
+    def _loop(self, axes: tuple[Axis, ...]) -> str:
+        """The name of the loop that axes are flattened to."""
+        return "_".join(self._names(axes))
 
     def _flattened(self) -> list[Step]:
         """Steps that bring the axes of each group together and make one loop of them; all other loops go outside."""
-        groups = [group for group in (self.rows, self.columns) if group and len(group.axes) > 1]
+        groups = [axes for axes in (self.rows, self.columns) if len(axes) > 1]
         if not groups:
             return []
-        inside = [self._name(axis) for group in groups for axis in group.axes]
+        inside = [self._name(axis) for axes in groups for axis in axes]
         order = [loop for loop in self.loops.values() if loop not in inside] + inside
-        return [Order(tuple(order)), *(Flatten(tuple(self._names(group.axes))) for group in groups)]
+        return [Order(tuple(order)), *(Flatten(tuple(self._names(axes))) for axes in groups)]
 
     def _splits(self) -> tuple[list[Step], dict[str, list[str]]]:
         """The splits, and for each role the names of the loops over tiles, outermost first."""
@@ -148,7 +167,7 @@ class Planner:
         steps: list[Step] = []
         cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "turned": []}
         if self._turned() is not None:
-            wanted.append(("turned", self._name(self.extra_columns[-1]), [self.together]))
+            wanted.append(("turned", self._name(self.work.extra_columns[-1]), [self.outline.together]))
         for role, loop, sizes in wanted:
             for size in sizes:
                 if size is not None:
@@ -158,7 +177,7 @@ class Planner:
 
     def _turned(self) -> Axis | None:
         """The extra column axis along which a packed right operand is contiguous."""
-        return turned(self.extra_columns, ()) if self.choice.pack_right and self.together else None
+        return turned(self.work.extra_columns, ()) if self.choice.pack_right and self.outline.together else None
 
     def _outer_reduction(self) -> tuple[Axis, ...]:
         """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""
@@ -167,8 +186,8 @@ class Planner:
     def _order(self, cuts: dict[str, list[str]]) -> list[str]:
         """All loops, outermost first."""
         choice, outside = self.choice, self._outside()
-        down = [*self._names(self.extra_rows), *cuts["rows"][-1:]]
-        beside = [name for name in self._names(self.extra_columns) if name not in outside]
+        down = [*self._names(self.work.extra_rows), *cuts["rows"][-1:]]
+        beside = [name for name in self._names(self.work.extra_columns) if name not in outside]
         along = [cuts["columns"][-1], *beside] if cuts["turned"] else [*beside, cuts["columns"][-1]]
         points = self._names(self.roles.reduce[len(self.roles.reduce) - choice.inner :])
         if choice.reduce_cut is not None:
@@ -177,7 +196,7 @@ class Planner:
         tiles = [*along, *down] if choice.rows_inside or cuts["turned"] else [*down, *along]
         named = [*self._blocks(cuts), *outside, *cuts["turned"], *then, *tiles]
         inner = [*([self._loop(self.rows)] if self.rows else []), self._loop(self.columns), *points]
-        grouped = {axis.iterator for group in (self.rows, self.columns) if group for axis in group.axes}
+        grouped = {axis.iterator for axis in (*self.rows, *self.columns)}
         idle = [loop for i, loop in self.loops.items() if i not in grouped and loop not in (*named, *inner)]
         return [*idle, *named, *inner]
 
@@ -194,8 +213,8 @@ class Planner:
         Where rows come first these are all but one that is turned.
         """
         if self._turned() is not None:
-            return self._names(self.extra_columns[:-1])
-        return self._names(self.extra_columns) if self.choice.rows_inside else []
+            return self._names(self.work.extra_columns[:-1])
+        return self._names(self.work.extra_columns) if self.choice.rows_inside else []
 
     def _innermost(self, order: list[str], place: list[str]) -> str | None:
         """The innermost of the loops in `place`; None where there are none: the copy is made once."""

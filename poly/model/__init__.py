@@ -1,14 +1,5 @@
 """The model: what a schedule costs, from the sets and the machine's caches and rates alone."""
 
-from poly.model.choice import (
-    ASSUMED_STRIDE,
-    LINE,
-    PAGE,
-    WORTHWHILE,
-    Caches,
-    Choice,
-    choose,
-    tile_shape,
-)
+from poly.model.choice import ASSUMED_STRIDE, LINE, PAGE, WORTHWHILE, Caches, Choice, tile_shape
 
-__all__ = ["ASSUMED_STRIDE", "LINE", "PAGE", "WORTHWHILE", "Caches", "Choice", "choose", "tile_shape"]
+__all__ = ["ASSUMED_STRIDE", "LINE", "PAGE", "WORTHWHILE", "Caches", "Choice", "tile_shape"]

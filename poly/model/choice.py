@@ -1,11 +1,8 @@
-"""The default schedule of a contraction, from its extents and strides and the machine's caches alone.
+"""A choice for a contraction as a value, and rules for its parts: the register tile, the reduction, the threads' loop.
 
 After Low, Igual, Smith, Quintana-Orti, "Analytical modeling is enough for high-performance BLIS" (ACM TOMS 43(2),
-2016), extended to several loops in each role and to operands that are read in place. Their order is kept: the reduction
-is cut so that one panel of the right operand stays in the second-level cache while rows go by, the rows so that a block
-of the left operand stays there too, the columns so that the packed right operand stays within the last level.
-
-What the caches don't tell (the weights below) was set by measurements on one AVX-512 core; none depends on its speed.
+2016), extended to several loops in each role. What the caches don't tell (the weights below) was set by measurements on
+one AVX-512 core; none depends on its speed.
 """
 
 from __future__ import annotations
@@ -40,11 +37,11 @@ WORTHWHILE = 4_000_000
 LINE, PAGE = 64, 4096
 """Bytes of a cache line, and of a page that takes an entry in the TLB."""
 
-FEW = 256
-"""Rows that can pass by one panel after the other, their results lying pages apart, without many misses in the TLB."""
+ASSUMED_STRIDE = (1 << 20) + 24
+"""Elements between neighbours where that depends on sizes that are open: further than any cache line or page.
 
-ASSUMED_STRIDE = 1 << 20
-"""Elements between neighbours where that depends on sizes that are open: further than any cache line or page."""
+It is no multiple of a line, so that rows are not taken to share places in a cache.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,99 +79,6 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """`m` rows (flattened) by the columns of `group` (flattened, the last the fastest), `depth` steps a call."""
-
-    roles: Roles
-    m: int
-    group: tuple[Axis, ...]
-    depth: int
-    kernel: Microkernel
-    caches: Caches
-    threads: int
-
-    @property
-    def n(self) -> int:
-        return prod(axis.guess for axis in self.group)
-
-    @property
-    def symbolic(self) -> bool:
-        return any(axis.extent is None for axis in self.roles.columns)
-
-    def right_bytes(self, columns: int) -> int:
-        """Of the right operand's part that one pass over the rows reads, for so many columns."""
-        return self.depth * columns * self.kernel.dtype.size
-
-
-def choose(
-    r: Roles,
-    m: int,
-    columns_group: tuple[Axis, ...],
-    dtype: DType,
-    isa: ISA,
-    caches: Caches,
-    threads: int,
-    by_lines: bool = False,
-) -> Choice:
-    """Structure and tile sizes for `m` rows (flattened) and the columns `columns_group` (flattened, the last fastest).
-
-    `by_lines` says that the output's next neighbours after a short run of columns are rows: these must come first then.
-    """
-    kernel = tile_shape(m, prod(axis.guess for axis in columns_group), isa, dtype)
-    inner, cut, depth = reduction(r.reduce, max(64, caches.l2 // 2 // (kernel.columns * dtype.size)))
-    p = _Problem(r, m, columns_group, depth, kernel, caches, threads)
-    pack_right = _pack_right(p)
-    parallel = _parallel(p)
-    columns = _columns_cut(p, pack_right, parallel)
-    fits_nearby = not by_lines and _right_fits(p, columns, pack_right)
-    rows = _rows_cut(p, fits_nearby, parallel)
-    together = any(axis.right.constant == 1 for axis in r.columns) and p.n * dtype.size < 2 * PAGE
-    return Choice(
-        kernel,
-        reduce_cut=cut,
-        inner=inner,
-        columns_cut=columns,
-        rows_cut=rows,
-        pack_left=_pack_left(p),
-        pack_right=pack_right,
-        rows_inside=not fits_nearby,
-        panel_by_panel=not fits_nearby and not together and (rows is None or parallel == "rows"),
-        parallel=parallel,
-    )
-
-
-def _columns_cut(p: _Problem, pack_right: bool, parallel: str | None) -> int | None:
-    """Columns whose copy fills at most three eighths of the last level, and that give each thread its share."""
-    width, most = p.kernel.columns, p.caches.l3 * 3 // 8
-    cut = None
-    if pack_right and (p.symbolic or p.right_bytes(p.n) > most):
-        cut = max(width, most // p.right_bytes(1) // width * width)
-    if parallel != "columns":
-        return cut
-    share = ceil(ceil(p.n / width) / p.threads) * width
-    return share if cut is None else _balanced(share, cut, width)
-
-
-def _right_fits(p: _Problem, columns_cut: int | None, pack_right: bool) -> bool:
-    """Whether the right operand stays in half of the second level while all rows go by (their loop outside)."""
-    right = p.right_bytes(min(p.n, columns_cut or p.n))
-    others = prod(axis.guess for axis in p.roles.columns) // p.n
-    streamed = not pack_right and p.right_bytes(p.kernel.columns) <= p.caches.l1 // 2 and 1 < p.m <= FEW
-    return not p.symbolic and right * others <= p.caches.l2 // 2 and not (streamed and right > p.caches.l1)
-
-
-def _rows_cut(p: _Problem, right_fits: bool, parallel: str | None) -> int | None:
-    """Rows whose left operand stays in the caches while columns go by, and that give each thread its share."""
-    rows = p.kernel.rows
-    block = max(8, min(2 * p.caches.l2, p.caches.l3 // 8) // p.right_bytes(1) // rows) * rows
-    cut = _balanced(p.m, block, rows) if not right_fits and p.m > block else None
-    if parallel != "rows":
-        return cut
-    share = ceil(ceil(p.m / rows) / p.threads) * rows
-    return share if cut is None else min(cut, share)
-
-
 def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:
     """The register tile of the least cost for m x n results, edges counted."""
     lanes = isa.lanes(dtype)
@@ -192,10 +96,14 @@ def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:
 
 def _tile_cost(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
     """The cycles of all tiles, weighed by what the tile's shape costs beside them."""
-    penalty = TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (CROWDED if rows > POINTERS else 0)
-    cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + penalty)
+    cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + shape_penalty(rows, vectors))
     alone = rows >= m > 4 and vectors * lanes >= n
     return cost * (1 + LONELY) if alone else cost
+
+
+def shape_penalty(rows: int, vectors: int) -> float:
+    """What a register tile's shape costs beside its multiply-adds, relative to them."""
+    return TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (CROWDED if rows > POINTERS else 0)
 
 
 def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
@@ -214,12 +122,18 @@ def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
     ) / (m * whole / PER_CYCLE)
 
 
-def reduction(axes: tuple[Axis, ...], most: int) -> tuple[int, int | None, int]:
-    """How many inner axes stay whole, the tile of the next one, and the steps of one call: at most `most`.
+def panel_steps(kernel: Microkernel, caches: Caches) -> int:
+    """Steps of a panel of the right operand that fills half of the second level: the left operand streams by."""
+    return max(64, caches.l2 // 2 // (kernel.columns * kernel.dtype.size))
 
-    The default is as many as a panel of the right operand (width x steps) that fills half of the second level: the left
-    operand streams by.
-    """
+
+def call_steps(axes: tuple[Axis, ...], choice: Choice) -> int:
+    """Steps of the reduction in one call of the register tile."""
+    return prod(axis.guess for axis in axes[len(axes) - choice.inner :]) * (choice.reduce_cut or 1)
+
+
+def reduction(axes: tuple[Axis, ...], most: int) -> tuple[int, int | None, int]:
+    """How many inner axes stay whole, the tile of the next one, and the steps of one call: at most `most`."""
     depth = 1
     for inner, axis in enumerate(reversed(axes)):
         if inner == 3:
@@ -238,22 +152,6 @@ def _balanced(extent: int, most: int, multiple: int) -> int:
     return ceil(ceil(extent / parts) / multiple) * multiple
 
 
-def _pack_right(p: _Problem) -> bool:
-    """Where the right operand isn't contiguous along the columns it must be copied.
-
-    Where it is, a copy pays if rows enough go by, and its lines in place lie pages apart or the whole is too large for
-    the second level.
-    """
-    if is_scattered(p.group):
-        return True
-    if p.right_bytes(p.kernel.columns) <= p.caches.l1 // 2 and p.m <= FEW:
-        return False
-    apart = max((axis.right.constant or ASSUMED_STRIDE for axis in p.roles.reduce), default=0) * p.kernel.dtype.size
-    if apart >= PAGE:
-        return p.m >= 8 * p.kernel.rows and p.right_bytes(p.n) > p.caches.l1
-    return p.m >= 64 * p.kernel.rows and apart >= PAGE // 4 and p.right_bytes(p.n) > p.caches.l2 // 2
-
-
 def is_scattered(group: tuple[Axis, ...]) -> bool:
     """Whether neighbours in the flattened loop are not neighbours in the right operand."""
     expected = 1
@@ -264,24 +162,14 @@ def is_scattered(group: tuple[Axis, ...]) -> bool:
     return False
 
 
-def _pack_left(p: _Problem) -> bool:
-    """Whether a copy of the left operand pays: four panels or more read it, and its steps lie cache lines apart."""
-    if p.n <= 3 * p.kernel.columns or p.m < p.kernel.rows:
-        return False
-    strides = (axis.left.constant or ASSUMED_STRIDE for axis in p.roles.reduce if axis.guess >= 8)
-    nearest = min(strides, default=1)
-    return nearest != 1 and nearest * p.kernel.dtype.size >= 4 * LINE
-
-
-def _parallel(p: _Problem) -> str | None:
+def shared_role(r: Roles, m: int, n: int, kernel: Microkernel, threads: int) -> str | None:
     """The role whose loop the threads share, where there is work enough for several."""
-    r, threads = p.roles, p.threads
     steps = prod(axis.guess for axis in r.reduce)
     batches = prod(axis.guess for axis in r.batch)
-    if threads == 1 or p.m * p.n * steps * batches < WORTHWHILE:
+    if threads == 1 or m * n * steps * batches < WORTHWHILE:
         return None
     if batches >= threads and r.batch:
         return "batch"
-    if p.n >= threads * p.kernel.columns and p.n * 4 >= p.m:
+    if n >= threads * kernel.columns and n * 4 >= m:
         return "columns"
-    return "rows" if p.m >= threads * p.kernel.rows else None
+    return "rows" if m >= threads * kernel.rows else None

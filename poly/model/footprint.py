@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, prod
 
 from poly.grouping import Side
@@ -24,70 +24,77 @@ def spread(axes: Sequence[Axis], count: int) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
+class Touched:
+    """What iterations touch of an array: distinct elements, the bytes of their cache lines, and pages.
+
+    They lie in runs of `run` bytes next to each other, the runs `pitch` bytes apart along the loop beside them that
+    counts most (0 where there is one run).
+    """
+
+    elements: int
+    lines: float
+    pages: int
+    run: int
+    pitch: int
+
+
+@dataclass(frozen=True)
 class Operand:
     """One array of a contraction, as its loops walk through it.
 
-    `strides` are the elements between neighbours along each loop that moves in it, the nearest first; `extents` how
-    long those loops are; `size` an element's bytes.
+    `loops` are those that move in it, with the elements between neighbours and the extent, the nearest first; `size` is
+    an element's bytes.
     """
 
-    strides: tuple[tuple[str, int], ...]
-    extents: tuple[tuple[str, int], ...]
+    loops: tuple[tuple[str, int, int], ...]
     size: int
+    _known: dict[tuple[int, ...], Touched] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def of(axes: Sequence[Axis], side: Side, size: int) -> Operand:
-        found = [(axis, _stride(axis, side)) for axis in axes]
-        moving = sorted(((axis, step) for axis, step in found if step), key=lambda pair: pair[1])
-        return Operand(
-            tuple((axis.iterator, step) for axis, step in moving),
-            tuple((axis.iterator, axis.guess) for axis, _ in moving),
-            size,
-        )
+        found = [(axis.iterator, _stride(axis, side), axis.guess) for axis in axes]
+        return Operand(tuple(sorted((loop for loop in found if loop[1]), key=lambda loop: loop[1])), size)
 
-    def elements(self, counts: Counts) -> int:
-        """Distinct elements touched.
+    def touched(self, counts: Counts) -> Touched:
+        """What so many iterations of each loop touch."""
+        own = tuple(counts.get(name, 1) for name, _, _ in self.loops)
+        if own not in self._known:
+            self._known[own] = self._touched(own)
+        return self._known[own]
 
-        Loops with one stride overlap (the pixels and the taps of a convolution): they touch 1 + sum(count - 1).
-        """
+    def stride(self, name: str) -> int:
+        """Elements between neighbours along a loop; 0 where it does not move in the array."""
+        return next((step for loop, step, _ in self.loops if loop == name), 0)
+
+    def _touched(self, counts: tuple[int, ...]) -> Touched:
+        elements = self._elements(counts)
+        run = self._run(counts)
+        beside = [(n, step) for n, (_, step, _) in zip(counts, self.loops, strict=True) if step > 1 and n > 1]
+        bytes, pitch = run * self.size, (max(beside)[1] if beside else 0) * self.size
+        runs = elements // run
+        if pitch % LINE == 0:
+            lines = float(runs * ceil(bytes / LINE) * LINE)
+        else:  # a run may begin anywhere in a line, so it nearly always touches one more
+            lines = elements * self.size / bytes * min(bytes + LINE - self.size, max(bytes, pitch))
+        pages = runs * ceil(bytes / PAGE) if pitch >= PAGE else ceil(runs * max(pitch, bytes) / PAGE)
+        return Touched(elements, lines, pages, bytes, pitch)
+
+    def _elements(self, counts: tuple[int, ...]) -> int:
+        """Loops with one stride overlap (the pixels and the taps of a convolution): they touch 1 + sum(count - 1)."""
         reach: dict[int, int] = {}
-        for name, step in self.strides:
-            reach[step] = reach.get(step, 1) + counts.get(name, 1) - 1
+        for n, (_, step, _) in zip(counts, self.loops, strict=True):
+            reach[step] = reach.get(step, 1) + n - 1
         return prod(reach.values())
 
-    def run(self, counts: Counts) -> int:
+    def _run(self, counts: tuple[int, ...]) -> int:
         """How many of the touched elements lie next to each other."""
         run = 1
-        for (name, step), (_, extent) in zip(self.strides, self.extents, strict=True):
+        for n, (_, step, extent) in zip(counts, self.loops, strict=True):
             if step == run:
-                run *= counts.get(name, 1)
-                if counts.get(name, 1) < extent:
+                run *= n
+                if n < extent:
                     break
         return run
-
-    def lines(self, counts: Counts) -> float:
-        """Bytes of the cache lines touched; runs that begin anywhere touch one line more, nearly."""
-        run, apart = self.run(counts) * self.size, self.pitch(counts) * self.size
-        touched = self.elements(counts) * self.size
-        if apart % LINE == 0:
-            return touched / run * ceil(run / LINE) * LINE
-        return touched / run * min(run + LINE - self.size, max(run, apart))
-
-    def pitch(self, counts: Counts) -> int:
-        """Elements between neighbours along the loop beside the runs that counts most; 0 where there is none."""
-        beside = [(counts.get(name, 1), step) for name, step in self.strides if step > 1 and counts.get(name, 1) > 1]
-        return max(beside)[1] if beside else 0
-
-    def pages(self, counts: Counts) -> int:
-        """Pages touched."""
-        run, apart = self.run(counts), self.pitch(counts) * self.size
-        pieces = self.elements(counts) // run
-        each = ceil(run * self.size / PAGE)
-        return pieces * each if apart >= PAGE else ceil(pieces * max(apart, run * self.size) / PAGE)
-
-    def moves(self, name: str) -> bool:
-        """Whether a loop moves in the array."""
-        return any(name == iterator for iterator, _ in self.strides)
 
 
 def _stride(axis: Axis, side: Side) -> int:

@@ -12,6 +12,7 @@ from poly.model.host import caches, rates
 from poly.model.rates import Rates
 from poly.nest import Nest
 from poly.spaces.contraction import contraction_family
+from poly.spaces.loops import loop_structures
 from poly.spaces.space import Space
 
 
@@ -47,5 +48,5 @@ def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coa
     """The same for the caches and rates of any machine."""
     family = contraction_family(nest, isa, caches, rates, threads, coarse)
     if family is None:
-        raise SpecError(f"{nest.name} has no space yet")
+        family = loop_structures(nest, isa, caches, rates, threads, {})
     return Space(nest, isa, threads, family.structures, family.choice)
