@@ -12,7 +12,7 @@ from types import TracebackType
 from poly.measure.builder import Builder, Built
 from poly.measure.child import Child
 from poly.measure.prepare import prepared
-from poly.measure.timer import Timer, Timing
+from poly.measure.timer import RIVAL, Timer, Timing
 from poly.search.trial import Ask, Trial
 from poly.spaces.space import Point, Space
 
@@ -122,7 +122,7 @@ class LiveMeasurer:
         if rival is None:
             return timer.alone(library.path, expected, self._samples)
         if rival.path is None:
-            return Timing(failure=f"the champion that it is compared with failed: {rival.failure}")
+            return Timing(failure=RIVAL.format(rival.failure))
         return timer.against(rival.path, library.path, expected)
 
     def _libraries(self, points: Sequence[Point]) -> list[Built]:

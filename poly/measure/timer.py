@@ -19,6 +19,8 @@ PREPARING = 120.0
 TOLERANCE = 50
 """How many times longer than expected a call may take before it counts as hanging."""
 
+RIVAL = "the champion, to be timed in turn with it, failed: {}"
+
 
 class Refused(Exception):
     """A candidate cannot be timed: why, in words."""
@@ -68,7 +70,7 @@ class Timer:
         try:
             champion = self._seated(rival, expected)
         except (Died, Refused) as error:
-            return Timing(failure=f"its rival, timed before, failed now: {error}")
+            return Timing(failure=RIVAL.format(error))
         ours: tuple[float, ...] = ()
         theirs: tuple[float, ...] = ()
         try:
@@ -115,6 +117,7 @@ class Timer:
             self._ready = True
         answer = self._child.ask(order, seconds)
         if isinstance(answer, Failed):
+            self._child.close(kill=True)  # who computes something else may have written anywhere
             raise Refused(answer.reason)
         return answer
 

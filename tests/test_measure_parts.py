@@ -1,0 +1,201 @@
+"""The parts of measuring that run no candidate: data, comparison, facts, and how many samples a comparison gets."""
+
+from __future__ import annotations
+
+from random import Random
+
+import classic_nests
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codegen.affine import Affine
+from codegen.program import Buffer
+from codegen.signature import Signature
+from microkernels.dtypes import DType, f32, f64, i32
+from poly.measure.compare import difference
+from poly.measure.data import Arena
+from poly.measure.facts import CALLS, DRIFT, facts
+from poly.measure.orders import Data
+from poly.measure.stages import STAGES, next_rounds
+from poly.measure.trusted import Rows
+from poly.search.decide import LOOKS, beats
+
+
+def data(dtype: DType = f32, fresh: frozenset[str] = frozenset(), delicate: bool = False, seed: int = 1) -> Data:
+    square = (Affine.name("n"), Affine.name("n"))
+    buffers = (
+        Buffer("A", dtype, square, "in"),
+        Buffer("C", dtype, square, "inout"),
+        Buffer("D", dtype, (Affine.of(3),), "out"),
+        Buffer("s", dtype, (), "scalar"),
+    )
+    return Data(Signature("nest", ("n",), buffers), (("n", 5),), seed, delicate, fresh)
+
+
+def test_what_is_read_is_random_and_what_is_set_is_not_a_number() -> None:
+    arena = Arena(data())
+    arena.reset()
+    assert arena.written == ("C", "D")
+    assert np.isfinite(arena.values["A"]).all()
+    assert np.isfinite(arena.values["C"]).all()
+    assert np.isnan(arena.values["D"]).all()
+    assert arena.values["s"] == 1.5
+    fresh = Arena(data(fresh=frozenset({"C"})))
+    fresh.reset()
+    assert np.isnan(fresh.values["C"]).all()
+
+
+def test_reset_gives_first_values_again() -> None:
+    arena = Arena(data())
+    arena.reset()
+    first = arena.values["C"].copy()
+    arena.values["C"][...] = 7
+    arena.values["D"][...] = 7
+    arena.restart()
+    assert (arena.values["C"] == first).all()
+    assert (arena.values["D"] == 7).all()
+    arena.reset()
+    assert np.isnan(arena.values["D"]).all()
+
+
+@pytest.mark.parametrize("delicate", [False, True])
+def test_wider_types_hold_the_same_values(delicate: bool) -> None:
+    narrow, wide = Arena(data(f32, delicate=delicate)), Arena(data(f64, delicate=delicate))
+    assert (narrow.values["A"] == wide.values["A"]).all()
+    assert (narrow.values["A"] != Arena(data(f32, delicate=delicate, seed=2)).values["A"]).any()
+
+
+def test_delicate_data_is_dominated_by_its_diagonal() -> None:
+    values = Arena(data(delicate=True)).values["A"]
+    diagonal = np.diag(values)
+    assert (values > 0).all()
+    assert (diagonal > values.sum(1) - diagonal).all()
+
+
+@pytest.mark.parametrize("dtype", [f32, i32])
+@pytest.mark.parametrize(("name", "offset"), [("A", -1), ("C", 25), ("D", 3)])
+def test_a_write_beside_an_array_is_seen(dtype: DType, name: str, offset: int) -> None:
+    arena = Arena(data(dtype))
+    arena.reset()
+    assert arena.overrun() == ""
+    beside = np.ndarray((1,), arena.values[name].dtype, arena._memory[name], place(arena, name) + offset * dtype.size)
+    beside[0] = 0
+    assert arena.overrun() == name
+
+
+def place(arena: Arena, name: str) -> int:
+    """The bytes before an array in its memory."""
+    return int(arena.values[name].ctypes.data - arena._memory[name].ctypes.data)
+
+
+def test_arrays_start_a_page() -> None:
+    assert all(
+        array.ctypes.data % 4096 == 0 for array in Arena(data()).values.values() if isinstance(array, np.ndarray)
+    )
+
+
+@pytest.mark.parametrize("length", [1, 100, 10_000])
+def test_rounding_is_no_difference_and_a_missing_term_is(length: int) -> None:
+    generator = np.random.default_rng(0)
+    terms = generator.uniform(-1, 1, (length, 50)).astype(np.float32)
+    expected = terms.sum(0, dtype=np.float64).astype(np.float32)
+    in_turn = np.zeros(50, np.float32)
+    for row in terms:
+        in_turn += row
+    assert difference("C", in_turn, expected, length) == ""
+    in_turn[7] -= np.float32(0.5)
+    assert difference("C", in_turn, expected, length).startswith("wrong result: C[7] is ")
+
+
+def test_values_that_are_not_finite() -> None:
+    """Nothing is asked where the trusted result has none; a candidate must have one where the trusted result has."""
+    expected = np.array([[1, np.nan], [np.inf, 2]])
+    assert difference("C", np.array([[1, 5.0], [np.nan, 2]]), expected, 1) == ""
+    for wrong in (np.nan, np.inf):
+        assert (
+            difference("C", np.array([[1, 0], [0, wrong]]), expected, 1) == f"wrong result: C[1, 1] is {wrong}, not 2.0"
+        )
+
+
+def test_integers_are_equal_or_wrong() -> None:
+    expected = np.arange(6, dtype=np.int32).reshape(2, 3)
+    assert difference("C", expected.copy(), expected, 1000) == ""
+    assert difference("C", expected + np.eye(2, 3, dtype=np.int32), expected, 1000).startswith("wrong result: C[0, 0]")
+
+
+def test_empty_arrays_are_equal() -> None:
+    assert difference("C", np.zeros((0, 3)), np.zeros((0, 3)), 1) == ""
+
+
+def test_rows_are_every_so_many_and_the_last() -> None:
+    assert Rows("C", 1, 4).of(np.arange(20).reshape(2, 10)).tolist() == [[0, 4, 8, 9], [10, 14, 18, 19]]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "length", "delicate", "settable", "calls"),
+    [
+        ("gemm", {"M": 6, "N": 5, "K": 40}, 41, True, set(), DRIFT),
+        ("syrk", {"N": 6, "K": 40}, 41, False, set(), CALLS),
+        ("cholesky", {"N": 20}, None, True, {"A"}, DRIFT),
+        ("softmax", {"M": 4, "N": 30}, None, True, {"Y"}, DRIFT),
+        ("ints", {"M": 4, "N": 30}, None, False, set(), CALLS),
+        ("transpose", {"M": 4, "N": 30}, 1, False, set(), CALLS),
+    ],
+)
+def test_facts(
+    name: str, sizes: dict[str, int], length: int | None, delicate: bool, settable: set[str], calls: int
+) -> None:
+    found = facts(getattr(classic_nests, name).with_sizes(sizes))
+    assert length in (None, found.length)
+    assert (found.delicate, found.settable, found.calls) == (delicate, settable, calls)
+
+
+def compared(draw: Random, ratio: float, noise: float) -> tuple[list[float], list[float]]:
+    """Samples of a challenger that takes `ratio` times as long, under noise with bursts, until there are enough."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    while rounds := next_rounds(ours, theirs):
+        for _ in range(rounds):
+            ours.append(ratio * jitter(draw, noise))
+            theirs.append(jitter(draw, noise))
+    return ours, theirs
+
+
+def jitter(draw: Random, noise: float) -> float:
+    """A time of about 1: half-normal noise that only adds, and now and then a burst."""
+    burst = draw.random() < 0.05
+    return 1 + abs(draw.gauss(0, noise)) + (draw.random() if burst else 0.0)
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.02])
+def test_on_a_flat_landscape_at_most_one_in_twenty_wins(noise: float) -> None:
+    draw, count = Random(3), 400
+    wins = sum(beats(*compared(draw, 1.0, noise)) for _ in range(count))
+    assert wins <= 0.05 * count
+
+
+def test_clear_cases_are_cheap_and_close_ones_are_not() -> None:
+    draw = Random(4)
+    slower = [len(compared(draw, 1.3, 0.01)[0]) for _ in range(50)]
+    faster = [compared(draw, 1 / 1.3, 0.01) for _ in range(50)]
+    equal = [len(compared(draw, 1.0, 0.01)[0]) for _ in range(50)]
+    assert np.mean(slower) < 1.5 * STAGES[0]
+    assert np.mean([len(ours) for ours, _ in faster]) < 2.5 * STAGES[0]
+    assert sum(beats(ours, theirs) for ours, theirs in faster) >= 45
+    assert np.mean(equal) > 0.8 * STAGES[-1]
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), max_size=STAGES[-1]).filter(
+        lambda pairs: len(pairs) in (0, *STAGES)
+    )
+)
+def test_stages_are_looked_at_as_often_as_the_test_allows(pairs: list[tuple[float, float]]) -> None:
+    assert len(STAGES) <= LOOKS
+    rounds = next_rounds([ours for ours, _ in pairs], [theirs for _, theirs in pairs])
+    assert rounds == 0 or len(pairs) + rounds in STAGES
+    if len(pairs) == STAGES[-1]:
+        assert rounds == 0
