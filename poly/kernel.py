@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from codegen import cache
 from codegen.errors import ArgumentError
@@ -25,11 +25,13 @@ from poly.lower import arguments, c_sizes, lower
 from poly.machine import machine
 from poly.model import Caches
 from poly.nest import Nest
-from poly.records.lookup import recorded
-from poly.records.record import Record
+from poly.recorded import recorded
 from poly.schedule import Schedule
 
-Told = Schedule | Record | None
+if TYPE_CHECKING:
+    from poly.records import Record
+
+Told: TypeAlias = "Schedule | Record | None"
 """What a kernel was told to follow: a schedule, a tuning record, or nothing, which leaves it to the model."""
 
 
@@ -80,14 +82,14 @@ class Kernel:
     @property
     def record(self) -> Record | None:
         """The tuning record that the schedule comes from, if it does: when, by how many trials, how fast it was."""
-        return self.told if isinstance(self.told, Record) else None
+        return None if isinstance(self.told, Schedule) else self.told
 
     @property
     def origin(self) -> Literal["given", "record", "model"]:
         """Where the schedule comes from."""
         if self.told is None:
             return "model"
-        return "record" if isinstance(self.told, Record) else "given"
+        return "given" if isinstance(self.told, Schedule) else "record"
 
     @property
     def workspace_bytes(self) -> int:
@@ -266,7 +268,8 @@ def _compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
     """The C text, from the store where this nest was compiled before with this engine."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
     identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
-    wanted = told.schedule if isinstance(told, Record) else repr(told)  # a record is replayed only to compile it anew
+    # A record is replayed only to compile it anew: its text is enough to find what was made from it.
+    wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
     key = repr((*identity, isa.name, threads, repr(caches()), wanted))
     kept = cache.get(key)
     if kept is not None:
@@ -279,11 +282,10 @@ def _compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
 
 def _followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
     """The schedule that is meant; a record's steps are proven again."""
-    match told:
-        case Schedule():
-            return told
-        case Record(schedule=steps):
-            return Schedule.from_json(nest, steps)
+    if isinstance(told, Schedule):
+        return told
+    if told is not None:
+        return Schedule.from_json(nest, told.schedule)
     return default_schedule(nest, isa, caches(), threads)
 
 

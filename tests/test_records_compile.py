@@ -64,7 +64,7 @@ def check(kernel: Kernel) -> None:
 
 
 def test_without_records_the_model_chooses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.records.lookup.key_for", pytest.fail)
+    monkeypatch.setattr("poly.records.key_for", pytest.fail)
     kernel = compiled(**SIZES)
     assert (kernel.origin, kernel.record) == ("model", None)
     assert not store.exists()

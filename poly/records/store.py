@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.cache import cache_dir
 from poly.errors import RecordError
 from poly.records.choice import Choice
 from poly.records.database import peek, read, write
 from poly.records.key import Key, Sizes
 from poly.records.record import Record, StoredTrial
 from poly.records.rows import RECORDS, key_id, put_record, put_trial, records_of, trials_of
+from poly.records_file import records_file
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-
-NAME = "records.sqlite"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Store:
     @staticmethod
     def open(path: str | Path | None = None) -> Store:
         """The user's store, or that at `path`; the file is made by the first write."""
-        return Store(Path(path) if path is not None else cache_dir() / NAME)
+        return Store(Path(path) if path is not None else records_file())
 
     def exists(self) -> bool:
         """Whether there is a file."""

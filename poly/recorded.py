@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from typing import TYPE_CHECKING
 
 from codegen.errors import ToolchainError
 from microkernels.isa import ISA
 from poly.errors import RecordError, RecordWarning
 from poly.nest import Nest
-from poly.records.key import key_for
-from poly.records.record import Record
-from poly.records.store import Store
+from poly.records_file import records_file
+
+if TYPE_CHECKING:
+    from poly.records import Record
 
 
 def recorded(nest: Nest, isa: ISA, threads: int) -> Record | None:
     """The record of a nest on this machine, with this compiler and engine; None where there is none."""
-    store = Store.open()
-    if not store.exists():
+    if not os.path.exists(records_file()):
         return None
+    from poly.records import Store, key_for
+
     try:
-        return store.best(key_for(nest, isa, threads))
+        return Store.open().best(key_for(nest, isa, threads))
     except RecordError as error:
         warnings.warn(f"{error} The model chooses the schedule.", RecordWarning, stacklevel=2)
     except ToolchainError:
