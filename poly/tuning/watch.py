@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from statistics import median
 
 from poly.search.outcome import Progress
 from poly.search.standing import Standing
@@ -40,14 +41,20 @@ class Watch:
         """A trial was made: it is stored before anything else is done."""
         self._history.keep(trial, ask.champion)
         self._enter(replace(trial, against=ask.champion if trial.rival else None))
+        if self._best is None and trial.samples:
+            self._crown(trial.point, median(trial.samples))
         self._show()
 
     def observe(self, progress: Progress) -> None:
-        """The search has judged: a new champion is stored, so that it is found even if this process is killed."""
-        changed, self._best = progress.best != self._best, progress.best
-        self._seconds = progress.seconds
-        if changed and progress.best is not None:
-            self.keep(progress.best, finished=False)
+        """The search has judged, a batch as a whole."""
+        if progress.best is not None and progress.seconds is not None:
+            self._crown(progress.best, progress.seconds)
+
+    def _crown(self, best: Point, seconds: float) -> None:
+        """A new best point is stored, so that it is found even if this process is killed."""
+        changed, self._best, self._seconds = best != self._best, best, seconds
+        if changed:
+            self.keep(best, finished=False)
             self._show()
 
     def keep(self, best: Point, finished: bool) -> None:

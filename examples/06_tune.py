@@ -1,0 +1,45 @@
+"""Tuning: what the model chooses, what measuring finds beside it, and where that is kept.
+
+The model's choice is nearly always right. A few measurements make sure, and the result is kept for every later program.
+"""
+
+import numpy as np
+
+import poly
+from poly import f32
+
+M, N, K = poly.sizes("M N K")
+
+
+@poly.nest
+def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+# Six schedules are measured: the model's choice, and its neighbours in the space. Without a budget the search would go on
+# as long as it expects to gain 1 %. Each candidate is compared with a trusted result before it is timed.
+kernel = poly.tune(matmul, M=96, N=128, K=64, threads=1, trials=6)
+print(kernel.schedule)
+
+# How it went: the model's choice beside the best found, trials, failures with their reasons, why the search ended.
+tuning = kernel.tuning
+print(tuning)
+
+rng = np.random.default_rng(0)
+A, B, C = rng.random((96, 64), np.float32), rng.random((64, 128), np.float32), np.zeros((96, 128), np.float32)
+kernel(A, B, C)
+assert np.allclose(C, A @ B, rtol=1e-5)
+
+# From now on poly.compile uses the record, here and in every other program of this user on this machine.
+again = poly.compile(matmul, M=96, N=128, K=64, threads=1)
+print(again.origin, "-", again.record)
+assert again.schedule == kernel.schedule
+
+# The same call again measures nothing: it would go on where this one ended, and this one has made its six trials.
+assert poly.tune(matmul, M=96, N=128, K=64, threads=1, trials=6).tuning.reused == 6
+
+# Another size starts from what was found here, so two or three trials are often enough.
+print(poly.tune(matmul, M=128, N=128, K=64, threads=1, trials=3).tuning)
