@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil, prod
+from operator import mul
 
 from poly.cost import Cost, Part
 from poly.grouping import Side
 from poly.model.choice import LATENCY, PER_CYCLE, POINTERS, Caches, Choice, call_steps, shape_penalty
 from poly.model.footprint import Operand
 from poly.model.rates import Rates
-from poly.model.traffic import FULL, Traffic, crowded
+from poly.model.traffic import FULL, Traffic, crowding
 from poly.model.walk import SIDES, Walk, Work, walk
 
 OVERLAP = 2.0
@@ -30,11 +31,11 @@ ENTRY = 2.5
 COPIED, TURNED = 1.0, 1.5
 """What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
 
-MISS = 4.0
-"""What a miss in the first-level TLB costs, in vector multiply-adds; half of it is hidden."""
+MISS, WALK = 4.0, 10.0
+"""What a miss in the first-level TLB costs, in vector multiply-adds, and one in the second; half of it is hidden."""
 
-CONFLICT = 2.0
-"""What a read takes longer, in vector multiply-adds, whose line was lost to the tile's other rows meanwhile."""
+CONFLICT = 1.3
+"""What a read takes longer, in vector multiply-adds, where twice as many rows share a place as it has ways."""
 
 
 class Model:
@@ -55,7 +56,7 @@ class Model:
         parts = [
             Part("multiply-add", (self._compute(choice) + self._conflicts(choice)) * self._unit),
             *self._levels(traffic),
-            Part("TLB", traffic.pages() * MISS * self._unit),
+            Part("TLB", sum(map(mul, traffic.misses(), (MISS, WALK))) * self._unit),
         ]
         together = sum(part.seconds**OVERLAP for part in parts) ** (1 / OVERLAP)
         copies = Part("copies", self._copies(choice, w))
@@ -75,10 +76,10 @@ class Model:
         return ceil(trips / self._threads) / trips
 
     def _levels(self, traffic: Traffic) -> list[Part]:
-        """Seconds and bytes from L2, L3 and memory; only far lines are late."""
+        """Seconds and bytes from L2, L3 and memory; only lines from memory are late."""
         c, r = self._caches, self._rates
         parts = []
-        for name, size, rate, far in (("L2", c.l1, r.l2, 0), ("L3", c.l2, r.l3, 1), ("memory", c.l3, r.memory, 1)):
+        for name, size, rate, far in (("L2", c.l1, r.l2, 0), ("L3", c.l2, r.l3, 0), ("memory", c.l3, r.memory, 1)):
             moved = traffic.fetched(size) if size else {}
             slowed = sum(bytes * (1 + far * traffic.lateness(side)) for side, bytes in moved.items())
             parts.append(Part(name, slowed / rate, sum(moved.values())))
@@ -122,13 +123,11 @@ class Model:
         if not w.rows:
             return 0.0
         rows, row, l1 = min(kernel.rows, w.m), w.rows[-1].iterator, self._caches.l1
-        lost = 0.0
-        if not choice.pack_left and crowded(self._sides["left"].stride(row) * w.dtype.size, rows, l1):
-            lost += prod(axis.guess for axis in w.axes) / w.n * ceil(w.n / kernel.columns)
-        if crowded(self._sides["output"].stride(row) * w.dtype.size, rows, l1):
-            calls = prod(axis.guess for axis in w.roles.reduce) / call_steps(w.roles.reduce, choice)
-            lost += prod(axis.guess for axis in (*w.roles.batch, *w.roles.rows, *w.roles.columns)) / self._lanes * calls
-        return lost * CONFLICT
+        left, output = (crowding(self._sides[side].stride(row) * w.dtype.size, rows, l1) for side in ("left", "output"))
+        read = prod(axis.guess for axis in w.axes) / w.n * ceil(w.n / kernel.columns)
+        calls = prod(axis.guess for axis in w.roles.reduce) / call_steps(w.roles.reduce, choice)
+        written = prod(axis.guess for axis in (*w.roles.batch, *w.roles.rows, *w.roles.columns)) / self._lanes * calls
+        return CONFLICT * (left * read * (not choice.pack_left) + output * written)
 
     def _copies(self, choice: Choice, w: Walk) -> float:
         """Seconds that copies of the operands take: the work, the lines read, the panels written."""

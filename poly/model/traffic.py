@@ -7,24 +7,25 @@ and those around it don't move in stays, as long as what streams by beside it le
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, gcd
+from itertools import pairwise
+from math import ceil, gcd, prod
 
 from poly.grouping import Side
 from poly.model.choice import LINE, PAGE, Choice
 from poly.model.footprint import Operand
-from poly.model.walk import SIDES, Walk
+from poly.model.walk import SIDES, Level, Walk
 
 FULL = 0.75
 """The part of a cache that a working set may fill before lines are lost: replacement is not perfect."""
 
 WAYS = 8
-"""Ways of the first two levels: lines whose addresses differ by a multiple of size / WAYS share so many places."""
+"""Ways of a first-level cache: lines whose addresses differ by a multiple of size / WAYS share so many places."""
 
 SCATTERED = 512
 """Bytes of a run, together with a line, that take twice as long as their share of the bandwidth from far caches."""
 
-ENTRIES = 64
-"""Entries of a first-level TLB."""
+ENTRIES, SECOND_ENTRIES = 64, 2048
+"""Entries of a first-level TLB, and of a second-level one."""
 
 
 class Traffic:
@@ -52,7 +53,7 @@ class Traffic:
             copied = self._copied[side]
             if (at or sum(held[0].values()) > room) and (copied is None or at > copied):
                 ways = 2 if side == "output" else 1
-                moved[side] = self._bytes(side, levels[at].counts) * self._walk.runs(at) * ways
+                moved[side] = self._bytes(side, levels[at].counts) * self._runs(side, at) * ways
         return moved
 
     def lateness(self, side: Side) -> float:
@@ -62,24 +63,45 @@ class Traffic:
             return 0.0
         return SCATTERED / (touched.run + LINE)
 
-    def pages(self) -> float:
-        """Pages that the register tiles touch anew: misses in the first-level TLB."""
+    def misses(self) -> tuple[float, float]:
+        """Pages that the tiles touch anew: those that the TLB's second level knows, and those that it doesn't."""
+        near = far = 0.0
         levels = self._walk.levels
-        misses = 0.0
         for side, operand in self._sides.items():
             if self._copied[side] is not None:
                 continue
+            pages = [operand.touched(level.counts).pages for level in levels]
             at = len(levels) - 1
-            pages = operand.touched(levels[at].counts).pages
-            while at > 0 and pages <= ENTRIES / 2 and operand.touched(levels[at - 1].counts).pages == pages:
+            while at > 0 and pages[at] <= ENTRIES / 2 and pages[at - 1] == pages[at]:
                 at -= 1
-            misses += pages * self._walk.runs(at) if pages > 1 else 0.0
-        return misses
+            if pages[at] > 1:
+                missed = pages[at] * self._runs(side, at)
+                again = next((i for i in range(at, 0, -1) if pages[i - 1] == pages[i]), 0)
+                between = sum(other.touched(levels[again].counts).pages for other in self._sides.values())
+                near, far = (near + missed, far) if between <= SECOND_ENTRIES else (near, far + missed)
+        return near, far
+
+    def _runs(self, side: Side, at: int) -> float:
+        """How often an entry's part of an operand is visited.
+
+        The last tile may be a fraction of one; it is a whole visit to an operand that its loop doesn't move in.
+        """
+        moving, still = 1.0, dict.fromkeys((level.role for level in self._walk.levels), 1.0)
+        for outside, inside in pairwise(self._walk.levels[: at + 1]):
+            if self._moves(side, outside, inside):
+                moving *= inside.trips
+            else:
+                still[inside.role] *= inside.trips
+        return moving * prod(ceil(trips - 1e-9) for trips in still.values())
+
+    def _moves(self, side: Side, outside: Level, inside: Level) -> bool:
+        """Whether a loop moves in an operand."""
+        touched = self._sides[side].touched
+        return touched(outside.counts).elements != touched(inside.counts).elements
 
     def _stays(self, side: Side, held: Sequence[Mapping[Side, float]], at: int, room: float) -> bool:
         """Whether an operand's part stays while the loop of this entry runs, which doesn't move in it."""
-        operand, levels = self._sides[side], self._walk.levels
-        if operand.touched(levels[at - 1].counts).elements != operand.touched(levels[at].counts).elements:
+        if self._moves(side, *self._walk.levels[at - 1 : at + 1]):
             return False
         others = sum(touched for other, touched in held[at].items() if other != side)
         return held[at][side] + 2 * others <= room
@@ -90,18 +112,22 @@ class Traffic:
         return touched.lines if self._copied[side] is None else touched.elements * self._sides[side].size
 
     def _held(self, side: Side, counts: Mapping[str, int], size: int) -> float:
-        """Bytes of a cache that an operand's part takes: more where its lines share places and leave others empty."""
+        """Bytes of a cache that an operand's part takes: more where its lines share places and leave others empty.
+
+        Only the first level's places follow from addresses as a program sees them; further out, pages lie anywhere.
+        """
         bytes, touched = self._bytes(side, counts), self._sides[side].touched(counts)
-        if self._copied[side] is not None or not touched.pitch or touched.pitch % LINE:
+        sets = size // (WAYS * LINE)
+        if self._copied[side] is not None or not touched.pitch or touched.pitch % LINE or not 0 < sets <= PAGE // LINE:
             return bytes
-        sets = max(1, size // (WAYS * LINE))
         places = sets // gcd(touched.pitch // LINE, sets) * ceil(touched.run / LINE)
         return bytes / min(1.0, places / sets)
 
 
-def crowded(pitch: int, rows: int, size: int) -> bool:
-    """Whether more rows, `pitch` bytes apart, than there are ways begin at the same place of a cache."""
+def crowding(pitch: int, rows: int, size: int) -> float:
+    """How many rows too many, relative to its ways, begin at one place of a cache; they lie `pitch` bytes apart."""
     if not pitch or pitch % LINE:
-        return False
+        return 0.0
     places = max(1, size // (WAYS * LINE))
-    return ceil(rows / (places // gcd(pitch // LINE, places))) > WAYS
+    together = ceil(rows / (places // gcd(pitch // LINE, places)))
+    return max(0, together - WAYS) / WAYS

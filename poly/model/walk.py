@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -74,7 +74,7 @@ class Walk:
 
     def runs(self, at: int) -> float:
         """How often an entry's body runs."""
-        return prod(level.trips for level in self.levels[: at + 1])
+        return prod(ceil(level.trips) for level in self.levels[: at + 1])
 
 
 class _Walker:
