@@ -10,9 +10,9 @@ from poly.tuning.status import time_text
 
 
 def record_rows(records: Iterable[Record], machines: bool) -> tuple[list[str], list[list[str]]]:
-    """The heads and rows of a table of records; with `machines` it says which machine each is of."""
-    head = ["nest", "id", "sizes", "dtypes", "target", "threads", "time", "GFLOP/s", "trials", "search", "tuned (UTC)"]
-    rows = [[*_cells(record), *([record.key.machine] if machines else [])] for record in records]
+    """The heads and rows of a table of records; with `machines` it names the CPU of each; a target `avx2 x 4` means 4 threads."""
+    head = ["nest", "id", "sizes", "dtype", "target", "time", "GFLOP/s", "trials", "search", "tuned, UTC"]
+    rows = [[*_cells(record), *([record.key.machine.partition(",")[0]] if machines else [])] for record in records]
     return [*head, *(["machine"] if machines else [])], rows
 
 
@@ -23,8 +23,7 @@ def _cells(record: Record) -> list[str]:
         str(record.id),
         sizes_text(record),
         " ".join(dict.fromkeys(key.dtypes)),
-        key.target,
-        str(key.threads),
+        key.target if key.threads == 1 else f"{key.target} x {key.threads}",
         time_text(record.seconds),
         rate_text(record),
         str(record.trials),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from poly.errors import RecordError
 from poly.records.aside import make_missing, set_aside
-from poly.records.file import UNWRITABLE, Unsound, check, connect, explained, inspect, unusable
+from poly.records.file import UNWRITABLE, Unsound, check, connect, explained, unusable, verify
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -36,10 +36,15 @@ def peek(path: Path, work: Callable[[Connection], T]) -> T:
     """
     if not path.is_file():
         raise RecordError(f"there are no tuning records {path}.")
-    unsound = _explained(path, lambda: inspect(path))
-    if unsound is not None:
-        raise RecordError(f"the tuning records {path} are not sound: {unsound}. Nothing was read from them.")
-    return _explained(path, lambda: _read(path, work))
+
+    def verified(connection: Connection) -> T:
+        verify(connection)
+        return work(connection)
+
+    try:
+        return _explained(path, lambda: _read(path, verified))
+    except Unsound as error:
+        raise RecordError(f"the tuning records {path} are not sound: {error}. Nothing was read from them.") from error
 
 
 def _sound(path: Path, action: Callable[[], T]) -> T:

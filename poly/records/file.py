@@ -106,23 +106,31 @@ def check(connection: Connection) -> None:
         raise Unsound(f"it has format {version}, and this poly reads format {FORMAT}", newer=version > FORMAT)
 
 
+def verify(connection: Connection) -> None:
+    """Read the whole file. Raises Unsound, or DatabaseError, where something is wrong with it."""
+    check(connection)
+    for table, column in NAMES.items():
+        connection.execute(f"SELECT {column} FROM {table} LIMIT 0")
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise Unsound(" ".join(verdict.split()))
+
+
 def inspect(path: Path) -> Unsound | None:
     """What is wrong with a file; all of it is read. Raises DatabaseError where it cannot be opened."""
     import sqlite3
 
     try:
         with closing(connect(path)) as connection:
-            check(connection)
-            for table, column in NAMES.items():
-                connection.execute(f"SELECT {column} FROM {table} LIMIT 0")
-            (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            verify(connection)
     except Unsound as unsound:
         return unsound
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF not in UNSOUND:
-            raise
-        return Unsound(str(error))
-    return None if verdict == "ok" else Unsound(" ".join(verdict.split()))
+        told = explained(path, error)
+        if isinstance(told, Unsound):
+            return told
+        raise
+    return None
 
 
 def explained(path: Path, error: DatabaseError) -> Unsound | RecordError:
