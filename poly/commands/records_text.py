@@ -10,9 +10,12 @@ from poly.tuning.status import time_text
 
 
 def record_rows(records: Iterable[Record], machines: bool) -> tuple[list[str], list[list[str]]]:
-    """The heads and rows of a table of records; with `machines` it names the CPU of each; a target `avx2 x 4` means 4 threads."""
+    """The heads and rows of a table of records; with `machines` it names each one's CPU.
+
+    A target `avx2 x 4` is one with 4 threads.
+    """
     head = ["nest", "id", "sizes", "dtype", "target", "time", "GFLOP/s", "trials", "search", "tuned, UTC"]
-    rows = [[*_cells(record), *([record.key.machine.partition(",")[0]] if machines else [])] for record in records]
+    rows = [[*_cells(record), *([record.key.machine.partition(", L1")[0]] if machines else [])] for record in records]
     return [*head, *(["machine"] if machines else [])], rows
 
 
