@@ -1,25 +1,41 @@
 """A measured space: its table laid over it, and how good each point is.
 
-The best of a table was chosen for its time among hundreds, so it was also lucky, and its median flatters it (the
-winner's curse). So the visits are cut into halves: the best of one half is judged by its median in the other, and so
-is the point compared with it. `quality` is the geometric mean of both ways round; it may exceed 1 by the noise.
+The best of a table was chosen for its time among hundreds, so it was also lucky, and what was chosen by its samples may
+not be judged by them (the winner's curse). So the visits are cut into two halves, and there are two sides: on each, a
+search sees one half and is judged by the other. Quality is speed relative to the point that the whole half seen would
+have chosen, which is what an exhaustive search finds; it may exceed 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from statistics import median
 
-from benchmarks.search.table import Entry, Key, Table, key
+from benchmarks.search.table import Entry, Table, Visit, key, key_of
 from poly.cost import Cost
 from poly.errors import SearchError
 from poly.spaces.space import Point, Space, Structure, Values
 
-Half = Mapping[Point, float]
-"""The median seconds of each point in one half of its visits."""
+
+@dataclass(frozen=True)
+class Side:
+    """One half of the visits to each point that could be measured, and the qualities by the other half."""
+
+    visits: Mapping[Point, list[Visit]]
+    qualities: Mapping[Point, float]
+
+    @cached_property
+    def seconds(self) -> dict[Point, float]:
+        """The median of a point's samples in the half that is seen."""
+        return medians(self.visits)
+
+    def fastest(self, points: Iterable[Point]) -> Point:
+        """Of some points the one that is fastest in what is seen; where all failed, the first."""
+        known = list(points)
+        return min(known, key=lambda point: self.seconds.get(point, float("inf")))
 
 
 @dataclass(frozen=True)
@@ -39,28 +55,43 @@ class Landscape:
         return {point: self.table.entries[key(self.space, point)] for point in self.space}
 
     @cached_property
-    def visits(self) -> dict[Point, list[tuple[float, ...]]]:
-        """The samples of each visit to each point that could be measured, at one level."""
-        return {p: self.table.visits(key(self.space, p)) for p, entry in self.entries.items() if entry.passes}
+    def seconds(self) -> dict[Point, float]:
+        """The median of all samples of a point that could be measured."""
+        return medians(self._visits)
 
     @cached_property
-    def seconds(self) -> dict[Point, float]:
-        """The median of all samples of a point."""
-        return {point: median(s for visit in visits for s in visit) for point, visits in self.visits.items()}
+    def sides(self) -> tuple[Side, Side]:
+        """Both ways round: seen and judged."""
+        first, second = halves(self._visits)
+        return self._side(first, second), self._side(second, first)
 
     @cached_property
     def qualities(self) -> dict[Point, float]:
-        """How fast each point is, relative to the best one; 0 for a point that failed."""
-        first, second = halves(self.visits)
-        best_of_first, best_of_second = min(first, key=first.__getitem__), min(second, key=second.__getitem__)
-        found = {p: sqrt(second[best_of_first] / second[p] * first[best_of_second] / first[p]) for p in first}
-        return {point: found.get(point, 0.0) for point in self.entries}
+        """The geometric mean of both sides' qualities; 0 for a point that failed."""
+        one, other = (side.qualities for side in self.sides)
+        return {point: sqrt(one[point] * other[point]) for point in self.entries}
 
     @cached_property
     def plain(self) -> dict[Point, float]:
-        """The same by the least median of all, which flatters the best of the table; 0 for a point that failed."""
+        """Speed relative to the least median of all samples, which flatters the best; 0 for a point that failed."""
         best = min(self.seconds.values())
         return {point: best / self.seconds[point] if point in self.seconds else 0.0 for point in self.entries}
+
+    @cached_property
+    def noise(self) -> float:
+        """How much two halves of the visits to a point differ, as a part: the median over points."""
+        one, other = (side.seconds for side in self.sides)
+        return median(abs(one[point] / other[point] - 1) for point in one)
+
+    @property
+    def _visits(self) -> dict[Point, list[Visit]]:
+        """The samples of each visit to each point that could be measured, at one level."""
+        return {p: self.table.visits(key(self.space, p)) for p, entry in self.entries.items() if entry.passes}
+
+    def _side(self, seen: Mapping[Point, list[Visit]], judged: Mapping[Point, list[Visit]]) -> Side:
+        times, found = medians(judged), medians(seen)
+        best = times[min(found, key=found.__getitem__)]
+        return Side(seen, {p: best / times[p] if p in times else 0.0 for p in self.entries})
 
     @cached_property
     def ranked(self) -> list[Point]:
@@ -72,19 +103,18 @@ class Landscape:
         return sum(quality >= level for quality in self.qualities.values())
 
 
-def halves(visits: Mapping[Point, list[tuple[float, ...]]]) -> tuple[Half, Half]:
-    """The medians over every second visit, and over the others; of a single visit, over every second sample."""
+def medians(visits: Mapping[Point, list[Visit]]) -> dict[Point, float]:
+    """The median of all samples of each point."""
+    return {point: median(s for visit in found for s in visit) for point, found in visits.items()}
 
-    def half(visits: list[tuple[float, ...]], start: int) -> float:
-        if len(visits) == 1:
-            (samples,) = visits
-            return median(samples[start::2] or samples)
-        return median(s for visit in visits[start::2] for s in visit)
 
-    return (
-        {point: half(found, 0) for point, found in visits.items()},
-        {point: half(found, 1) for point, found in visits.items()},
-    )
+def halves(visits: Mapping[Point, list[Visit]]) -> tuple[dict[Point, list[Visit]], dict[Point, list[Visit]]]:
+    """Every second visit to each point, and the others; of a single visit, every second sample, and the others."""
+
+    def half(found: list[Visit], start: int) -> list[Visit]:
+        return found[start::2] if len(found) > 1 else [found[0][start::2] or found[0]]
+
+    return ({p: half(found, 0) for p, found in visits.items()}, {p: half(found, 1) for p, found in visits.items()})
 
 
 def landscape(table: Table, space: Space) -> Landscape:
@@ -111,11 +141,10 @@ def missing(table: Table, space: Space) -> tuple[int, int]:
 
 def _known(structure: Structure, table: Table) -> Structure:
     """A structure with the points of a table alone. Each point is predicted once: searches ask again and again."""
-    traits = tuple(sorted(structure.traits))
     costs: dict[tuple[object, ...], Cost] = {}
 
     def allows(values: Values) -> bool:
-        return Key(traits, tuple(sorted(values.items()))) in table.entries
+        return key_of(structure, values) in table.entries
 
     def predict(values: Values) -> Cost:
         at = tuple(values.values())

@@ -44,7 +44,8 @@ def load(folder: Path, cases: Mapping[str, Case]) -> Tables:
         name: origins.described(table.origin.machine).space(cases[name], table.threads)
         for name, table in tables.items()
     }
-    notes = [f"{name}: not measured" for name in cases if name not in tables]
+    unmeasured = [name for name in cases if name not in tables]
+    notes = [f"not measured: {', '.join(unmeasured)}"] if unmeasured else []
     for name, table in tables.items():
         lacking, gone = missing(table, spaces[name])
         if lacking or gone:

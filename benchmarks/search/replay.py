@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from benchmarks.search.landscape import Landscape
+from benchmarks.search.landscape import Landscape, Side
 from poly.measure.stages import next_rounds
 from poly.search.trial import Ask, Trial
 from poly.spaces.space import Point
@@ -17,16 +17,18 @@ SAMPLE_SECONDS = 0.002
 
 
 class Replay:
-    """A measurer that draws from the visits to each point (a bootstrap), and a clock of the time that it stands for.
+    """A measurer that draws from one side's visits to each point (a bootstrap), and a clock of the time it stands for.
 
     All samples of a trial come from one visit, and its rival's from the visit of the same round, as a measurement made
     now sees the machine as it is now. Against a champion there are as many pairs as live measuring takes: few where
     the comparison is clear. A point's first trial costs what its first visit did, the compiler included; later ones
-    cost their samples.
+    cost their samples. `batches` counts the calls of `measure`.
     """
 
-    def __init__(self, landscape: Landscape, random: Random) -> None:
+    def __init__(self, landscape: Landscape, side: Side, random: Random) -> None:
+        self.batches = 0
         self._land = landscape
+        self._visits = side.visits
         self._random = random
         self._compiled: set[Point] = set()
         self._seconds = 0.0
@@ -36,6 +38,7 @@ class Replay:
         return self._seconds
 
     def measure(self, ask: Ask) -> list[Trial]:
+        self.batches += 1
         return [self._trial(point, ask.champion) for point in ask.points]
 
     def _trial(self, point: Point, champion: Point | None) -> Trial:
@@ -48,11 +51,11 @@ class Replay:
         return Trial(point, samples, rival)
 
     def _samples(self, point: Point, champion: Point | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        number = self._random.randrange(len(self._land.visits[point]))
-        ours = self._land.visits[point][number]
+        number = self._random.randrange(len(self._visits[point]))
+        ours = self._visits[point][number]
         if champion is None:
             return self._drawn(ours, SAMPLES), ()
-        known = self._land.visits[champion]
+        known = self._visits[champion]
         theirs = known[number % len(known)]
         samples, rival = self._drawn(ours, next_rounds((), ())), self._drawn(theirs, next_rounds((), ()))
         while more := next_rounds(samples, rival):

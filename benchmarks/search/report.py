@@ -40,7 +40,9 @@ def head(tables: Tables) -> Iterator[str]:
     cpu = tables.lands[0].table.origin.machine["cpu"]
     if cpu != machine().cpu:
         yield f"This machine is another one, {machine().cpu}: the model predicts for the table's."
-    yield "Figures are speeds relative to the best point of each space, judged on samples that did not choose it."
+    noise = median(land.noise for land in tables.lands)
+    yield "Figures are speeds relative to what an exhaustive search finds, judged on samples that it did not see."
+    yield f"Two halves of the visits to a point differ by {100 * noise:.1f} % (median)."
 
 
 def _origins(tables: Tables) -> dict[tuple[str, ...], list[Any]]:

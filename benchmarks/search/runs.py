@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import median
@@ -42,13 +42,14 @@ class Run:
 
 
 def run(landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: int, start: Point | None = None) -> Run:
-    """A search on the table; the same seed gives the same run."""
-    replay = Replay(landscape, Random(f"samples {seed}"))
-    steps: list[Step] = []
+    """A search on the table; the same seed gives the same run. Even seeds see one side, odd ones the other."""
+    side = landscape.sides[seed % 2]
+    replay = Replay(landscape, side, Random(f"samples {seed}"))
+    seen: list[tuple[int, Step]] = []
 
     def observe(progress: Progress) -> None:
-        quality = 0.0 if progress.best is None else landscape.qualities[progress.best]
-        steps.append(Step(replay.clock(), quality))
+        quality = 0.0 if progress.best is None else side.qualities[progress.best]
+        seen.append((replay.batches, Step(replay.clock(), quality)))
 
     try:
         outcome = search(
@@ -62,8 +63,17 @@ def run(landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: in
             clock=replay.clock,
         )
     except SearchError:  # no point that was asked for could be measured
-        return Run(tuple(steps), 0.0)
-    return Run(tuple(steps), landscape.qualities[outcome.best])
+        return Run(tuple(_by_batches(seen)), 0.0)
+    return Run(tuple(_by_batches(seen)), side.qualities[outcome.best])
+
+
+def _by_batches(seen: Sequence[tuple[int, Step]]) -> Iterator[Step]:
+    """The steps, where the champion changes with the last of a batch: that is when the search knows of it."""
+    before = 0.0
+    for n, (batch, step) in enumerate(seen):
+        if n + 1 == len(seen) or seen[n + 1][0] != batch:
+            before = step.quality
+        yield Step(step.seconds, before)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod, sqrt
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.runs import Runs, repeated
@@ -71,7 +71,7 @@ def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int]) ->
         failed=sum(not entry.passes for entry in land.entries.values()),
         choice=land.qualities[land.space.choice],
         plain=land.plain[land.space.choice],
-        top=land.qualities[fastest(land, land.ranked[:first])],
+        top=best_of(land, land.ranked[:first]),
         tuned=repeated(land, "droplet", Budget(trials=FEW), seeds),
         origin=from_origin(land, seeds),
         transfer=after_transfer(land, found, seeds) if found else None,
@@ -79,9 +79,9 @@ def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int]) ->
     )
 
 
-def fastest(land: Landscape, points: Iterable[Point]) -> Point:
-    """Of some points, the one of the highest quality."""
-    return max(points, key=land.qualities.__getitem__)
+def best_of(land: Landscape, points: Sequence[Point]) -> float:
+    """The quality of the fastest of some points: found on one side and judged on the other, both ways round."""
+    return sqrt(prod(side.qualities[side.fastest(points)] for side in land.sides))
 
 
 def from_origin(land: Landscape, seeds: Sequence[int]) -> Origin:

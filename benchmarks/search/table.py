@@ -8,10 +8,12 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
-from poly.spaces.space import Point, Space, Value
+from poly.spaces.space import Point, Space, Structure, Value
 
 Traits = tuple[tuple[str, str], ...]
 Values = tuple[tuple[str, Value], ...]
+Visit = tuple[float, ...]
+"""The samples of one visit to a point, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,12 @@ class Key:
 
 
 def key(space: Space, point: Point) -> Key:
-    """The key of a space's point; names in alphabetical order, so that no order of a space matters."""
-    structure = space.structures[point.structure]
-    values = space.values(point)
+    """The key of a space's point."""
+    return key_of(space.structures[point.structure], space.values(point))
+
+
+def key_of(structure: Structure, values: Mapping[str, Value]) -> Key:
+    """The key of some values; names in alphabetical order, so that no order of a space matters."""
     return Key(tuple(sorted(structure.traits)), tuple(sorted(values.items())))
 
 
@@ -75,7 +80,7 @@ class Table:
         """The reference's median over all visits, in seconds: what each visit is brought to."""
         return median(visit.reference for entry in self.entries.values() for visit in entry.passes)
 
-    def visits(self, point: Key) -> list[tuple[float, ...]]:
+    def visits(self, point: Key) -> list[Visit]:
         """The samples of each visit to a point, in seconds, brought to one level by the reference.
 
         The machine's speed drifts over hours, and neighbours come and go; both slow the point and the reference, which

@@ -1,0 +1,91 @@
+"""TVM in a process of its own: tunes one problem with MetaSchedule, then repeats what it found as often as it is told.
+
+Runs as a script, in any Python that has TVM; nothing of poly is imported. Orders come as lines of JSON:
+
+    {"tune": {"kind": "gemm", "sizes": [m, n, k], "trials": 64}}    -> {"seconds": …, "trials": …, "version": …}
+    {"repeat": 10}                                                  -> {"seconds": …} of ten calls together
+
+Products are `C = A B`, convolutions of one image channel-last, the image padded before: sizes are c, k, out, r, stride.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import te
+from tvm.s_tir import meta_schedule
+
+FEWEST = 16
+"""Trials that are measured between two updates of the cost model, at most; TVM's default is more than it may have."""
+
+
+def gemm(m: int, n: int, k: int) -> tuple[Any, ...]:
+    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    step = te.reduce_axis((0, k), name="k")
+    return a, b, te.compute((m, n), lambda i, j: te.sum(a[i, step] * b[step, j], axis=step), name="C")
+
+
+def conv(c: int, k: int, out: int, r: int, stride: int) -> tuple[Any, ...]:
+    wide = stride * (out - 1) + r
+    image, weights = te.placeholder((1, wide, wide, c), name="X"), te.placeholder((r, r, c, k), name="W")
+    across, down, channel = (te.reduce_axis((0, n), name=name) for n, name in ((r, "r"), (r, "s"), (c, "c")))
+
+    def value(n: Any, p: Any, q: Any, feature: Any) -> Any:
+        pixel = image[n, p * stride + across, q * stride + down, channel]
+        return te.sum(pixel * weights[across, down, channel, feature], axis=[across, down, channel])
+
+    return image, weights, te.compute((1, out, out, k), value, name="Y")
+
+
+def tune(kind: str, sizes: list[int], trials: int) -> tuple[Any, dict[str, Any]]:
+    """The best kernel's function, and what it took: seconds in all, trials made, TVM's version."""
+    tensors = {"gemm": gemm, "conv": conv}[kind](*sizes)
+    module = tvm.IRModule({"main": te.create_prim_func(tensors)})
+    target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": 1})
+    start = perf_counter()
+    with TemporaryDirectory() as folder:
+        database = meta_schedule.tune_tir(
+            module, target, folder, trials, num_trials_per_iter=min(trials, FEWEST), seed=1, num_tuning_cores=1
+        )
+        schedule = meta_schedule.tir_integration.compile_tir(database, module, target)
+        built = tvm.compile(schedule.mod, target)
+        seconds = perf_counter() - start
+        made = len(database)
+    return built["main"], {"seconds": seconds, "trials": made, "version": tvm.__version__}
+
+
+def arrays(kind: str, sizes: list[int]) -> list[Any]:
+    random = np.random.default_rng(0)
+    tensors = {"gemm": gemm, "conv": conv}[kind](*sizes)
+    shapes = [[int(extent) for extent in tensor.shape] for tensor in tensors]
+    return [tvm.runtime.tensor(random.random(shape, np.float32)) for shape in shapes]
+
+
+def main() -> None:
+    """Follow orders until there are no more. What TVM prints goes to standard error."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    function: Any = None
+    arguments: list[Any] = []
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "tune" in order:
+            wanted = order["tune"]
+            function, told = tune(wanted["kind"], wanted["sizes"], wanted["trials"])
+            arguments = arrays(wanted["kind"], wanted["sizes"])
+            function(*arguments)
+        else:
+            start = perf_counter()
+            for _ in range(order["repeat"]):
+                function(*arguments)
+            told = {"seconds": perf_counter() - start}
+        print(json.dumps(told), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
