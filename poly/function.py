@@ -28,7 +28,7 @@ class Function(Nest):
     The first call with new sizes compiles a kernel for them. `reference` runs the loops as written, by Python.
     """
 
-    _kernels: dict[tuple[Any, ...] | None, Kernel] = field(default_factory=dict, compare=False, repr=False)
+    _kernels: dict[tuple[Any, ...] | None, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
