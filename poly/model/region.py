@@ -77,12 +77,31 @@ def region(node: Node, depth: int, views: Mapping[str, View]) -> Region:
     return Region(node, depth, here, tuple(joined.values()), below)
 
 
+@dataclass(frozen=True)
+class Lines:
+    """What one group of accesses touches: bytes of lines, those of one row, and the bytes from one row to the next."""
+
+    bytes: float
+    row: float
+    apart: int
+    written: bool
+
+    def held(self, level: Level) -> float:
+        """The bytes of a cache that they take: more where rows share places, while others stay empty."""
+        if not self.apart or self.apart % level.line:
+            return self.bytes
+        places = max(1, int(level.capacity) // (WAYS * level.line))
+        used = places // gcd(self.apart // level.line, places) * ceil(self.row / level.line)
+        return self.bytes * max(1.0, places / used)
+
+
 class Traffic:
-    """The bytes that regions move, for one set of sizes of blocks; each width is worked out once."""
+    """The bytes that regions move, for one set of sizes of blocks; what several levels ask is worked out once."""
 
     def __init__(self, layouts: Mapping[str, Layout], sizes: Mapping[str, int]) -> None:
         self.layouts, self.sizes = layouts, sizes
         self._widths: dict[tuple[int, int], list[float]] = {}
+        self._lines: dict[tuple[int, int], list[Lines]] = {}
 
     def widths(self, view: View, depth: int) -> list[float]:
         """Those of `View.widths`."""
@@ -91,12 +110,22 @@ class Traffic:
             self._widths[key] = view.widths(depth, self.sizes)
         return self._widths[key]
 
+    def lines(self, part: Region, line: int) -> list[Lines]:
+        """What each group of a region touches in one run."""
+        key = id(part), line
+        if key not in self._lines:
+            self._lines[key] = [
+                lines_of(group, self.layouts[group.array], self.widths(view, part.depth), line)
+                for view, group in part.groups
+            ]
+        return self._lines[key]
+
     def moved(self, whole: Region, level: Level) -> float:
         """Bytes that come in over many runs of the whole: none where it stays from one to the next."""
         return 0.0 if self._fits(whole, level) else self._moved(whole, level)
 
     def _moved(self, part: Region, level: Level) -> float:
-        touched = self._touched(part, level)
+        touched = sum(lines.bytes * (level.written if lines.written else 1) for lines in self.lines(part, level.line))
         if not part.below or self._fits(part, level):
             return touched
         if not isinstance(part.node, Band):
@@ -107,51 +136,23 @@ class Traffic:
         trips = max(self.widths(view, part.depth)[part.depth] for view in part.views)
         return max(touched, trips * self._moved(body, level))
 
-    def _touched(self, part: Region, level: Level) -> float:
-        """Bytes of the lines that a run of a part touches, those written as often as the level says."""
-        return sum(
-            self._lines(group, self.widths(view, part.depth), level.line) * (level.written if group.written else 1)
-            for view, group in part.groups
-        )
-
     def _fits(self, part: Region, level: Level) -> bool:
         """Whether all that a run of a part touches stays near."""
-        room = level.capacity * FULL
-        for view, group in part.groups:
-            widths = self.widths(view, part.depth)
-            room -= self._lines(group, widths, level.line) * self._crowding(group, widths, level)
-            if room < 0:
-                return False
-        return True
-
-    def _lines(self, group: Group, widths: Sequence[float], line: int) -> float:
-        """Bytes of the lines of a group of accesses."""
-        layout = self.layouts[group.array]
-        reach = _reaches(group, layout, widths)
-        row = reach[-1] * layout.size
-        rows, points = prod(reach[:-1]), prod(widths[at] for at in {at for d in group.dimensions for at, _ in d.terms})
-        points *= prod(d.high - d.low + 1 for d in group.dimensions)
-        span = sum((r - 1) * stride for r, stride in zip(reach, layout.strides, strict=True)) * layout.size
-        full = reach[-1] >= layout.shape[-1] - 2
-        lines = rows * max(1.0, row / line) if full else rows * (1 + (row - layout.size) / line)
-        return min(lines, points, 1 + span / line) * line
-
-    def _crowding(self, group: Group, widths: Sequence[float], level: Level) -> float:
-        """How much more of a cache lines take that lie a multiple of its places apart: the others stay empty."""
-        layout = self.layouts[group.array]
-        reach = _reaches(group, layout, widths)
-        apart = next((s for r, s in zip(reach[-2::-1], layout.strides[-2::-1], strict=True) if r > 1), 0) * layout.size
-        if not apart or apart % level.line:
-            return 1.0
-        places = max(1, int(level.capacity) // (WAYS * level.line))
-        used = places // gcd(apart // level.line, places) * ceil(reach[-1] * layout.size / level.line)
-        return max(1.0, places / used)
+        return sum(lines.held(level) for lines in self.lines(part, level.line)) <= level.capacity * FULL
 
 
-def _reaches(group: Group, layout: Layout, widths: Sequence[float]) -> list[float]:
-    """How far each index reaches, in elements, within the array."""
-    pairs = zip(group.dimensions, layout.shape, strict=True)
-    return [min(float(length), _reach(dimension, widths)) for dimension, length in pairs]
+def lines_of(group: Group, layout: Layout, widths: Sequence[float], line: int) -> Lines:
+    """What a group of accesses touches while its loops take so many values."""
+    reach = [min(float(n), _reach(d, widths)) for d, n in zip(group.dimensions, layout.shape, strict=True)]
+    row = reach[-1] * layout.size
+    points = prod(widths[at] for at in {at for d in group.dimensions for at, _ in d.terms})
+    points *= prod(d.high - d.low + 1 for d in group.dimensions)
+    span = sum((r - 1) * stride for r, stride in zip(reach, layout.strides, strict=True)) * layout.size
+    full = reach[-1] >= layout.shape[-1] - 2
+    each = max(1.0, row / line) if full else 1 + (row - layout.size) / line
+    apart = next((s for r, s in zip(reach[-2::-1], layout.strides[-2::-1], strict=True) if r > 1), 0)
+    touched = min(prod(reach[:-1]) * each, points, 1 + span / line) * line
+    return Lines(touched, row, apart * layout.size, group.written)
 
 
 def _reach(dimension: Dimension, widths: Sequence[float]) -> float:

@@ -17,6 +17,7 @@ from microkernels.catalogue import Microkernel, fits, gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.default import contracted_by, isolated
+from poly.defaults.loops import extent
 from poly.defaults.marks import shared_out, vectorized
 from poly.defaults.solves import Solve, blocked_solve, usual_solve
 from poly.matrix_vector import Streamed, streamed, streamed_steps, usual_share
@@ -30,6 +31,7 @@ from poly.spaces.form import WHOLE, Form, Target
 from poly.spaces.grids import sizes, uncut
 from poly.spaces.space import Knob, Values
 from poly.steps import Split, Step
+from poly.steps.base import find_loop
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
 """Rows of a register tile; those that need more registers than there are, or than there are results, are left out."""
@@ -162,15 +164,17 @@ def _solves(nest: Nest, target: Target) -> Iterator[Form]:
     if dtype is None or not dtype.is_float:
         return
     usual = usual_solve(isa, dtype)
-    rows = usual.kernel.rows
+    rows, fitting = usual.kernel.rows, _fits(isa)
     first = blocked_solve(nest, isa)
     if first is None:
         return
+    row, cuts = _solve_loops(first)
+    most = (extent(nest, find_loop(schedule(nest).tree, row)) or WHOLE) // 2
     for parallel in (False, True) if target.threads > 1 else (False,):
 
         def make(values: Values, parallel: bool = parallel) -> Schedule | None:
             kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
-            made = blocked_solve(nest, isa, Solve(kernel.rows * (values["tiles"] or 1), kernel))
+            made = blocked_solve(nest, isa, Solve(_solve_block(values), kernel))
             return made and vectorized(shared_out(made) if parallel else made)
 
         yield Form(
@@ -178,20 +182,24 @@ def _solves(nest: Nest, target: Target) -> Iterator[Form]:
             make,
             (*_tile_knobs(isa, dtype, WHOLE, WHOLE, usual.kernel), Knob("tiles", TILES)),
             (("rows", rows), ("vectors", usual.kernel.vectors), ("tiles", usual.block // rows)),
-            _solve_loops(first),
-            _fits(isa),
+            cuts,
+            lambda values: fitting(values) and 2 <= _solve_block(values) <= most,
             lambda values: _solve_blocks(values, isa.lanes(dtype)),
             default=parallel == (target.threads > 1),
         )
 
 
-def _solve_loops(made: Schedule) -> dict[str, str]:
-    """The loops over blocks of rows, and over the rows and the columns of register tiles."""
-    block, tiles = (step.sizes for step in made.steps if isinstance(step, Split))
-    (row, _), (column, _) = tiles
-    return {f"{block[0][0]}_tile": "block", f"{row}_tile2": "rows", f"{column}_tile": "columns"}
+def _solve_loops(made: Schedule) -> tuple[str, dict[str, str]]:
+    """The loop over rows, and the knobs of those over blocks of rows, and over register tiles' rows and columns."""
+    ((row, _),), ((far, _), (column, _)) = (step.sizes for step in made.steps if isinstance(step, Split))
+    return row, {f"{row}_tile": "block", f"{far}_tile2": "rows", f"{column}_tile": "columns"}
+
+
+def _solve_block(values: Values) -> int:
+    """The rows of a block."""
+    return (values["rows"] or 1) * (values["tiles"] or 1)
 
 
 def _solve_blocks(values: Values, lanes: int) -> dict[str, int]:
-    rows, vectors, tiles = (values[name] or 1 for name in ("rows", "vectors", "tiles"))
-    return {"block": rows * tiles, "rows": rows, "columns": vectors * lanes}
+    rows, vectors = (values[name] or 1 for name in ("rows", "vectors"))
+    return {"block": _solve_block(values), "rows": rows, "columns": vectors * lanes}

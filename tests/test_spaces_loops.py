@@ -1,0 +1,165 @@
+"""The space of nests that are no contraction over a box: its points are legal, compute the same, hold the default."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from classic_nests import SIZES, floyd, gemv_like, seidel, transpose, trmm, zero_more
+from test_classic_nests import arguments
+from test_defaults import LARGE, TINY, chain, heat_3d, jacobi_2d, solve_block
+from test_ragged import padded
+
+import poly
+from benchmarks.workloads import nests, stencil
+from microkernels.dtypes import DTYPES
+from microkernels.isa import host
+from poly.default import default_schedule
+from poly.errors import ScheduleError
+from poly.model import Caches
+from poly.model.rates import nominal
+from poly.spaces.loops import loop_structures
+from poly.spaces.space import Space
+
+HOST = host()
+
+
+def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
+    """The space as it would be of a machine with these caches."""
+    family = loop_structures(nest, HOST, caches, nominal(HOST), threads, sizes)
+    return Space(nest, HOST, threads, family.structures, family.choice)
+
+
+def workloads() -> list[poly.Nest]:
+    """The nests of the benchmarks that are no contraction, at the sizes that are measured."""
+    found = (problem for _, problem in stencil.PROBLEMS)
+    return [nests.make(problem.name, DTYPES["f32"]).with_sizes(problem.size) for problem in found]
+
+
+SMALL: dict[poly.Nest, dict[str, int]] = {
+    jacobi_2d: {"N": 23, "T": 5},
+    heat_3d: {"N": 14, "T": 3},
+    seidel: {"N": 21, "T": 4},
+    transpose: {"M": 45, "N": 38},
+    trmm: {"M": 19, "N": 37},
+    floyd: {"N": 24},
+    padded: {"P": 7, "Q": 9, "C": 17, "F": 40},
+    gemv_like: {"M": 70, "N": 300},
+    solve_block: {"N": 50, "M": 40},
+    zero_more: {"N": 37},
+    chain: {"N": 21, "M": 70},
+}
+"""Nests of every kind, at sizes at which few blocks come out even."""
+
+
+def stable(nest: poly.Nest) -> list[Any]:
+    """Arguments; the matrix of a solve is far from singular."""
+    made = arguments(nest, {})
+    if nest.name == "solve_block":
+        made[0] += 50 * np.eye(len(made[0]), dtype=made[0].dtype)
+    return made
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("nest", SIZES, ids=lambda nest: nest.name)
+def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> None:
+    given_nest = nest.with_sizes(SIZES[nest]) if known else nest
+    space = derived(given_nest, threads)
+    expected = default_schedule(given_nest, HOST, LARGE, threads, nominal(HOST))
+    assert space.choice in space
+    assert space.schedule(space.choice) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("nest", workloads(), ids=lambda nest: nest.name)
+def test_the_default_has_neighbours(nest: poly.Nest, threads: int) -> None:
+    """What is measured has its default in a structure with sizes, where there is anything to choose."""
+    space = derived(nest, threads)
+    assert space.schedule(space.choice) == default_schedule(nest, HOST, LARGE, threads, nominal(HOST))
+    if nest.name == "solve" and len(nest.arrays[1].shape) == 1:
+        assert len(space) == 1, "a solve with one right side is a recurrence: there is nothing to choose"
+    elif (nest.name, threads) not in (("jacobi", 2), ("heat", 2)):
+        assert space.structures[space.choice.structure].knobs
+    assert all(dict(structure.traits).get("order") != "by default" for structure in space.structures)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)
+def test_structures_differ(nest: poly.Nest, threads: int) -> None:
+    space = derived(nest.with_sizes(SMALL[nest]), threads, TINY)
+    traits = [structure.traits for structure in space.structures]
+    assert len(set(traits)) == len(traits)
+    sample = space.sample(12, Random(1))
+    made = [space.schedule(point) for point in sample]
+    assert len({repr(schedule) for schedule in made}) == len(sample)
+
+
+@pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)
+def test_knobs_ascend_within_the_loops(nest: poly.Nest) -> None:
+    sizes = SMALL[nest]
+    space = derived(nest.with_sizes(sizes))
+    for structure in space.structures:
+        for knob in structure.knobs:
+            numbers = [value for value in knob.values if value is not None]
+            assert numbers == sorted(set(numbers)), "each value once, in order"
+            assert None not in knob.values[:-1]
+        if dict(structure.traits).get("blocks") == "of loops":
+            assert all(
+                value is None or value < max(sizes.values()) for knob in structure.knobs for value in knob.values
+            )
+
+
+def test_it_is_the_same_each_time() -> None:
+    nest = jacobi_2d.with_sizes({"N": 300, "T": 20})
+    one, other = derived(nest, 2, TINY), derived(nest, 2, TINY)
+    assert [(s.traits, s.knobs) for s in one.structures] == [(s.traits, s.knobs) for s in other.structures]
+    assert one.choice == other.choice
+    assert list(one) == list(other)
+    assert [one.predict(p).seconds for p in one] == [other.predict(p).seconds for p in other]
+
+
+@pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)
+def test_points_compute_the_same(nest: poly.Nest) -> None:
+    """Two points of each space, drawn among those that are not the loops as written."""
+    known = nest.with_sizes(SMALL[nest])
+    space = derived(known, 2, TINY)
+    points = [point for point in space if len(space.structures[point.structure].traits) > 1]
+    for point in Random(nest.name).sample(points, 2):
+        ours, expected = stable(known), stable(known)
+        poly.compile(known, schedule=space.schedule(point), threads=2)(*ours)
+        known.reference(*expected)
+        for our, their in zip(ours, expected, strict=True):
+            if isinstance(our, np.ndarray):
+                np.testing.assert_allclose(our, their, rtol=1e-4 if our.dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 6, 7])
+def test_register_tiles_of_any_height(rows: int) -> None:
+    """Seven pixels in a row, of which the outer taps leave six: some tiles are empty for them."""
+    space = derived(padded.with_sizes({"P": 7, "Q": 7, "C": 32, "F": 32}))
+    number = next(n for n, s in enumerate(space.structures) if dict(s.traits).get("columns") == "between")
+    point = space.nearest(number, {"rows": rows, "vectors": 1})
+    assert point is not None and space.values(point)["rows"] == rows
+    assert f"gemm_{HOST.name}_{rows}x" in repr(space.schedule(point))
+
+
+def test_open_sizes_are_predicted_where_they_are_measured() -> None:
+    small, large = derived(jacobi_2d, sizes={"N": 100, "T": 4}), derived(jacobi_2d, sizes={"N": 4000, "T": 4})
+    assert small.choice == large.choice
+    assert small.predict(small.origin).seconds < large.predict(large.origin).seconds / 100
+
+
+def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poly.spaces.loops.AFFORDABLE", 1)
+    space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
+    assert space.schedule(space.choice) == default_schedule(space.nest, HOST, LARGE, 1, nominal(HOST))
+
+
+def test_a_point_that_is_none_is_refused() -> None:
+    space = derived(jacobi_2d.with_sizes({"N": 300, "T": 20}), caches=TINY)
+    structure = next(s for s in space.structures if dict(s.traits).get("time tiles") == "rows")
+    with pytest.raises(ScheduleError, match="are illegal for this structure"):
+        structure.schedule({knob.name: 0 for knob in structure.knobs})
