@@ -52,16 +52,16 @@ def from_memory(made: Schedule, capacity: int, sizes: dict[str, int]) -> Traffic
 @pytest.mark.parametrize(
     ("made", "capacity", "sizes", "fits"),
     [
-        (schedule(product), 20, {"M": 16, "N": 16, "K": 16}, "i"),
-        (schedule(product), 60, {"M": 16, "N": 16, "K": 16}, "all"),
-        (schedule(product).tile(i=4, j=16, k=4), 8, {"M": 16, "N": 32, "K": 16}, "i"),
-        (schedule(product).tile(i=4, j=16, k=4), 40, {"M": 16, "N": 32, "K": 16}, "j_tile"),
-        (schedule(product).order("i k j"), 20, {"M": 16, "N": 64, "K": 16}, "k"),
-        (schedule(product).order("i k j"), 100, {"M": 16, "N": 64, "K": 16}, "i"),
-        (schedule(solve), 20, {"N": 48}, "i"),
-        (schedule(triangle), 40, {"N": 32}, "i"),
-        (schedule(heat), 8, {"N": 200}, "i"),
-        (schedule(zeroed).distribute("i"), 80, {"M": 16, "N": 32, "K": 16}, "all"),
+        (schedule(product), 20, {"M": 16, "N": 16, "K": 16}, "an iteration of i"),
+        (schedule(product), 60, {"M": 16, "N": 16, "K": 16}, "everything"),
+        (schedule(product).tile(i=4, j=16, k=4), 8, {"M": 16, "N": 32, "K": 16}, "an iteration of i"),
+        (schedule(product).tile(i=4, j=16, k=4), 40, {"M": 16, "N": 32, "K": 16}, "an iteration of j_tile"),
+        (schedule(product).order("i k j"), 20, {"M": 16, "N": 64, "K": 16}, "an iteration of k"),
+        (schedule(product).order("i k j"), 100, {"M": 16, "N": 64, "K": 16}, "an iteration of i"),
+        (schedule(solve), 20, {"N": 48}, "an iteration of i"),
+        (schedule(triangle), 40, {"N": 32}, "an iteration of i"),
+        (schedule(heat), 8, {"N": 200}, "an iteration of i"),
+        (schedule(zeroed).distribute("i"), 80, {"M": 16, "N": 32, "K": 16}, "everything"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -90,7 +90,7 @@ def test_sums_over_triangles_are_quadratic():
     sizes = {"N": 300}
     every = sum(-(-(i + 1) * 4 // LINE) + (i + 1) * 4 // 4 for i in range(300))
     found = traffic(schedule(triangle), Caches(100 * LINE, 0, 0), sizes)[-1]
-    assert found.fits == ("i", "j")
+    assert found.fits == ("an iteration of i", "an iteration of j")
     assert found.loaded / LINE == pytest.approx(every, rel=0.15)
 
 
@@ -113,6 +113,16 @@ def test_copies_read_the_array_and_write_the_panel():
     matrix = 64 * 64 * 4
     assert (plain.loaded, plain.stored) == (3 * matrix, matrix)
     assert (packed.loaded, packed.stored) == (4 * matrix, 2 * matrix)
+
+
+def test_warm_caches_that_hold_everything_fetch_nothing():
+    sizes = {"M": 16, "N": 16, "K": 16}
+    caches = Caches(20 * LINE, 100 * LINE, 1000 * LINE)
+    _, *cold = traffic(schedule(product), caches, sizes)
+    _, *warm = traffic(schedule(product), caches, sizes, warm=True)
+    assert [level.bytes for level in cold] == [4 * 1024] * 3
+    assert [level.bytes for level in warm] == [4 * 1024, 0, 0]
+    assert warm[1].fits == ("everything",)
 
 
 def test_levels_are_those_of_the_machine():

@@ -1,15 +1,20 @@
-"""`poly show`: a nest, its dependences, its schedule and the C made from it."""
+"""`poly show`: a nest, its dependences, its schedule, the C made from it, and what the model says of it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from poly.commands.options import nest_argument, size_option, target_option, threads_option
 from poly.dependences import dependences
-from poly.kernel import compile_nest
+from poly.kernel import Kernel, compile_nest
+from poly.machine import machine
+from poly.machine.measured import kept
 from poly.nestfile import load_nest
+from poly.schedule import Schedule
 
 
 @click.command("show")
@@ -17,13 +22,34 @@ from poly.nestfile import load_nest
 @size_option
 @target_option
 @threads_option
+@click.option("--steps", metavar="JSON", help="Show this schedule instead: steps, as Schedule.to_json writes them.")
 @click.option("--dependences", "wanted", flag_value="dependences", help="The dependences alone.")
-@click.option("--schedule", "wanted", flag_value="schedule", help="The default schedule's loops alone.")
+@click.option("--schedule", "wanted", flag_value="schedule", help="The schedule's loops alone.")
 @click.option("--source", "wanted", flag_value="source", help="The generated C alone.")
-def command(nest: str, sizes: dict[str, int], target: str, threads: int | None, wanted: str | None) -> None:
-    """Show a nest, its dependences, its default schedule, and the C made from it."""
-    loops = load_nest(nest)
-    kernel = compile_nest(loops, sizes=sizes, target=target, threads=threads)
+@click.option("--model", "wanted", flag_value="model", help="Working sets, bytes of each level, roofline, times.")
+@click.option("--against", metavar="JSON", help="With --model: compare with a schedule of these steps, and say why.")
+@click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="With --model: draw the roofline.")
+def command(
+    nest: str,
+    sizes: dict[str, int],
+    target: str,
+    threads: int | None,
+    steps: str | None,
+    wanted: str | None,
+    against: str | None,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Show a nest, its dependences, its schedule, and the C made from it."""
+    if wanted != "model" and (against is not None or as_json or plot is not None):
+        raise click.UsageError("--against, --json and --plot go with --model.")
+    fixed = load_nest(nest).with_sizes(sizes)
+    given = None if steps is None else Schedule.from_json(fixed, steps)
+    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads)
+    if wanted == "model":
+        _model(kernel, None if against is None else Schedule.from_json(fixed, against), as_json, plot)
+        return
     parts: dict[str, Callable[[], str]] = {
         "nest": lambda: str(kernel.nest),
         "dependences": lambda: str(dependences(kernel.nest)),
@@ -35,3 +61,23 @@ def command(nest: str, sizes: dict[str, int], target: str, threads: int | None, 
         return
     for title, text in parts.items():
         click.echo(f"{click.style(title, bold=True)}\n\n{text().strip()}\n")
+
+
+def _model(kernel: Kernel, other: Schedule | None, as_json: bool, plot: Path | None) -> None:
+    """The explanation of a kernel's schedule, or its comparison with another one."""
+    from poly.explanation import compare, explain
+    from poly.explanation.facts import comparison_facts, facts
+    from poly.explanation.plot import draw
+
+    if kept(machine()) is None:
+        click.echo("Measuring this machine's rates, once; they are kept.", err=True)
+    if other is None:
+        told = explain(kernel)
+        click.echo(json.dumps(facts(told), indent=1) if as_json else told)
+        shown = {told.schedule.nest.name: told}
+    else:
+        compared = compare(kernel, other, target=f"c:{kernel.isa.name}", threads=kernel.threads)
+        click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
+        shown = {"first": compared.first, "second": compared.second}
+    if plot is not None:
+        draw(shown, plot)

@@ -53,17 +53,21 @@ class Measured:
         return max((b for b in self.bandwidths if b.level == level and b.threads <= threads), key=lambda b: b.threads)
 
 
+def kept(machine: Machine) -> Measured | None:
+    """The rates that were measured before; None where there are none, or a damaged entry. Nothing is measured."""
+    return _parse(get(_key(machine)))
+
+
 def measured(machine: Machine, anew: bool = False) -> Measured:
     """The machine's rates: from the cache directory, else measured now (under three seconds) and kept there.
 
     A damaged entry is measured again; with `anew` a sound one too. Raises ToolchainError where the probes cannot be
     built or kept.
     """
-    key = _key(machine)
-    known = None if anew else _parse(get(key))
+    known = None if anew else kept(machine)
     if known is None:
         known = measure(machine, probes(machine.isa))
-        put(key, json.dumps(asdict(known), indent=1))
+        put(_key(machine), json.dumps(asdict(known), indent=1))
     return known
 
 

@@ -7,7 +7,8 @@ and enhancing cache effectiveness", LCPC 1991; Wolf and Lam, PLDI 1991). A line 
 
 Footprints are exact sets, in lines. The iterations of a loop that does not fit are not all looked at, but some of them
 for all (`Part.parts`): right for boxes, and for triangles whose footprints are quadratic in the loops around them.
-Caches are taken as fully associative, with the line that was not used for longest replaced, and empty at first.
+Caches are taken as fully associative, with the line that was not used for longest replaced; they are empty at first,
+or `warm`: what the call before has left there is there, so that a cache that holds everything fetches nothing.
 
 A call of a microkernel fetches each line once: it reads its operands from first to last and sums in registers.
 """
@@ -27,8 +28,8 @@ from poly.working_sets.trace import trace
 class Traffic:
     """What a level delivers in one call: bytes of lines fetched from it, and of lines written back to it.
 
-    For `L1` these are what loads and stores ask for. `fits` names the outermost loops of which an iteration stays in
-    the cache before that level (`all`: everything does).
+    For `L1` these are what loads and stores ask for. `fits` says what stays in the cache before that level:
+    `everything`, or the outermost loops of which an iteration does.
     """
 
     level: str
@@ -58,7 +59,9 @@ def levels(caches: Caches) -> list[tuple[str, int]]:
     return list(zip([*(f"L{n}" for n in range(2, len(sizes) + 1)), "memory"], sizes, strict=True))
 
 
-def traffic(schedule: Schedule, caches: Caches, sizes: Mapping[str, int] | None = None) -> tuple[Traffic, ...]:
+def traffic(
+    schedule: Schedule, caches: Caches, sizes: Mapping[str, int] | None = None, warm: bool = False
+) -> tuple[Traffic, ...]:
     """The bytes from each level, L1 first, for given values of the sizes that are still open.
 
     Raises:
@@ -71,12 +74,16 @@ def traffic(schedule: Schedule, caches: Caches, sizes: Mapping[str, int] | None 
     result = [Traffic("L1", *_asked(whole), ())]
     for level, capacity in levels(caches):
         fits: dict[str, None] = {}
-        result.append(Traffic(level, *_fetched(whole, capacity, "all", fits), tuple(fits)))
+        moved = _fetched(whole, capacity, EVERYTHING, fits)
+        loaded, stored = (0.0, 0.0) if warm and EVERYTHING in fits else moved
+        result.append(Traffic(level, loaded, stored, tuple(fits)))
     return tuple(result)
 
 
 Bytes = tuple[float, float]
 """Loaded and stored."""
+
+EVERYTHING = "everything"
 
 
 def _asked(part: Part) -> Bytes:
@@ -87,21 +94,26 @@ def _asked(part: Part) -> Bytes:
 
 
 def _fetched(part: Part, capacity: int, name: str, fits: dict[str, None]) -> Bytes:
-    """What one run of a part, which `name` tells apart, fetches into a cache; `fits` gathers what stays in it."""
+    """What one run of a part, called `name`, fetches into a cache; `fits` gathers what stays in it."""
     if part.is_unit or part.footprint.loaded <= capacity:
-        fits[name] = None
+        fits[_unit(part) if part.is_unit else name] = None
         return part.footprint.loaded, part.footprint.stored
     if part.loop is None:
-        return _sum((1, _fetched(inner, capacity, _called(inner), fits)) for _, inner in part.parts)
+        return _sum((1, _fetched(inner, capacity, _called("all", inner), fits)) for _, inner in part.parts)
     if part.middle.footprint.loaded <= capacity:
-        fits[part.loop] = None
+        fits[f"an iteration of {part.loop}"] = None
         return part.footprint.loaded, part.footprint.stored
-    return _sum((times, _fetched(inner, capacity, part.loop or "", fits)) for times, inner in part.parts)
+    name = f"an iteration of {part.loop}"
+    return _sum((times, _fetched(inner, capacity, name, fits)) for times, inner in part.parts)
 
 
-def _called(part: Part) -> str:
-    """The statements and copies of a part."""
-    return ", ".join(dict.fromkeys(touch.statement for touch in part.touches))
+def _unit(part: Part) -> str:
+    return _called("one call" if part.touches[0].is_call else "one instance", part)
+
+
+def _called(what: str, part: Part) -> str:
+    """`all of S0, S1`: the statements and copies of a part."""
+    return f"{what} of {', '.join(dict.fromkeys(touch.statement for touch in part.touches))}"
 
 
 def _sum(terms: Iterable[tuple[float, Bytes]]) -> Bytes:

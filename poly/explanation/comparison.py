@@ -1,0 +1,153 @@
+"""Why one schedule is expected to be faster than another: where they differ, in sentences with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from poly.errors import SpecError
+from poly.explanation.explained import explain
+from poly.explanation.explanation import Explanation
+from poly.explanation.text import bytes_text
+from poly.explanation.values import ARITHMETIC, Level
+from poly.kernel import Kernel
+from poly.machine.text import columns
+from poly.schedule import Schedule
+from poly.tuning.status import time_text
+
+SAME = 0.03
+"""Differences of times below this part of the larger one are none."""
+
+LITTLE = 0.02
+"""What takes less than this part of a call is not worth a sentence."""
+
+Winner = Literal["first", "second", "neither"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two schedules of one problem. `print` shows the sentences."""
+
+    first: Explanation
+    second: Explanation
+    sentences: tuple[str, ...]
+
+    @property
+    def winner(self) -> Winner:
+        """Which is expected to be faster."""
+        first, second = self.first.expected, self.second.expected
+        if abs(first - second) <= SAME * max(first, second):
+            return "neither"
+        return "first" if first < second else "second"
+
+    def __str__(self) -> str:
+        """The sentences, then the bytes and times of both."""
+        return "\n".join((*self.sentences, "", *side_by_side(self.first, self.second)))
+
+
+def compare(
+    first: Kernel | Schedule,
+    second: Kernel | Schedule,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    **more: int,
+) -> Comparison:
+    """Why one of two kernels or schedules is expected to be faster; arguments and errors are those of `explain`.
+
+    Raises:
+        SpecError: they are of different nests.
+    """
+    fixed = dict(sizes or {}, **more)
+    one, other = (explain(what, target=target, threads=threads, sizes=fixed) for what in (first, second))
+    if (one.schedule.nest.source, one.schedule.nest.fixed) != (other.schedule.nest.source, other.schedule.nest.fixed):
+        names = f"{one.schedule.nest.name} and {other.schedule.nest.name}"
+        raise SpecError(f"schedules of different nests or sizes ({names}) can't be compared.")
+    return against(one, other)
+
+
+def against(first: Explanation, second: Explanation) -> Comparison:
+    """The comparison of two explanations."""
+    made = Comparison(first, second, ())
+    return Comparison(first, second, (*_verdict(made), *_levels(made), *_parts(made), *_measured(made)))
+
+
+def _verdict(made: Comparison) -> Iterator[str]:
+    first, second = made.first, made.second
+    times = f"{time_text(first.expected)} and {time_text(second.expected)}"
+    if made.winner == "neither":
+        yield f"Neither is expected to be faster: they take {times}."
+    else:
+        factor = max(first.expected, second.expected) / min(first.expected, second.expected)
+        yield f"The {made.winner} is expected to be faster, {factor:.2f} times: they take {times}."
+    if first.bound == second.bound:
+        yield f"Both are bound by {_bound(first)}."
+    else:
+        yield f"The first is bound by {_bound(first)}, the second by {_bound(second)}."
+
+
+def _bound(one: Explanation) -> str:
+    """`L2: 45.2 MB at 121 GB/s take 373 µs`."""
+    if one.bound == ARITHMETIC:
+        work = f"{one.flop / 1e9:.4g} GFLOP at {one.peak / 1e9:.4g} GFLOP/s"
+        return f"its operations: {work} take {time_text(one.arithmetic)}"
+    level = next(level for level in one.levels if level.name == one.bound)
+    return f"{level.name}: {bytes_text(level.bytes)} at {level.rate / 1e9:.4g} GB/s take {time_text(level.seconds)}"
+
+
+def _levels(made: Comparison) -> Iterator[str]:
+    """Where the levels deliver different numbers of bytes, and what stays in the cache before them."""
+    least = LITTLE * min(made.first.expected, made.second.expected)
+    for one, other in zip(made.first.levels, made.second.levels, strict=True):
+        if abs(one.seconds - other.seconds) <= least:
+            continue
+        fewer, more, who = (one, other, "first") if one.bytes < other.bytes else (other, one, "second")
+        factor = f", {more.bytes / fewer.bytes:.3g} times less" if fewer.bytes else ""
+        yield (
+            f"{one.name} delivers {bytes_text(fewer.bytes)} to the {who} and {bytes_text(more.bytes)} to the other"
+            f"{factor}: {time_text(more.seconds - fewer.seconds)} at its bandwidth.{_why(made, one, other)}"
+        )
+
+
+def _why(made: Comparison, one: Level, other: Level) -> str:
+    if one.name == made.first.levels[0].name or one.fits == other.fits:
+        return ""
+    names = [level.name for level in made.first.levels]
+    cache = names[names.index(one.name) - 1]
+    return f" {cache} keeps {' and '.join(one.fits)} in the first, {' and '.join(other.fits)} in the second."
+
+
+def _parts(made: Comparison) -> Iterator[str]:
+    """Differences of the predictions that no level of memory explains."""
+    one, other = made.first.prediction, made.second.prediction
+    if one is None or other is None or one.source != other.source:
+        return
+    memory = {level.name for level in made.first.levels}
+    least = LITTLE * min(one.cost.seconds, other.cost.seconds)
+    for name in dict.fromkeys(part.name for part in (*one.cost.parts, *other.cost.parts)):
+        first, second = (found.seconds if (found := p.cost.part(name)) else 0.0 for p in (one, other))
+        if name not in memory and abs(first - second) > least:
+            times = f"{time_text(first)} in the first, {time_text(second)} in the second"
+            yield f"The model expects {name} to take {times}."
+
+
+def _measured(made: Comparison) -> Iterator[str]:
+    one, other = made.first.measurement, made.second.measurement
+    if one is not None and other is not None:
+        yield f"Measured: {time_text(one.seconds)} and {time_text(other.seconds)}."
+
+
+def side_by_side(first: Explanation, second: Explanation) -> Iterator[str]:
+    """A table of both: bytes of each level and the time of each resource."""
+    rows: list[tuple[str, ...]] = [("", "first", "", "second", "")]
+    for name in first.times:
+        cells = (cell for one in (first, second) for cell in (_bytes(one, name), time_text(one.times[name])))
+        rows.append((name, *cells))
+    rows.append(("expected", "", time_text(first.expected), "", time_text(second.expected)))
+    yield from columns(rows)
+
+
+def _bytes(one: Explanation, name: str) -> str:
+    return next((bytes_text(level.bytes) for level in one.levels if level.name == name), "")

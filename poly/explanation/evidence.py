@@ -1,0 +1,35 @@
+"""What was measured of a schedule before: its record, or a trial of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+from microkernels.isa import ISA
+from poly.explanation.values import Measurement
+from poly.nest import Nest
+from poly.records.key import key_for
+from poly.records.store import Store
+from poly.schedule import Schedule
+
+
+def measurement(nest: Nest, schedule: Schedule, isa: ISA, threads: int, sizes: Mapping[str, int]) -> Measurement | None:
+    """The time of a call with this schedule, at these values of the sizes that `nest` leaves open; None if unknown.
+
+    Raises:
+        RecordError: the store cannot be read.
+        ToolchainError: there is no compiler, whose name is part of what a record holds for.
+    """
+    store = Store.open()
+    if not store.exists():
+        return None
+    key, steps = key_for(nest, isa, threads), schedule.to_json()
+    best = store.best(key)
+    if best is not None and best.schedule == steps and dict(best.at) == dict(sizes):
+        return Measurement(best.seconds, str(best), best.point)
+    if sizes:
+        return None
+    trials = [trial for trial in store.trials(key) if trial.schedule == steps and trial.samples]
+    if not trials:
+        return None
+    return Measurement(median(trials[-1].samples), f"a trial of {trials[-1].when:%Y-%m-%d %H:%M} UTC", trials[-1].point)

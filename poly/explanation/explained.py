@@ -1,0 +1,106 @@
+"""Explain a schedule: from its sets, the machine's measured rates, the model and the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from microkernels.dtypes import DType
+from microkernels.isa import ISA, parse_target
+from poly.errors import SpecError
+from poly.explanation.evidence import measurement
+from poly.explanation.explanation import Explanation
+from poly.explanation.prediction import predicted
+from poly.explanation.values import Level
+from poly.fixing import fix_tree
+from poly.kernel import Kernel
+from poly.machine import Measured, machine, measured
+from poly.model import Caches
+from poly.model.host import caches, rates
+from poly.nest import Nest
+from poly.schedule import Schedule
+from poly.tuning.work import work
+from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
+
+FULL = 0.75
+"""The part of a cache that a working set may fill before lines are lost: as the model takes it."""
+
+
+def explain(
+    what: Kernel | Schedule,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    **more: int,
+) -> Explanation:
+    """Why a kernel or schedule is as fast as it is; `print` shows it.
+
+    Working sets, footprints and bytes are exact sets of the schedule. A working set may fill three quarters of a cache,
+    and what the call before has left in one is there. Rates are those that were measured on this machine (once, some
+    seconds; then kept). `target` and `threads` are those of `poly.compile`; a kernel has its own. Sizes that are still
+    open are given by keyword or as `sizes`.
+
+    Raises:
+        SpecError: neither kernel nor schedule; an unknown size; loops without operations.
+        ScheduleError: a size is left open.
+        TargetError: an unknown target.
+        ToolchainError: the machine could not be measured.
+    """
+    if isinstance(what, Kernel):
+        schedule, isa, count = what.schedule, what.isa, what.threads
+    elif isinstance(what, Schedule):
+        schedule, isa = what, parse_target(target)
+        count = machine().cores if threads is None else threads
+    else:
+        raise SpecError(f"{what!r} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
+    return _explained(schedule, isa, count, dict(sizes or {}, **more))
+
+
+def _explained(schedule: Schedule, isa: ISA, threads: int, sizes: dict[str, int]) -> Explanation:
+    fixed = _fixed(schedule, sizes)
+    reuses = working_sets(fixed)
+    usable = _usable(caches())
+    every = pairs(reuses)
+    known = measured(machine())
+    dtypes = _dtypes(fixed.nest)
+    evidence = measurement(schedule.nest, schedule, isa, threads, sizes)
+    prediction = predicted(fixed, isa, threads, caches(), rates(threads, dtypes), evidence.point if evidence else "")
+    done = work(fixed.nest)
+    return Explanation(
+        schedule=fixed,
+        target=isa.name,
+        threads=threads,
+        flop=done.flop if done else 0,
+        peak=rates(threads, dtypes).peak(dtypes[0]) * threads,
+        levels=tuple(
+            Level.of(moved, _rate(known, moved.level, threads)) for moved in traffic(fixed, usable, warm=True)
+        ),
+        footprints=footprints(fixed),
+        reuses=reuses,
+        caches=usable,
+        pessimistic=pessimistic(every, usable),
+        optimistic=optimistic(every, usable),
+        prediction=prediction,
+        measurement=evidence,
+    )
+
+
+def _fixed(schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
+    """The same steps for given sizes; what was proven for all sizes holds for these."""
+    if not sizes:
+        return schedule
+    return Schedule(schedule.nest.with_sizes(sizes), schedule.steps, fix_tree(schedule.tree, sizes))
+
+
+def _usable(whole: Caches) -> Caches:
+    return Caches(*(int(FULL * size) for size in (whole.l1, whole.l2, whole.l3)))
+
+
+def _rate(known: Measured, level: str, threads: int) -> float:
+    """Bytes a second that are read from a level, all threads together."""
+    return known.bandwidth(level, threads).read * 1e9
+
+
+def _dtypes(nest: Nest) -> tuple[DType, ...]:
+    """The types that the statements compute, the first one's first."""
+    return tuple(dict.fromkeys(nest.array(s.target.array).dtype for s in nest.statements))

@@ -1,0 +1,95 @@
+"""An explanation of a schedule, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from poly.explanation.text import loops, placements, roofline, working_sets
+from poly.explanation.values import ARITHMETIC, Level, Measurement, Prediction
+from poly.model import Caches
+from poly.schedule import Schedule
+from poly.tuning.status import time_text
+from poly.working_sets import LoopFootprint, Placement, Reuse
+
+ESTIMATED = "Some sets were too large or too irregular to count: boxes around them stand for them."
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where the time of a schedule goes.
+
+    `flop` counts the operations of a call and `peak` is how many of them the cores do in a second. `levels` are L1,
+    which loads and stores ask, to memory. `caches` are the bytes that a working set may fill of each cache.
+    """
+
+    schedule: Schedule
+    target: str
+    threads: int
+    flop: int
+    peak: float
+    levels: tuple[Level, ...]
+    footprints: tuple[LoopFootprint, ...]
+    reuses: tuple[Reuse, ...]
+    caches: Caches
+    pessimistic: Placement
+    optimistic: Placement
+    prediction: Prediction | None = None
+    measurement: Measurement | None = None
+
+    @property
+    def arithmetic(self) -> float:
+        """Seconds of the operations at the peak."""
+        return self.flop / self.peak
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Seconds that each resource takes alone, at its measured rate."""
+        return {ARITHMETIC: self.arithmetic, **{level.name: level.seconds for level in self.levels}}
+
+    @property
+    def bound(self) -> str:
+        """The resource that takes longest."""
+        return max(self.times, key=lambda name: self.times[name])
+
+    @property
+    def expected(self) -> float:
+        """Seconds of a call: as predicted, or else as the roofline says."""
+        return self.prediction.cost.seconds if self.prediction else self.times[self.bound]
+
+    @property
+    def exact(self) -> bool:
+        """Whether all sets were counted exactly; where not, some numbers are estimates."""
+        sets = [found for reuse in self.reuses for found in (reuse.least, reuse.most)]
+        return all(found.exact for found in sets) and all(f.footprint.exact for f in self.footprints)
+
+    def __str__(self) -> str:
+        """All of it as text: times, the roofline, footprints, working sets."""
+        placed = {"pessimistic": self.pessimistic, "optimistic": self.optimistic}
+        sections = (
+            self._times(),
+            roofline(self.flop, self.peak, self.levels),
+            loops(self.footprints, self.caches),
+            working_sets(self.reuses, self.caches),
+            placements(placed),
+        )
+        return "\n\n".join("\n".join(section) for section in sections) + ("" if self.exact else f"\n\n{ESTIMATED}")
+
+    def _times(self) -> Iterator[str]:
+        """What is explained, then the predicted, the measured and the least time, each with where it comes from."""
+        nest = self.schedule.nest
+        sizes = "".join(f", {name} = {value}" for name, value in nest.fixed)
+        yield f"{nest.name}{sizes}, {self.threads} thread{'s' if self.threads > 1 else ''}, {self.target}"
+        for name, seconds, source in self._sources():
+            rate = f"{self.flop / seconds / 1e9:.4g} GFLOP/s" if self.flop else ""
+            yield f"{name:10} {time_text(seconds):>9}  {rate:>14}  {source}"
+
+    def _sources(self) -> Iterator[tuple[str, float, str]]:
+        if self.prediction is not None:
+            cost = self.prediction.cost
+            parts = sorted((part for part in cost.parts if part.seconds), key=lambda part: -part.seconds)
+            shares = ", ".join(f"{part.name} {time_text(part.seconds)}" for part in parts)
+            yield "predicted", cost.seconds, f"{self.prediction.source}: {shares}"
+        if self.measurement is not None:
+            yield "measured", self.measurement.seconds, self.measurement.source
+        yield "roofline", self.times[self.bound], f"bound by {self.bound}: what that takes alone, at its measured rate"
