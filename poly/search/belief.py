@@ -1,8 +1,8 @@
-"""What a search believes of points that it has not tried: the model's prediction, corrected by the errors seen so far.
+"""What a search expects of points that it has not tried: the model's prediction, corrected by the errors seen so far.
 
-The error of the model at a point is e = log(measured / predicted). Errors of points that are alike are alike, so they are
-taken as a Gaussian process (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter 2): between
-two points the covariance is
+The error of the model at a point is e = log(measured / predicted). Points that are alike have like errors, so these
+are taken as a Gaussian process (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter 2):
+between two points the covariance is
 
     s^2 (B + T^(traits that differ) * K^(steps between their knobs) + N [the same point])
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from poly.search.standing import Standing
 from poly.spaces.space import Point, Space
 
-Vector = NDArray[np.float64]
+Vector = NDArray[np.floating[Any]]
 BIAS = 25.0
 """B: the model as a whole may be off by five times as much as from point to point."""
 TRAIT, STEP, NUGGET = 0.6, 0.8, 0.02
@@ -53,16 +54,27 @@ class Belief:
         self._errors = np.array([log(standing.seconds(p)) - self.predicted(p) for p in self._seen])
 
     def expect(self, points: Sequence[Point]) -> tuple[Vector, Vector]:
-        """The expected log seconds of points, and their covariance (points x points)."""
+        """The expected log seconds of points, and their standard deviations."""
+        mean, scale, between, solved = self._given(points)
+        left = BIAS + 1 + NUGGET - np.einsum("ps,sp->p", between, solved)
+        return mean, np.sqrt(scale * np.maximum(left, 0.0))
+
+    def draws(self, points: Sequence[Point], count: int) -> Vector:
+        """So many draws of the log seconds of points that go together, always the same (count x points)."""
+        mean, scale, between, solved = self._given(points)
+        covariance = scale * (self._covariance(points, points) - between @ solved)
+        return np.random.default_rng(0).multivariate_normal(mean, covariance, count, method="eigh")
+
+    def _given(self, points: Sequence[Point]) -> tuple[Vector, float, Vector, Vector]:
+        """The mean given what was seen, s^2, and the covariances with the points seen: as they are, and solved for."""
         prior = np.array([self.predicted(point) for point in points])
-        own = self._covariance(points, points)
-        if not self._seen:
-            return prior, SPREAD**2 * own
-        known = self._covariance(self._seen, self._seen)
         between = self._covariance(points, self._seen)
-        solved = np.linalg.solve(known, np.column_stack([self._errors, between.T]))
-        variance = (WEIGHT * SPREAD**2 + float(self._errors @ solved[:, 0])) / (WEIGHT + len(self._seen))
-        return prior + between @ solved[:, 0], variance * (own - between @ solved[:, 1:])
+        if not self._seen:
+            return prior, SPREAD**2, between, between.T
+        right = np.column_stack([self._errors, between.T])
+        solved = np.linalg.solve(self._covariance(self._seen, self._seen), right)
+        scale = (WEIGHT * SPREAD**2 + float(self._errors @ solved[:, 0])) / (WEIGHT + len(self._seen))
+        return prior + between @ solved[:, 0], scale, between, solved[:, 1:]
 
     def _covariance(self, some: Sequence[Point], others: Sequence[Point]) -> Vector:
         traits, knobs = self._features(some)
@@ -70,7 +82,8 @@ class Belief:
         differ = (traits[:, None, :] != other_traits[None, :, :]).sum(axis=2)
         steps = np.abs(knobs[:, None, :] - other_knobs[None, :, :]).sum(axis=2)
         same = (differ == 0) & (steps == 0)
-        return BIAS + TRAIT**differ * STEP**steps + NUGGET * same
+        covariance: Vector = BIAS + TRAIT**differ * STEP**steps + NUGGET * same
+        return covariance
 
     def _features(self, points: Sequence[Point]) -> tuple[NDArray[np.int64], Vector]:
         """For each point its traits as numbers, and the positions of its knobs, 0 for a knob that it has not."""

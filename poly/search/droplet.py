@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from random import Random
 
 from poly.search.champion import crowned
@@ -24,7 +24,7 @@ from poly.search.standing import Standing
 from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
 
-Order = Callable[[Iterable[Point]], Iterable[Point]]
+Order = Callable[[Iterable[Point]], list[Point]]
 """Puts points to be tried into an order."""
 
 
@@ -43,7 +43,8 @@ class Droplet:
     batch: int = 4
 
     def __call__(self, space: Space, start: Point, random: Random) -> Search:
-        order = by_model(space) if self.guided else list
+        order: Order = by_model(space) if self.guided else list
+        around = cache(lambda drop: order(neighbours(space, drop, self.reach)))
         standing = Standing()
         champion: Point | None = None
         asked: set[Point] = set()
@@ -55,17 +56,22 @@ class Droplet:
             for trial in trials:
                 standing.add(trial)
             drops = [champion or start] if self.guided else [champion or start, *standing.ranked()]
-            fresh = tuple(islice(self._around(space, drops, asked, order), self.batch))
+            candidates = chain(chain.from_iterable(map(around, drops)), _later(order, space))
+            fresh = tuple(islice(_new(candidates, asked), self.batch))
 
-    def _around(self, space: Space, drops: Iterable[Point], asked: set[Point], order: Order) -> Iterator[Point]:
-        """The points around each drop in turn that were not asked for, then all others of the space, each once."""
-        given = set(asked)
-        for drop in drops:
-            for point in order(neighbours(space, drop, self.reach)):
-                if point not in given:
-                    given.add(point)
-                    yield point
-        yield from (point for point in order(space) if point not in given)
+
+def _later(order: Order, space: Space) -> Iterator[Point]:
+    """All points of the space in order; nothing is done before the first is needed."""
+    yield from order(space)
+
+
+def _new(points: Iterable[Point], asked: set[Point]) -> Iterator[Point]:
+    """The points that were not asked for, each once."""
+    given = set(asked)
+    for point in points:
+        if point not in given:
+            given.add(point)
+            yield point
 
 
 def from_origin(space: Space, start: Point, random: Random) -> Search:

@@ -9,12 +9,13 @@ from random import Random
 from time import monotonic
 
 from poly.errors import SearchError
-from poly.search.budget import Budget, Expectation
+from poly.search.budget import Budget
 from poly.search.ledger import Ledger
 from poly.search.outcome import Outcome, Progress, reasons
 from poly.search.playoff import finalists, fresh_seconds, reserve
 from poly.search.strategies import strategy as find
 from poly.search.trial import Ask, Measurer, Search, Strategy, Trial
+from poly.search.worth import Worth
 from poly.spaces.space import Point, Space
 
 IDLE = 100
@@ -82,7 +83,7 @@ class _Loop:
         self.began = clock()
         self.trials: list[Trial] = []
         self.seconds: float | None = None
-        self.expectation: Expectation | None = None
+        self.worth: Worth | None = None
 
     def explore(self, strategy: Search) -> str:
         """Runs the strategy until it or the budget ends; says which."""
@@ -168,9 +169,9 @@ class _Loop:
         """Says that the expected gain of going on is too small; empty while it is not, or no one asks for it."""
         if self.budget.gain is None or not self.ledger.standing:
             return ""
-        if self.expectation is None:
-            self.expectation = Expectation(self.space)
-        gain = self.expectation.gain(self.ledger)
+        if self.worth is None:
+            self.worth = Worth(self.space)
+        gain = self.worth.gain(self.ledger)
         if gain >= self.budget.gain:
             return ""
         return f"going on is expected to gain {gain:.1%}, less than {self.budget.gain:.1%}"

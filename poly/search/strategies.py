@@ -1,26 +1,26 @@
 """The strategies by name, and how to add one.
 
-A strategy is a generator function: it yields what it wants measured and is sent the trials. This one looks at the
-neighbours of the best point in turn, and is used as `search(space, uphill, measurer)` or by name once it is registered:
+A strategy is a generator function: it yields what it wants measured and is sent the trials. This one moves on to the
+best neighbour for as long as that is faster; it is used as `search(space, greedy, measurer)`, or by its name:
 
     from poly.search.moves import along
     from poly.search.standing import Standing
     from poly.search.strategies import register
     from poly.search.trial import Ask
 
-    def uphill(space, start, random):
-        standing = Standing((yield Ask((start,))))
-        while standing.best is not None:
-            fresh = [point for point in along(space, standing.best, 1) if point not in standing]
-            if not fresh:
-                return
-            best = standing.best
+    def greedy(space, start, random):
+        standing, asked = Standing(), {start}
+        for trial in (yield Ask((start,))):
+            standing.add(trial)
+        here = None
+        while here != standing.best:
+            here = standing.best
+            fresh = [point for point in along(space, here, 1) if point not in asked]
+            asked.update(fresh)
             for trial in (yield Ask(tuple(fresh))):
                 standing.add(trial)
-            if standing.best == best:
-                return
 
-    register("uphill", uphill)
+    register("greedy", greedy)
 
 A package adds one for all its users by the entry point group `poly.strategies`.
 """
@@ -31,9 +31,12 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 
 from poly.errors import SearchError
+from poly.search.annealing import annealing
 from poly.search.droplet import Droplet, from_origin
+from poly.search.evolution import evolution
 from poly.search.exhaustive import exhaustive
 from poly.search.model_only import model_only
+from poly.search.raindrop import Raindrop
 from poly.search.random_search import random_search
 from poly.search.trial import Strategy
 
@@ -41,6 +44,9 @@ GROUP = "poly.strategies"
 _STRATEGIES: dict[str, Strategy] = {
     "droplet": Droplet(),
     "droplet-origin": from_origin,
+    "raindrop": Raindrop(),
+    "annealing": annealing,
+    "evolution": evolution,
     "exhaustive": exhaustive,
     "random": random_search,
     "model": model_only,

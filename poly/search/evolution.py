@@ -1,0 +1,70 @@
+"""Evolutionary search: schedules are bred, structures by their traits and tile sizes by their knobs.
+
+In the manner of Ansor (Zheng et al., OSDI 2020, section 5.1), without its learned cost: who breeds is decided by what
+was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+
+from poly.search.moves import neighbours
+from poly.search.standing import Standing
+from poly.search.trial import Ask, Search
+from poly.spaces.space import Point, Space
+
+POPULATION = 16
+"""How many of the fastest breed."""
+CHILDREN = 8
+"""Points of a generation: a batch."""
+MUTATION = 0.5
+"""How often a child moves on to a neighbour."""
+TRIES = 200
+"""Children that may turn out to be known before a generation is filled up with random points."""
+
+
+def evolution(space: Space, start: Point, random: Random) -> Search:
+    """Begins with the start and random points, and breeds until every point was asked for."""
+    standing = Standing()
+    asked = dict.fromkeys([start, *space.sample(POPULATION - 1, random)])
+    fresh = tuple(asked)
+    while fresh:
+        for trial in (yield Ask(fresh)):
+            standing.add(trial)
+        parents = standing.ranked()[:POPULATION]
+        fresh = tuple(islice(_generation(space, parents, set(asked), random), CHILDREN))
+        asked.update(dict.fromkeys(fresh))
+
+
+def _generation(space: Space, parents: list[Point], known: set[Point], random: Random) -> Iterator[Point]:
+    """Children that are not known, then other such points at random, each once."""
+    for _ in range(TRIES if parents else 0):
+        mother, father = (_parent(parents, random) for _ in range(2))
+        child = crossed(space, mother, father, random)
+        if random.random() < MUTATION:
+            child = random.choice(list(neighbours(space, child, reach=1)) or [child])
+        if child not in known:
+            known.add(child)
+            yield child
+    yield from (point for point in space.sample(len(space), random) if point not in known)
+
+
+def _parent(parents: list[Point], random: Random) -> Point:
+    """The faster of two: they are in the order of their times."""
+    return parents[min(random.randrange(len(parents)) for _ in range(2))]
+
+
+def crossed(space: Space, mother: Point, father: Point, random: Random) -> Point:
+    """A child that has each trait and each knob from one of its parents, as near as there is a structure for that."""
+    traits = [random.choice(pair) for pair in zip(_traits(space, mother), _traits(space, father), strict=False)]
+    number = max(range(len(space.structures)), key=lambda n: len(set(traits) & set(space.structures[n].traits)))
+    values = {**space.values(mother), **space.values(father)}
+    for name, value in space.values(mother).items():
+        values[name] = random.choice((value, values[name]))
+    return space.nearest(number, values) or mother
+
+
+def _traits(space: Space, point: Point) -> tuple[tuple[str, str], ...]:
+    return space.structures[point.structure].traits
