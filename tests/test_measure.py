@@ -26,6 +26,7 @@ from poly import f32
 from poly.errors import SearchError
 from poly.measure import LiveMeasurer, trusted
 from poly.measure.child import Child
+from poly.measure.place import workplace
 from poly.nest import Nest
 from poly.search.trial import Ask, Trial
 from poly.spaces.space import Space
@@ -139,13 +140,25 @@ def children() -> list[str]:
 
 def test_nothing_is_left_on_the_disk() -> None:
     with LiveMeasurer(tiled_space(MATMUL, "i")) as measurer:
-        folder = Path(measurer._folder.name)
+        folder = measurer._folder
         measurer.measure(Ask((point(0), point(1))))
         measurer.measure(Ask((point(2),), point(1)))
         libraries = {built.path for built in measurer._built.values()}
         assert libraries <= set(folder.glob("*.so"))
         assert len(libraries) == 2
     assert not folder.exists()
+
+
+def test_what_a_killed_search_left_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
+    old, young = workplace() / "old", workplace() / "young"
+    for folder in (old, young):
+        folder.mkdir()
+        (folder / "kernel.so").write_text("")
+    os.utime(old, (0, 0))
+    workplace()
+    assert not old.exists()
+    assert young.exists()
 
 
 def test_an_interrupt_leaves_it_usable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ class Bench:
         self._setup = setup
         self._arena = Arena(setup.data)
         self._expected = {
-            name: np.load(result(setup.results, name)).astype(self._arena.values[name].dtype, copy=False)
+            name: np.load(result(setup.results, name), mmap_mode="r").astype(self._arena.values[name].dtype)
             for name in self._arena.written
         }
         self._flush = flusher(setup.flush, setup.cores.threads)

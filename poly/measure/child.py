@@ -37,8 +37,7 @@ class Child:
 
     def ask(self, order: Order, seconds: float) -> object:
         """The answer to an order. Raises Died where it does not come within these seconds."""
-        if self._connection is None:
-            self.start()
+        self.start()
         assert self._connection is not None, "start opens the connection"
         try:
             self._connection.send((order, seconds))
@@ -53,7 +52,9 @@ class Child:
             raise
 
     def start(self) -> None:
-        """Start the process. Its first order need not wait for it."""
+        """Start the process, unless it runs. Its first order need not wait for it."""
+        if self.alive:
+            return
         self._connection, theirs = Pipe()
         command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
         with self._said.open("wb") as said:

@@ -19,40 +19,41 @@ def difference(name: str, found: Array, expected: Array, length: int) -> str:
     """What is wrong with an array, in words; empty where nothing is.
 
     Integers must be equal. Floats may differ by the rounding of sums of `length` terms, which grows with its root,
-    relative to the largest element; where the trusted result is not finite, nothing is asked.
+    relative to the element and to the mean of all; where the trusted result is not finite, nothing is asked.
     """
     flat, wanted = found.reshape(-1), expected.reshape(-1)
-    bound = _bound(wanted, length)
-    worst, place = 0.0, -1
+    mean = _mean(wanted) if wanted.dtype.kind == "f" else 0.0
+    worst, place = 1.0, -1
     for start in range(0, flat.size, BLOCK):
-        error = _errors(flat[start : start + BLOCK], wanted[start : start + BLOCK])
-        at = int(error.argmax())
-        if error[at] > max(worst, bound):
-            worst, place = float(error[at]), start + at
+        excess = _excess(flat[start : start + BLOCK], wanted[start : start + BLOCK], mean, length)
+        at = int(excess.argmax())
+        if excess[at] > worst:
+            worst, place = float(excess[at]), start + at
     if place < 0:
         return ""
     index = ", ".join(map(str, np.unravel_index(place, found.shape)))
     return f"wrong result: {name}[{index}] is {flat[place]}, not {wanted[place]}"
 
 
-def _bound(wanted: Array, length: int) -> float:
-    """The largest error that is rounding."""
-    if wanted.dtype.kind != "f":
-        return 0.0
-    largest = 0.0
+def _mean(wanted: Array) -> float:
+    """The mean of the absolute values that are finite."""
+    total, count = 0.0, 0
     for start in range(0, wanted.size, BLOCK):
         block = np.abs(wanted[start : start + BLOCK])
-        largest = max(largest, float(block.max(initial=0.0, where=np.isfinite(block))))
-    kind = np.finfo(wanted.dtype)
-    return max(float(kind.tiny), SLACK * float(kind.eps) * sqrt(max(1, length)) * largest)
+        finite = np.isfinite(block)
+        total += float(block.sum(dtype=np.float64, where=finite))
+        count += int(finite.sum())
+    return total / max(1, count)
 
 
-def _errors(found: Array, wanted: Array) -> Array:
-    """The distance of each element; infinite where one is not finite and should be, 0 where nothing is asked."""
+def _excess(found: Array, wanted: Array, mean: float, length: int) -> Array:
+    """The distance of each element by what is allowed: more than 1 is wrong, 0 where nothing is asked."""
     if wanted.dtype.kind != "f":
         return np.where(found == wanted, 0.0, np.inf)
+    kind = np.finfo(wanted.dtype)
     with np.errstate(all="ignore"):
-        error = np.abs(found.astype(np.float64) - wanted)
-    error[~np.isfinite(error)] = np.inf
-    error[~np.isfinite(wanted)] = 0.0
-    return error
+        allowed = SLACK * float(kind.eps) * sqrt(max(1, length)) * (np.abs(wanted.astype(np.float64)) + mean)
+        excess = np.abs(found.astype(np.float64) - wanted) / (allowed + float(kind.tiny))
+    excess[~np.isfinite(excess)] = np.inf
+    excess[~np.isfinite(wanted)] = 0.0
+    return excess

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from poly.measure.builder import Builder, Built
 from poly.measure.child import Child
+from poly.measure.place import workplace
 from poly.measure.prepare import prepared
 from poly.measure.timer import RIVAL, Timer, Timing
 from poly.search.trial import Ask, Trial
@@ -57,9 +58,10 @@ class LiveMeasurer:
         self._seed = seed
         self._samples = samples
         self._patience = patience
-        self._folder = TemporaryDirectory(prefix="poly-measure-")
-        self._builder = Builder(space, Path(self._folder.name))
-        self._child = Child(Path(self._folder.name))
+        self._temporary = TemporaryDirectory(dir=workplace())
+        self._folder = Path(self._temporary.name)
+        self._builder = Builder(space, self._folder)
+        self._child = Child(self._folder)
         self._timer: Timer | None = None
         self._built: dict[Point, Built] = {}
 
@@ -75,7 +77,7 @@ class LiveMeasurer:
         """End the child process, and remove what was compiled."""
         self._child.close(kill=True)
         self._builder.close()
-        self._folder.cleanup()
+        self._temporary.cleanup()
 
     def measure(self, ask: Ask) -> list[Trial]:
         """A trial for each point, in order.
@@ -98,7 +100,7 @@ class LiveMeasurer:
         """
         if self._timer is None:
             began = perf_counter()
-            setup = prepared(self.space, self._child, Path(self._folder.name), self._seed, self.cold)
+            setup = prepared(self.space, self._child, self._folder, self._seed, self.cold)
             self._timer = Timer(self._child, setup, self._patience)
             self._spend(preparing=perf_counter() - began)
         return self._timer
@@ -106,8 +108,9 @@ class LiveMeasurer:
     def _batch(self, timer: Timer, points: Sequence[Point], champion: Point | None) -> Iterator[Trial]:
         """Trials of a few points: all are compiled, then each is timed."""
         began = perf_counter()
-        rival = None if champion is None else self._libraries((champion,))[0]
-        libraries = self._libraries(points)
+        rivals = () if champion is None else (champion,)
+        libraries = self._libraries((*points, *rivals))
+        rival = libraries.pop() if rivals else None
         self._spend(compiling=perf_counter() - began)
         for point, library in zip(points, libraries, strict=True):
             began = perf_counter()

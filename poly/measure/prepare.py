@@ -31,6 +31,7 @@ def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) ->
 
     Raises SearchError where that result cannot be computed.
     """
+    child.start()
     nest = wide(space.nest.with_sizes(dict(space.sizes)))
     known = facts(nest)
     fresh = Preparation(nest, known, child, folder, seed).run(space)

@@ -1,0 +1,23 @@
+"""Where candidates are built: beside the kernels that are kept, since not every system runs what lies in /tmp."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from codegen.cache import DAY, private_directory
+
+
+def workplace() -> Path:
+    """A folder for the folders of searches; what one left there that was killed a day ago is removed.
+
+    Raises ToolchainError where it cannot be made.
+    """
+    place = private_directory("trials")
+    for left in place.iterdir():
+        with suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > DAY:
+                shutil.rmtree(left, ignore_errors=True)
+    return place
