@@ -147,13 +147,25 @@ def test_a_log_without_its_file_is_not_taken_over(store: Store) -> None:
 def test_a_half_made_file_is_never_seen(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.path.unlink()
 
-    def killed(*_: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poly.records.file.os.replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        store.save(record())
+    with monkeypatch.context() as patched:
+        patched.setattr("poly.records.file.Path.replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.save(record())
     assert not store.exists()
+    assert [p.name for p in store.path.parent.iterdir() if p.is_file()] == ["records.lock"]
+    store.save(record())
+    assert store.records() == [record()]
+
+
+def test_what_a_killed_maker_left_is_removed(store: Store) -> None:
+    store.path.unlink()
+    for kind in ("", "-wal", "-shm", "-journal"):
+        store.path.with_name(f"{TEMPORARY}records.sqlite{kind}").write_text("half")
+    store.save(record())
+    assert store.records() == [record()]
     assert not list(store.path.parent.glob(f"{TEMPORARY}*"))
 
 

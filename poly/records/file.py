@@ -6,8 +6,6 @@ it was after its last transaction.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,26 +72,34 @@ def connect(path: Path, options: str = "mode=rw") -> Connection:
 
 
 def make(path: Path) -> None:
-    """A new file without records, in one step: whoever looks sees none or all of it. Raises OSError, DatabaseError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY, suffix=".sqlite")
-    os.close(handle)
+    """A new file without records, in one step: whoever looks sees none or all of it.
+
+    Only one process at a time may do this; what one that was killed has left is removed.
+    Raises OSError, DatabaseError.
+    """
+    part = path.with_name(f"{TEMPORARY}{path.name}")
     try:
-        with closing(connect(Path(temporary))) as connection:
+        _remove(part, *logs(part))
+        part.touch(mode=0o600)
+        with closing(connect(part)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(TABLES)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
-        for log in logs(path):
-            log.unlink(missing_ok=True)  # of a file that is gone: SQLite would take its pages over
-        os.replace(temporary, path)
+        _remove(*logs(path))  # of a file that is gone: SQLite would take their pages over
+        part.replace(path)
     finally:
-        for left in (Path(temporary), *logs(Path(temporary))):
-            left.unlink(missing_ok=True)
+        _remove(part, *logs(part))
 
 
-def logs(path: Path) -> tuple[Path, Path]:
-    """The files that SQLite keeps beside a file in WAL mode."""
-    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def logs(path: Path) -> tuple[Path, ...]:
+    """The files that SQLite keeps beside a file: in WAL mode, and before that."""
+    return tuple(path.with_name(f"{path.name}-{kind}") for kind in ("wal", "shm", "journal"))
 
 
 def check(connection: Connection) -> None:
