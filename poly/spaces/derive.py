@@ -39,9 +39,9 @@ def space(
         raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
     fixed = dict(sizes or {}, **more)
     count = machine().cores if threads is None else threads
-    return derive(
-        nest.with_sizes(fixed) if fixed else nest, parse_target(target), count, caches(), rates(count), coarse
-    )
+    dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
+    known = rates(count, dtypes)
+    return derive(nest.with_sizes(fixed) if fixed else nest, parse_target(target), count, caches(), known, coarse)
 
 
 def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:
