@@ -57,12 +57,15 @@ def load(folder: Path, cases: Mapping[str, Case]) -> Tables:
     return Tables(lands, tuple(notes), seconds_to_rank(spaces.values()))
 
 
-def prove(tables: Tables, seeds: Sequence[int], announce: Callable[[str], None]) -> Proof:
-    """Runs every strategy on every problem, once a seed; `announce` hears of each problem that is next."""
+def prove(tables: Tables, seeds: Sequence[int], announce: Callable[[str], None], rival: bool = False) -> Proof:
+    """Runs every strategy on every problem, once a seed; `announce` hears of each problem that is next.
+
+    With `rival`, PolyDL's ranking is judged too.
+    """
     scores = []
     for land in tables.lands:
         announce(land.problem)
-        scores.append(score(land, tables.lands, seeds))
+        scores.append(score(land, tables.lands, seeds, rival))
     return Proof(tuple(scores), tuple(figures(scores, tables.rank_seconds)))
 
 
@@ -88,6 +91,7 @@ def _problem(score: Score) -> dict[str, Any]:
         "model's top 5 %": score.top,
         "droplet from the origin": asdict(score.origin),
         "after transfer": score.transfer,
+        "PolyDL's ranking": score.polydl and {"choice": score.polydl[0], "top 5 %": score.polydl[1]},
         "strategies": {
             name: {"quality": found.quality, "measurements": found.measurements, "seconds": found.seconds}
             for name, found in runs.items()

@@ -23,6 +23,7 @@ def text(tables: Tables, proof: Proof) -> Iterator[str]:
     yield from aligned([("", "found", "goal", "", ""), *map(_figure, proof.figures)], left={0, 3, 4})
     yield ""
     yield from _strategies(proof.scores)
+    yield from _polydl(proof.scores)
     yield ""
     yield from _problems(proof.scores)
     if tables.notes:
@@ -72,7 +73,7 @@ def _figure(figure: Figure) -> tuple[str, ...]:
 
 def _strategies(scores: Sequence[Score]) -> Iterator[str]:
     """Each strategy with the same number of measurements; medians of the runs, geometric means of the problems."""
-    rows = [(f"{FEW} measurements", "mean", "worst", "to 0.95", "seconds", "worst problem")]
+    rows = [(f"{FEW} measurements at most", "mean", "worst", "made", "to 0.95", "seconds", "worst problem")]
     for name in sorted(scores[0].runs, key=lambda name: -mean(score.runs[name].quality for score in scores)):
         worst = min(scores, key=lambda score: score.runs[name].quality)
         rows.append(
@@ -80,12 +81,25 @@ def _strategies(scores: Sequence[Score]) -> Iterator[str]:
                 name,
                 f"{mean(score.runs[name].quality for score in scores):.3f}",
                 f"{worst.runs[name].quality:.3f}",
+                f"{median(score.runs[name].measurements for score in scores):.0f}",
                 f"{median(score.runs[name].reached(NEARLY) for score in scores):.0f}",
                 f"{median(score.runs[name].seconds for score in scores):.1f}",
                 worst.problem,
             )
         )
-    yield from aligned(rows, left={0, 5})
+    yield from aligned(rows, left={0, 6})
+
+
+def _polydl(scores: Sequence[Score]) -> Iterator[str]:
+    """PolyDL's ranking, where it was asked for."""
+    known = [score.polydl for score in scores if score.polydl is not None]
+    if known:
+        choices, tops = zip(*known, strict=True)
+        yield ""
+        yield (
+            f"PolyDL's ranking of the same points: first choice {mean(choices):.3f} (worst {min(choices):.3f}), "
+            f"best of its top 5 % {mean(tops):.3f}"
+        )
 
 
 def _problems(scores: Sequence[Score]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod, sqrt
 
+from benchmarks.search import polydl
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.runs import Runs, repeated
 from benchmarks.search.table import Key, key
@@ -21,6 +22,7 @@ TOP = 0.05
 """The part of the points, the first in the model's ranking, of which the best counts."""
 SHARE = 0.15
 """The part of the points that a search from the origin may measure."""
+EXHAUSTIVE = "exhaustive"
 TRANSFERRED = 5
 """Measurements on a new size, the model's choice among them."""
 
@@ -45,7 +47,8 @@ class Score:
 
     `choice` is the quality of the model's first choice, `plain` the same relative to the least median, `top` that of
     the best of the model's first points, `tuned` that of Droplet where it stops by itself, and `transfer` that of
-    five measurements from the nearest other sizes (None: there are none).
+    five measurements from the nearest other sizes (None: there are none). `polydl` has the first choice and the top of
+    PolyDL's ranking, where that was asked for.
     """
 
     problem: str
@@ -58,12 +61,14 @@ class Score:
     origin: Origin
     transfer: float | None
     runs: Mapping[str, Runs]
+    polydl: tuple[float, float] | None = None
 
 
-def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int]) -> Score:
-    """All figures of one problem; `others` are those that a transfer may start from."""
-    first = max(1, ceil(TOP * len(land.entries)))
-    few = Budget(trials=FEW, gain=None)
+def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int], rival: bool = False) -> Score:
+    """All figures of one problem; `others` are those that a transfer may start from.
+
+    With `rival`, those of PolyDL's ranking too, which takes a minute or so.
+    """
     found = tuple(best_of_nearest(land, others))
     return Score(
         problem=land.problem,
@@ -71,12 +76,30 @@ def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int]) ->
         failed=sum(not entry.passes for entry in land.entries.values()),
         choice=land.qualities[land.space.choice],
         plain=land.plain[land.space.choice],
-        top=best_of(land, land.ranked[:first]),
+        top=top(land, land.ranked),
         tuned=repeated(land, "droplet", Budget(trials=FEW), seeds),
         origin=from_origin(land, seeds),
         transfer=after_transfer(land, found, seeds) if found else None,
-        runs={name: repeated(land, name, few, seeds) for name in strategies()},
+        runs={name: with_few(land, name, seeds) for name in strategies()},
+        polydl=ranking(land, polydl.ranked(land)) if rival else None,
     )
+
+
+def with_few(land: Landscape, name: str, seeds: Sequence[int]) -> Runs:
+    """A strategy with the same number of measurements as all others; the exhaustive one measures everything."""
+    if name == EXHAUSTIVE:
+        return repeated(land, name, Budget(gain=None), seeds[:2])
+    return repeated(land, name, Budget(trials=FEW, gain=None), seeds)
+
+
+def ranking(land: Landscape, order: Sequence[Point]) -> tuple[float, float]:
+    """The qualities of a ranking's first point, and of the best of its top."""
+    return land.qualities[order[0]], top(land, order)
+
+
+def top(land: Landscape, order: Sequence[Point]) -> float:
+    """The quality of the best of a ranking's first points."""
+    return best_of(land, order[: max(1, ceil(TOP * len(order)))])
 
 
 def best_of(land: Landscape, points: Sequence[Point]) -> float:

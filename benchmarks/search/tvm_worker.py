@@ -2,16 +2,21 @@
 
 Runs as a script, in any Python that has TVM; nothing of poly is imported. Orders come as lines of JSON:
 
-    {"tune": {"kind": "gemm", "sizes": [m, n, k], "trials": 64}}    -> {"seconds": …, "trials": …, "version": …}
-    {"repeat": 10}                                                  -> {"seconds": …} of ten calls together
+    {"tune": {"kind": "gemm", "sizes": [m, n, k], "trials": 64, "threads": 1, "cpus": [1], "folder": …}}
+                   -> {"seconds": …, "trials": …, "version": …}
+    {"repeat": 10} -> {"seconds": …} of ten calls together
 
+The folder holds the inputs, `A.npy` and `B.npy`; the result is put there as `C.npy`.
 Products are `C = A B`, convolutions of one image channel-last, the image padded before: sizes are c, k, out, r, stride.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -23,6 +28,8 @@ from tvm.s_tir import meta_schedule
 
 FEWEST = 16
 """Trials that are measured between two updates of the cost model, at most; TVM's default is more than it may have."""
+PATIENCE = 120.0
+"""Seconds that a build may take: the builder's process starts by importing TVM."""
 
 
 def gemm(m: int, n: int, k: int) -> tuple[Any, ...]:
@@ -43,15 +50,26 @@ def conv(c: int, k: int, out: int, r: int, stride: int) -> tuple[Any, ...]:
     return image, weights, te.compute((1, out, out, k), value, name="Y")
 
 
-def tune(kind: str, sizes: list[int], trials: int) -> tuple[Any, dict[str, Any]]:
+KINDS: dict[str, Callable[..., tuple[Any, ...]]] = {"gemm": gemm, "conv": conv}
+
+
+def tune(wanted: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The best kernel's function, and what it took: seconds in all, trials made, TVM's version."""
-    tensors = {"gemm": gemm, "conv": conv}[kind](*sizes)
+    tensors = KINDS[wanted["kind"]](*wanted["sizes"])
     module = tvm.IRModule({"main": te.create_prim_func(tensors)})
-    target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": 1})
+    cpu = tvm.target.codegen.llvm_get_system_cpu()
+    target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": wanted["threads"]})
+    trials = wanted["trials"]
     start = perf_counter()
     with TemporaryDirectory() as folder:
         database = meta_schedule.tune_tir(
-            module, target, folder, trials, num_trials_per_iter=min(trials, FEWEST), seed=1, num_tuning_cores=1
+            module,
+            target,
+            folder,
+            trials,
+            num_trials_per_iter=min(trials, FEWEST),
+            builder=meta_schedule.builder.LocalBuilder(timeout_sec=PATIENCE),
+            seed=1,
         )
         schedule = meta_schedule.tir_integration.compile_tir(database, module, target)
         built = tvm.compile(schedule.mod, target)
@@ -60,29 +78,34 @@ def tune(kind: str, sizes: list[int], trials: int) -> tuple[Any, dict[str, Any]]
     return built["main"], {"seconds": seconds, "trials": made, "version": tvm.__version__}
 
 
-def arrays(kind: str, sizes: list[int]) -> list[Any]:
-    random = np.random.default_rng(0)
-    tensors = {"gemm": gemm, "conv": conv}[kind](*sizes)
-    shapes = [[int(extent) for extent in tensor.shape] for tensor in tensors]
-    return [tvm.runtime.tensor(random.random(shape, np.float32)) for shape in shapes]
+def arguments(folder: str, function: Any, wanted: dict[str, Any]) -> list[Any]:
+    """The tensors of a call, the result of which is put into the folder."""
+    inputs = [np.load(Path(folder, f"{name}.npy")) for name in "AB"]
+    *_, output = KINDS[wanted["kind"]](*wanted["sizes"])
+    result = np.zeros([int(extent) for extent in output.shape], np.float32)
+    tensors = [tvm.runtime.tensor(array) for array in (*inputs, result)]
+    function(*tensors)
+    np.save(Path(folder, "C.npy"), tensors[-1].numpy())
+    return tensors
 
 
 def main() -> None:
     """Follow orders until there are no more. What TVM prints goes to standard error."""
     answers, sys.stdout = sys.stdout, sys.stderr
+    everywhere = os.sched_getaffinity(0)
     function: Any = None
-    arguments: list[Any] = []
+    tensors: list[Any] = []
     for line in sys.stdin:
         order = json.loads(line)
         if "tune" in order:
-            wanted = order["tune"]
-            function, told = tune(wanted["kind"], wanted["sizes"], wanted["trials"])
-            arguments = arrays(wanted["kind"], wanted["sizes"])
-            function(*arguments)
+            os.sched_setaffinity(0, everywhere)
+            function, told = tune(order["tune"])
+            tensors = arguments(order["tune"]["folder"], function, order["tune"])
+            os.sched_setaffinity(0, order["tune"]["cpus"])
         else:
             start = perf_counter()
             for _ in range(order["repeat"]):
-                function(*arguments)
+                function(*tensors)
             told = {"seconds": perf_counter() - start}
         print(json.dumps(told), file=answers, flush=True)
 

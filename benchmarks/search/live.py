@@ -1,0 +1,154 @@
+"""The search live: one product and one convolution tuned by several strategies, then all of them timed in turn.
+
+Each tuning starts from nothing: no records are read, and what it compiled before lies in a cache only as far as other
+runs put it there. What was found is then timed like any contender of `poly bench`, in the same rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import poly
+from benchmarks.case import Case
+from benchmarks.contender import Contender, Entrant, Failed
+from benchmarks.probe import PeakProbe
+from benchmarks.problems.matmul import Matmul
+from benchmarks.runner import Budget, Result, measure
+from benchmarks.search.problems import DTYPE, chosen
+from benchmarks.search.report import aligned
+from benchmarks.workloads import gemm
+from codegen.clock import CFunction
+from poly.measure import process
+
+SQUARE, LAYER = "512", "conv 07"
+"""The product and the convolution."""
+ROUNDS = Budget(seconds=3.0, rounds=(7, 100))
+TRIALS = 40
+"""Measurements of a strategy that is to be compared, and has no end of its own."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a tuning took: seconds in all, and measurements."""
+
+    seconds: float
+    trials: int
+
+
+class Tuner(Entrant, Protocol):
+    """An entrant that tunes first; `efforts` tells what that took, by the case's title."""
+
+    @property
+    def efforts(self) -> dict[str, Effort]: ...
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Tuned:
+    """poly's kernel as a strategy finds it; without trials the search ends by itself."""
+
+    def __init__(self, name: str, strategy: str, trials: int | None, cpus: tuple[int, ...]) -> None:
+        self.name = name
+        self.efforts: dict[str, Effort] = {}
+        self._strategy = strategy
+        self._trials = trials
+        self._cpus = cpus
+
+    def enter(self, case: Case, threads: int) -> Contender:
+        """Tune, and get ready to be timed. Raises Failed with poly's own words."""
+        process.release(self._cpus)  # the compiler may have them all
+        try:
+            kernel = poly.tune(
+                case.nest(),
+                strategy=self._strategy,
+                trials=self._trials,
+                sizes=case.sizes,
+                threads=threads,
+                records=False,
+                show=False,
+            )
+        except (poly.PolyError, poly.ToolchainError) as error:
+            raise Failed(f"{type(error).__name__}: {error}") from error
+        finally:
+            process.pin(process.choose(self._cpus, threads))
+        self.efforts[case.title] = Effort(kernel.tuning.elapsed, kernel.tuning.trials)
+        arrays = case.problem.arrays(case.dtype)
+        timed = CFunction.of(kernel.function, kernel.arguments(*arrays, threads=threads), kernel).timed()
+        timed(1)
+        result = arrays[case.problem.written[0]].copy()
+        return Contender(self.name, poly.__version__, repr(kernel.schedule), timed, lambda: result)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+def cases() -> list[Case]:
+    """The product and the convolution."""
+    square = next(case for case in gemm.cases(DTYPE) if isinstance(case.problem, Matmul) and case.size == SQUARE)
+    return [square, *chosen([LAYER]).values()]
+
+
+def tuners(cpus: tuple[int, ...]) -> list[Tuner]:
+    """The model's choice, Droplet as `poly.tune` has it, and what it is compared with."""
+    named = [("model", "model", 1), ("droplet", "droplet", None)]
+    named += [(f"{name}, {TRIALS}", name, TRIALS) for name in ("droplet", "random")]
+    return [Tuned(name, strategy, trials, cpus) for name, strategy, trials in named]
+
+
+def run(entrants: Sequence[Tuner], threads: int, announce: Callable[[str], None]) -> list[Result]:
+    """Tune and time every case; `announce` hears who is next."""
+    cpus = process.allowed()
+    process.clear_environment()
+    try:
+        return [
+            measure(case, threads, entrants, PeakProbe(cpus, case.dtype, threads), ROUNDS, announce) for case in cases()
+        ]
+    finally:
+        for entrant in entrants:
+            entrant.close()
+        process.release(cpus)
+
+
+def text(results: Sequence[Result], entrants: Sequence[Tuner]) -> Iterator[str]:
+    """A line for each tuning: seconds and measurements that it took, and how fast what it found is."""
+    rows: list[tuple[str, ...]] = [("", "tuned by", "seconds", "measurements", "GFLOP/s", "% peak", "of the model's")]
+    for line in lines(results, entrants):
+        rows.append(
+            (
+                line["case"],
+                line["tuner"],
+                f"{line['tune_seconds']:.1f}",
+                str(line["trials"]),
+                f"{line['gflops']:.1f}" + " WRONG" * (not line["right"]),
+                f"{100 * line['peak_fraction']:.0f}",
+                "-" if line["of_the_model"] is None else f"{line['of_the_model']:.3f}",
+            )
+        )
+    yield from aligned(rows, left={0, 1})
+    for result in results:
+        yield from (f"{name}: not installed ({reason}): skipped" for name, reason in result.missing)
+        yield from (f"{result.case.title}: {name} failed: {reason}" for name, reason in result.failed)
+
+
+def lines(results: Sequence[Result], entrants: Sequence[Tuner]) -> Iterator[dict[str, Any]]:
+    """The same as values for JSON."""
+    efforts = {entrant.name: entrant.efforts for entrant in entrants}
+    for result in results:
+        model = result.timing("model")
+        for timing in result.timings:
+            effort = efforts[timing.name][result.case.title]
+            yield {
+                "case": result.case.title,
+                "tuner": timing.name,
+                "tune_seconds": effort.seconds,
+                "trials": effort.trials,
+                "gflops": result.gflops(timing),
+                "peak_fraction": result.gflops(timing) / result.peak.median,
+                "of_the_model": model.seconds.median / timing.seconds.median if model else None,
+                "right": timing.right,
+                "version": timing.version,
+                "schedule": timing.config,
+            }

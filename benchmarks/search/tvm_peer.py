@@ -1,0 +1,103 @@
+"""TVM's MetaSchedule as an entrant: it tunes in a process of its own, and what it found is timed with all others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from benchmarks.case import Case
+from benchmarks.contender import Contender, Failed, NotInstalled
+from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.matmul import Matmul
+from benchmarks.search.live import Effort
+from poly.measure.process import choose, spread
+
+PYTHON = "POLY_TVM_PYTHON"
+"""The variable that names the Python that has TVM, where it is not this one: it does not go well with all packages."""
+WORKER = Path(__file__).with_name("tvm_worker.py")
+
+
+class Tvm:
+    """Tunes with so many trials. TVM's log holds one short sample a trial, so its best is built anew and timed here."""
+
+    name = "tvm"
+
+    def __init__(self, trials: int, cpus: tuple[int, ...]) -> None:
+        self.efforts: dict[str, Effort] = {}
+        self._trials = trials
+        self._cpus = cpus
+        self._process: subprocess.Popen[str] | None = None
+
+    def enter(self, case: Case, threads: int) -> Contender:
+        """Tune, and get ready to be timed. Raises NotInstalled without TVM, Failed where it gives no kernel."""
+        arrays = case.problem.arrays(case.dtype)
+        with TemporaryDirectory() as folder:
+            for name, array in zip("AB", arrays, strict=False):
+                np.save(Path(folder, f"{name}.npy"), array)
+            order = {"kind": kind(case), "sizes": sizes(case), "trials": self._trials, "threads": threads}
+            told = self._ask({"tune": {**order, "folder": folder, "cpus": choose(self._cpus, threads)}}, threads)
+            result = arrays[case.problem.written[0]] + np.load(Path(folder, "C.npy"))
+        self.efforts[case.title] = Effort(told["seconds"], told["trials"])
+        config = f"MetaSchedule, {told['trials']} trials"
+        return Contender(self.name, told["version"], config, self._run, lambda: result, in_c=False)
+
+    def _run(self, times: int) -> float:
+        return float(self._ask({"repeat": times}, 1)["seconds"])
+
+    def close(self) -> None:
+        """End its process."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+    def _ask(self, order: dict[str, Any], threads: int) -> dict[str, Any]:
+        worker = self._process = self._process or self._start(threads)
+        assert worker.stdin is not None and worker.stdout is not None, "both are pipes"
+        try:
+            worker.stdin.write(json.dumps(order) + "\n")
+            worker.stdin.flush()
+        except BrokenPipeError:
+            raise Failed("its process ended") from None
+        answer = worker.stdout.readline()
+        if not answer:
+            raise Failed("its process ended; what it said is on standard error")
+        told: dict[str, Any] = json.loads(answer)
+        return told
+
+    def _start(self, threads: int) -> subprocess.Popen[str]:
+        python = os.environ.get(PYTHON, sys.executable)
+        probe = subprocess.run([python, "-P", "-c", "import tvm.s_tir"], capture_output=True, text=True, check=False)
+        if probe.returncode:
+            raise NotInstalled(f"{python} has no TVM; {PYTHON} may name one that has")
+        environment = {**os.environ, "TVM_NUM_THREADS": str(threads)}
+        with spread(self._cpus):  # its builder may have all cores
+            return subprocess.Popen(
+                [python, "-P", str(WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                text=True,
+            )
+
+
+def kind(case: Case) -> str:
+    """What the worker calls the case's problem."""
+    return "gemm" if isinstance(case.problem, Matmul) else "conv"
+
+
+def sizes(case: Case) -> list[int]:
+    """The sizes as the worker takes them. Raises Failed for a problem that it doesn't know."""
+    match case.problem:
+        case Matmul(m, n, k, "NN", 1):
+            return [m, n, k]
+        case Convolution(c=c, k=k, r=r, stride=stride, layout="NHWC") as layer:
+            return [c, k, layer.out, r, stride]
+        case _:
+            raise Failed(f"TVM is given no {case.title}")
