@@ -12,7 +12,7 @@ still have to beat the champion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
@@ -20,12 +20,10 @@ from random import Random
 
 from poly.search.champion import crowned
 from poly.search.moves import neighbours
+from poly.search.ranking import Order, by_model, everywhere
 from poly.search.standing import Standing
 from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
-
-Order = Callable[[Iterable[Point]], list[Point]]
-"""Puts points to be tried into an order."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Droplet:
     def __call__(self, space: Space, start: Point, random: Random) -> Search:
         order: Order = by_model(space) if self.guided else list
         around = cache(lambda drop: order(neighbours(space, drop, self.reach)))
+        rest = everywhere(space, order, random)
         standing = Standing()
         champion: Point | None = None
         asked: set[Point] = set()
@@ -56,13 +55,8 @@ class Droplet:
             for trial in trials:
                 standing.add(trial)
             drops = [champion or start] if self.guided else [champion or start, *standing.ranked()]
-            candidates = chain(chain.from_iterable(map(around, drops)), _later(order, space))
+            candidates = chain(chain.from_iterable(map(around, drops)), rest)
             fresh = tuple(islice(_new(candidates, asked), self.batch))
-
-
-def _later(order: Order, space: Space) -> Iterator[Point]:
-    """All points of the space in order; nothing is done before the first is needed."""
-    yield from order(space)
 
 
 def _new(points: Iterable[Point], asked: set[Point]) -> Iterator[Point]:
@@ -77,9 +71,3 @@ def _new(points: Iterable[Point], asked: set[Point]) -> Iterator[Point]:
 def from_origin(space: Space, start: Point, random: Random) -> Search:
     """The paper's own setting: from the un-optimised corner, wherever the model would start, and without the model."""
     return Droplet(guided=False)(space, space.origin, random)
-
-
-def by_model(space: Space) -> Order:
-    """The order of predicted seconds; each point is predicted once."""
-    predict = cache(lambda point: space.predict(point).seconds)
-    return lambda points: sorted(points, key=predict)

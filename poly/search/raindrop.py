@@ -12,8 +12,8 @@ from itertools import islice
 from random import Random
 
 from poly.search.champion import batches, crowned
-from poly.search.droplet import Order, by_model
 from poly.search.moves import across, along
+from poly.search.ranking import MOST, Order, by_model, everywhere
 from poly.search.standing import Standing
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
@@ -48,8 +48,7 @@ class Raindrop:
             yield from _descent(drop, _within(space, order), asked, self.batch)
 
     def _storm(self, space: Space, start: Point, order: Order, random: Random) -> list[Point]:
-        points = order(space)
-        best = islice(_first_of_each(points), self.structures)
+        best = islice(_first_of_each(islice(everywhere(space, order, random), MOST)), self.structures)
         return list(dict.fromkeys([start, *best, *space.sample(self.samples, random)]))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from poly.search.belief import Belief, Vector
 from poly.search.ledger import Ledger
+from poly.search.ranking import MOST
 from poly.spaces.space import Space
 
 AHEAD = 4
@@ -32,8 +33,6 @@ CREDIT = 0.05
 """Promises are believed at first; so much unkept gain halves that."""
 DRAWS = 256
 """The draws that the promise is averaged over; it is then known to some percent of itself."""
-MOST = 1000
-"""Of how many points at most the gain is expected; of a larger space a sample of so many."""
 
 
 class Worth:
