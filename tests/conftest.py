@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Generator
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,9 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+NUMBERS = count()
+"""Tells the tests of this process apart."""
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -29,6 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
         directory = tempfile.mkdtemp(prefix="poly-tests-")
         os.environ["POLY_CACHE_DIR"] = directory
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Tuning records of its own for each test: what one test tunes must not change what another one compiles."""
+    name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
+    os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)
 
 
 @pytest.hookimpl(wrapper=True)

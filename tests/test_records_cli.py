@@ -19,6 +19,7 @@ from poly.records import Store
 @pytest.fixture(autouse=True)
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("POLY_RECORDS")
     return Store.open()
 
 

@@ -42,6 +42,7 @@ def outside(A: f32[M]):
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """An empty cache directory."""
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("POLY_RECORDS")
     return Store.open()
 
 

@@ -226,7 +226,7 @@ except RecordError as error:
     first, _, second = done.stdout.partition("\n")
     assert first == "True 200 200", done.stderr
     assert second.startswith(f"the tuning records {locked} cannot be used: ")
-    assert "give permission there, or set POLY_CACHE_DIR" in second
+    assert "give permission there, or set POLY_RECORDS" in second
     assert sorted(p.name for p in locked.parent.iterdir() if p.is_file()) == ["records.lock", "records.sqlite"]
 
 
@@ -251,7 +251,7 @@ def test_a_directory_that_cannot_be_made(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = Store.open(tmp_path / place / "below" / "records.sqlite")
     assert store.records() == []
-    with pytest.raises(RecordError, match=r"cannot be used: .*set POLY_CACHE_DIR to another directory"):
+    with pytest.raises(RecordError, match=r"cannot be used: .*set POLY_RECORDS to another file"):
         store.save(record())
 
 

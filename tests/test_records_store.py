@@ -58,7 +58,10 @@ def store(tmp_path: Path) -> Store:
 
 def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("POLY_RECORDS")
     assert Store.open().path == tmp_path / "records.sqlite"
+    monkeypatch.setenv("POLY_RECORDS", str(tmp_path / "mine.sqlite"))
+    assert Store.open().path == tmp_path / "mine.sqlite"
 
 
 def test_reading_makes_no_file(store: Store) -> None:

@@ -153,5 +153,5 @@ def unusable(path: Path, why: str) -> RecordError:
     """The file or its directory cannot be read or written: which, why, and what to do."""
     return RecordError(
         f"the tuning records {path} cannot be used: {why}. "
-        "Make room or give permission there, or set POLY_CACHE_DIR to another directory."
+        "Make room or give permission there, or set POLY_RECORDS to another file."
     )
