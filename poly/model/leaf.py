@@ -17,7 +17,7 @@ from poly.paths import paths
 from poly.schedule import Schedule
 from poly.tree import Band, Micro, Node, children
 
-START = 20.0
+START = 5.0
 """Cycles that an innermost loop takes beside its iterations: its bounds, and the branch out that is not foreseen."""
 
 CALL = 30.0

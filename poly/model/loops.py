@@ -26,8 +26,11 @@ from poly.tree import Band
 OVERLAP = 3.0
 """How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
 
-ENTRIES, MISS = 64, 1.0
+ENTRIES, MISS = 64, 4.0
 """Entries of a first-level TLB, and the cycles of a miss that hits the second, where others overlap with it."""
+
+RUN = 100.0
+"""Bytes that a core could fetch from a far level while it waits for the first line of a run."""
 
 FORK = 5e-6
 """Seconds that it takes to start and to join threads."""
@@ -53,8 +56,8 @@ class LoopModel:
         self.leaves = [leaf(made, one) for one in views.values()]
         self.levels = (
             ("L2", Level(caches.l1, LINE), rates.l2),
-            ("L3", Level(caches.l2, LINE), rates.l3),
-            ("memory", Level(caches.l3 or caches.l2, LINE, written=2), rates.memory),
+            ("L3", Level(caches.l2, LINE, start=RUN), rates.l3),
+            ("memory", Level(caches.l3 or caches.l2, LINE, written=2, start=RUN), rates.memory),
             ("TLB", Level(ENTRIES * PAGE, PAGE), PAGE * CLOCK / MISS),
         )
 

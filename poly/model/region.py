@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, gcd, prod
 
+from poly.model.choice import PAGE
 from poly.model.view import Dimension, Group, View
 from poly.nest import Nest
 from poly.tree import Band, Micro, Node, children, statements
 
-FULL = 0.75
+FULL = 0.5
 """The part of a cache that a working set may fill before lines are lost: replacement is not perfect."""
 
 WAYS = 8
@@ -27,11 +28,16 @@ WAYS = 8
 
 @dataclass(frozen=True)
 class Level:
-    """What is kept near: `capacity` bytes in lines of `line` bytes; those written count `written` times when moved."""
+    """What is kept near: `capacity` bytes in lines of `line` bytes.
+
+    Lines that are written count `written` times when moved; each run of neighbours that lies a page or more from the
+    one before takes as long as `start` bytes more, since no prefetcher sees it coming.
+    """
 
     capacity: float
     line: int
     written: int = 1
+    start: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,11 @@ class Lines:
     apart: int
     written: bool
 
+    def moved(self, level: Level) -> float:
+        """The bytes that it takes as long as to move them."""
+        starting = level.start / (self.row + level.line) if self.apart >= PAGE else 0.0
+        return self.bytes * (level.written if self.written else 1) * (1 + starting)
+
     def held(self, level: Level) -> float:
         """The bytes of a cache that they take: more where rows share places, while others stay empty."""
         if not self.apart or self.apart % level.line:
@@ -125,7 +136,7 @@ class Traffic:
         return 0.0 if self._fits(whole, level) else self._moved(whole, level)
 
     def _moved(self, part: Region, level: Level) -> float:
-        touched = sum(lines.bytes * (level.written if lines.written else 1) for lines in self.lines(part, level.line))
+        touched = sum(lines.moved(level) for lines in self.lines(part, level.line))
         if not part.below or self._fits(part, level):
             return touched
         if not isinstance(part.node, Band):

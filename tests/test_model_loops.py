@@ -1,0 +1,230 @@
+"""The model of any loop tree, against loops that are run: lines that a cache misses, values that loops take."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import islpy as isl
+import pytest
+from classic_nests import prefix, seidel, transpose
+from test_defaults import LARGE, TINY, chain, jacobi_2d
+
+import poly
+from microkernels.dtypes import DTYPES
+from microkernels.isa import host
+from poly.defaults.marks import vectorized
+from poly.defaults.wavefront import overlapped
+from poly.model import Caches
+from poly.model.leaf import leaf, tile_cycles
+from poly.model.loops import LoopModel
+from poly.model.rates import nominal
+from poly.model.region import Layout, Level, Traffic, region
+from poly.model.view import View, extents, view
+from poly.model.work import work
+from poly.paths import paths, times
+from poly.schedule import Schedule
+from poly.tree import Band
+
+HOST = host()
+LINE = 64
+
+
+def views(made: Schedule, knobs: dict[str, str] | None = None) -> dict[str, View]:
+    found = paths(made.tree).items()
+    return {
+        name: view(made.nest, made.nest.statement(name), [b for b in path if isinstance(b, Band)], knobs or {})
+        for name, path in found
+    }
+
+
+def moved(made: Schedule, capacity: int) -> float:
+    """The bytes that the model expects to come into a cache."""
+    whole = region(made.tree, 0, views(made))
+    return Traffic(Layout.of(made.nest), {}).moved(whole, Level(capacity, LINE))
+
+
+def instances(made: Schedule) -> Iterator[tuple[str, dict[str, int]]]:
+    """The statements' instances in the order in which the schedule runs them."""
+    found: list[tuple[tuple[int, ...], str, dict[str, int]]] = []
+    for name, time in times(made.nest, made.tree).items():
+        statement = made.nest.statement(name)
+        count = len(statement.iterators)
+
+        def note(point: isl.Point, name: str = name, count: int = count) -> None:
+            values = [
+                point.get_coordinate_val(isl.dim_type.set, d).to_python()
+                for d in range(point.get_space().dim(isl.dim_type.set))
+            ]
+            iterators = dict(zip(made.nest.statement(name).iterators, values[:count], strict=True))
+            found.append((tuple(values[count:]), name, iterators))
+
+        time.wrap().flatten().foreach_point(note)
+    return ((name, iterators) for _, name, iterators in sorted(found, key=lambda entry: entry[0]))
+
+
+def missed(made: Schedule, capacity: int) -> int:
+    """The bytes of the lines that a cache with the oldest line leaving first misses, once it is warm."""
+    bases, end = {}, 0
+    layouts = Layout.of(made.nest)
+    for name, layout in layouts.items():
+        bases[name], size = end, layout.size
+        for extent in layout.shape:
+            size *= extent
+        end += -(-size // LINE) * LINE
+    touched = []
+    for name, iterators in instances(made):
+        statement = made.nest.statement(name)
+        for access in (*statement.reads, statement.target):
+            layout = layouts[access.array]
+            at = sum(i.evaluate(iterators) * s for i, s in zip(access.indices, layout.strides, strict=True))
+            touched.append((bases[access.array] + at * layout.size) // LINE)
+    cache: OrderedDict[int, None] = OrderedDict()
+    misses = 0
+    for again in range(2):
+        for line in touched:
+            misses += again and line not in cache
+            cache[line] = None
+            cache.move_to_end(line)
+            if len(cache) > capacity // LINE:
+                cache.popitem(last=False)
+    return misses * LINE
+
+
+def cut_transpose(rows: int, columns: int) -> Schedule:
+    return poly.schedule(transpose.with_sizes({"N": 72, "M": 75})).tile(i=rows, j=columns)
+
+
+def rows_in_time(steps: int) -> Schedule:
+    """Time steps run row by row, as the default rules do."""
+    made = poly.schedule(jacobi_2d.with_sizes({"N": 40, "T": 8}))
+    made = made.shift("i_2", 1, "S1").fuse("S0", "S1", at="i").skew("i", by="_t", factor=2)
+    return made.split(_t=steps).order("_t_tile i _t") if steps else made
+
+
+CASES = [
+    pytest.param(poly.schedule(transpose.with_sizes({"N": 72, "M": 75})), 2048, id="columns that don't fit"),
+    pytest.param(cut_transpose(8, 8), 4096, id="blocks that fit"),
+    pytest.param(cut_transpose(72, 8), 2048, id="blocks too tall"),
+    pytest.param(rows_in_time(0), 4096, id="a few rows"),
+    pytest.param(rows_in_time(2), 8192, id="two time steps"),
+    pytest.param(rows_in_time(8), 65536, id="all fits"),
+    pytest.param(poly.schedule(chain.with_sizes({"N": 40, "M": 40})), 2048, id="two loops"),
+    pytest.param(poly.schedule(chain.with_sizes({"N": 40, "M": 40})).fuse("S0", "S1", at="i"), 2048, id="fused"),
+]
+
+
+@pytest.mark.parametrize(("made", "capacity"), CASES)
+def test_traffic_is_what_a_cache_misses(made: Schedule, capacity: int) -> None:
+    expected, actual = missed(made, capacity), moved(made, capacity)
+    assert actual == pytest.approx(expected, rel=0.35, abs=LINE)
+
+
+def test_more_time_steps_move_less() -> None:
+    traffic = [moved(rows_in_time(steps), 16384) for steps in (1, 2, 4)]
+    assert traffic == sorted(traffic, reverse=True)
+    assert traffic[2] < traffic[0] / 2
+
+
+def test_loops_in_values_of_loops() -> None:
+    """Skewed rows: `i` counts the row and twice the time step, so the row is `i - 2*t`."""
+    first, second = views(rows_in_time(2)).values()
+    assert [ring.name for ring in first.rings] == ["_t_tile", "i", "_t", "j"]
+    assert [ring.block for ring in first.rings] == [2, None, None, None]
+    written = next(group for group in first.groups if group.written)
+    assert written.dimensions[0].terms == ((1, 1), (2, -2))
+    assert first.widths(1, {}) == [1.0, 38 + 2 * 1, 2.0, 38.0]
+    assert first.widths(2, {})[2] == 2.0
+    read = next(group for group in second.groups if group.array == "B")
+    assert (read.dimensions[0].low, read.dimensions[0].high) == (-2, 0), "shifted by one"
+
+
+def test_blocks_are_named_by_knobs() -> None:
+    (seen,) = views(cut_transpose(4, 8), {"i_tile": "i", "j_tile": "j"}).values()
+    assert seen.widths(0, {"i": 10, "j": 20})[:2] == [8, 4]
+    assert seen.widths(2, {"i": 10, "j": 20})[2:] == [72 / 8, 75 / 4]
+
+
+def test_a_triangle_is_half() -> None:
+    @poly.nest
+    def lower(A: poly.f64[100, 100], x: poly.f64[100]):
+        for i in range(100):
+            for j in range(i):
+                x[i] += A[i, j]
+
+    assert extents(lower.statements[0]) == {"i": 99, "j": 50}
+
+
+def test_rows_a_power_of_two_apart_share_places() -> None:
+    def held(columns: int) -> bool:
+        made = poly.schedule(transpose.with_sizes({"N": 64, "M": columns})).order("j i")
+        whole = region(made.tree, 0, views(made))
+        body = whole.below[0]
+        lines = Traffic(Layout.of(made.nest), {}).lines(body, LINE)
+        return all(one.held(Level(32 << 10, LINE)) == one.bytes for one in lines)
+
+    assert held(1000)
+    assert not held(1024)
+
+
+def test_recurrences_side_by_side_wait_less() -> None:
+    nest = seidel.with_sizes({"N": 200, "T": 4})
+    model = [LoopModel(made, {}, HOST, LARGE, nominal(HOST), 1) for made in chains(nest)]
+    seconds = [one.predict({}).seconds for one in model]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[0] > 2 * seconds[-1]
+
+
+def chains(nest: poly.Nest) -> list[Schedule]:
+    return [poly.schedule(nest), *(overlapped(poly.schedule(nest), count) for count in (2, 4))]
+
+
+def test_a_prefix_sum_waits_for_itself() -> None:
+    nest = prefix.with_sizes({"N": 1000})
+    (seen,) = views(poly.schedule(nest)).values()
+    one = leaf(poly.schedule(nest), seen)
+    assert one.carried == 0
+    assert one.work.chain == 4
+    assert one.cycles(Traffic(Layout.of(nest), {}), 8, nominal(HOST)) >= 4 * 999
+
+
+def test_what_occurs_twice_is_computed_once() -> None:
+    @poly.nest
+    def squares(x: poly.f32[64], y: poly.f32[64]):
+        for i in range(64):
+            y[i] = (x[i] + 1.0) * (x[i] + 1.0)
+
+    assert work(squares, squares.statements[0], "i").arithmetic == 2
+
+
+def test_vectors_are_faster() -> None:
+    nest = chain.with_sizes({"N": 100, "M": 100})
+    made = poly.schedule(nest)
+    plain, lanes = (LoopModel(m, {}, HOST, LARGE, nominal(HOST), 1).predict({}) for m in (made, vectorized(made)))
+    assert lanes.seconds < plain.seconds
+    assert lanes.part("memory") == plain.part("memory")
+
+
+def test_threads_share_the_work() -> None:
+    nest = chain.with_sizes({"N": 3, "M": 4_000_000})
+    made = vectorized(poly.schedule(nest))
+    shared = made.parallel("i").parallel("i_2")
+    alone, two, three = (
+        LoopModel(m, {}, HOST, TINY, nominal(HOST), threads).predict({}).seconds
+        for m, threads in ((made, 1), (shared, 2), (shared, 3))
+    )
+    assert two == pytest.approx(alone * 2 / 3, rel=0.01), "three rows on two threads: one has two of them"
+    assert three == pytest.approx(alone / 3, rel=0.01)
+
+
+def test_nothing_moves_where_all_stays() -> None:
+    cost = LoopModel(rows_in_time(2), {}, HOST, LARGE, nominal(HOST), 1).predict({})
+    assert cost.part("memory").bytes == 0 and cost.part("L3").bytes == 0
+    small = LoopModel(rows_in_time(2), {}, HOST, Caches(512, 1024, 2048), nominal(HOST), 1).predict({})
+    assert small.part("memory").bytes > 0
+    assert small.seconds > cost.seconds
+
+
+def test_a_register_tile_takes_longer_over_more_steps() -> None:
+    rates = nominal(HOST)
+    assert tile_cycles(rates, DTYPES["f32"], 6, 2, 200) > 1.5 * tile_cycles(rates, DTYPES["f32"], 6, 2, 100)
