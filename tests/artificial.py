@@ -12,8 +12,9 @@ import poly
 from microkernels.isa import ISA, host
 from poly.cost import Cost
 from poly.default import default_schedule
-from poly.kernel import Compiled, caches, translate
+from poly.kernel import Compiled, translate
 from poly.measure import builder
+from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import Schedule
 from poly.spaces.space import Knob, Point, Space, Structure, Value

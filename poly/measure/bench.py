@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,15 +24,18 @@ from poly.measure.flush import flusher
 from poly.measure.orders import Check, Failed, Setup, Time, Trust, result
 
 SAMPLE = 0.002
-"""Seconds that a sample fills, where its calls are not too many."""
+"""Seconds that a sample fills, where that is not too many calls."""
+
+INSTANT = 1e-9
+"""Seconds that a call takes at least, whatever the clock says."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A candidate with its arguments, and how many calls make one sample of it."""
+    """A candidate with its arguments, and the least seconds of a call so far."""
 
     function: CFunction
-    calls: int
+    seconds: float
 
     def timed(self, workspace: Any) -> Timed:
         """The candidate with this workspace in place of its own."""
@@ -88,24 +91,27 @@ class Bench:
         function = load(order.library, setup.data.signature, self._arena, setup.cores.threads, dict(setup.data.sizes))
         if len(function.arguments[-1]) > len(self._workspace):
             self._workspace = function.arguments[-1]
-        timed = Loaded(function, 1).timed(self._workspace)
+        timed = Loaded(function, inf).timed(self._workspace)
         self._arena.reset()
         first = timed(1)
         process.pin(setup.cores.cpus)
         wrong = self._wrong()
         if wrong:
             return Failed(wrong)
-        seconds, calls = self._calibrated(timed, first)
-        self._loaded[order.name] = Loaded(function, calls)
-        return seconds
+        self._loaded[order.name] = Loaded(function, self._seconds(timed, first))
+        return self._loaded[order.name].seconds
 
     def time(self, order: Time) -> tuple[tuple[float, ...], ...]:
-        """Follow the order."""
-        samples: dict[int, list[float]] = {name: [] for name in order.names}
+        """Follow the order. All have the same number of calls in a sample: the slowest of them fills it."""
         timed = {name: self._loaded[name].timed(self._workspace) for name in order.names}
+        slowest = max(self._loaded[name].seconds for name in order.names)
+        calls = max(1, min(self._setup.calls, ceil(SAMPLE / slowest)))
+        samples: dict[int, list[float]] = {name: [] for name in order.names}
         for _ in range(order.rounds):
             for name in self._coin.sample(order.names, len(order.names)):
-                samples[name].append(self._sample(timed[name], self._loaded[name].calls))
+                samples[name].append(self._sample(timed[name], calls))
+        for name, found in samples.items():
+            self._loaded[name] = replace(self._loaded[name], seconds=min(self._loaded[name].seconds, *found))
         return tuple(tuple(samples[name]) for name in order.names)
 
     def drop(self, name: int) -> None:
@@ -119,16 +125,15 @@ class Bench:
         found = (difference(n, self._arena.values[n], self._expected[n], length) for n in self._arena.written)
         return next(filter(None, found), "")
 
-    def _calibrated(self, timed: Timed, first: float) -> tuple[float, int]:
-        """Seconds of a call, and how many calls fill a sample."""
-        limit = self._setup.calls
-        if first >= SAMPLE or limit == 1:
-            return first, 1
+    def _seconds(self, timed: Timed, first: float) -> float:
+        """About the seconds of a call."""
+        if first >= SAMPLE or self._setup.calls == 1:
+            return first
         calls, seconds = 1, self._timed(timed, 1)
-        while seconds < SAMPLE / 4 and calls < limit:
-            calls = min(limit, 4 * calls)
+        while seconds < SAMPLE / 4 and calls < self._setup.calls:
+            calls = min(self._setup.calls, 4 * calls)
             seconds = self._timed(timed, calls)
-        return seconds / calls, max(1, min(limit, ceil(SAMPLE * calls / seconds)))
+        return max(seconds / calls, INSTANT)
 
     def _timed(self, timed: Timed, calls: int) -> float:
         self._arena.restart()

@@ -18,7 +18,8 @@ from microkernels.dtypes import f32, f64
 from microkernels.isa import ISA
 from poly.bounds import check
 from poly.default import default_schedule
-from poly.kernel import Compiled, caches, translate
+from poly.kernel import Compiled, translate
+from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import schedule
 
