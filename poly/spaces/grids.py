@@ -1,10 +1,14 @@
-"""The values of knobs that are sizes of blocks."""
+"""The values of knobs that are sizes of blocks, and the shapes of register tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import ceil
 
-from poly.spaces.space import Value
+from microkernels.catalogue import Microkernel, fits
+from microkernels.isa import ISA
+from poly.machine.tiles import ROWS
+from poly.spaces.space import Knob, Value, Values
 
 APART = 1.2
 """How much a divisor must differ from the powers of two to be worth a value of its own."""
@@ -32,3 +36,15 @@ def uncut(values: Iterable[int]) -> tuple[Value, ...]:
 def middle(values: tuple[int, ...]) -> int:
     """The value in the middle, to try a form with."""
     return values[len(values) // 2]
+
+
+def tile_knobs(m: int, n: int, usual: Microkernel) -> tuple[Knob, Knob]:
+    """The rows and the vectors of a register tile for m x n results; those of the usual one are among them."""
+    rows = {count for count in ROWS if count <= m} | {usual.rows}
+    vectors = {*range(1, min(4, ceil(n / usual.isa.lanes(usual.dtype))) + 1), usual.vectors}
+    return Knob("rows", tuple(sorted(rows))), Knob("vectors", tuple(sorted(vectors)))
+
+
+def fitting(isa: ISA) -> Callable[[Values], bool]:
+    """Whether the register tile of some values fits in the registers."""
+    return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1)

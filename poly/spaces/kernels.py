@@ -1,8 +1,7 @@
-"""Forms with a microkernel for nests that are no contraction over a box: ragged ones, matrix times vector, solves.
+"""Forms with a microkernel for contractions over no box, and for those without rows.
 
-ragged           the register tile, where the loop over its columns is, which loop the threads share
-matrix, vector   the kernel's family, and how many results a thread or a pass has
-solve            the register tile, and how many of them make a block of rows
+    ragged            the register tile, where the loop over its columns is, which loop the threads share
+    matrix, vector    the kernel's family, and how many results a thread or a pass has
 """
 
 from __future__ import annotations
@@ -10,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, prod
+from math import prod
 from typing import get_args
 
-from microkernels.catalogue import Microkernel, fits, gemm
-from microkernels.dtypes import DType
-from microkernels.isa import ISA
+from microkernels.catalogue import gemm
 from poly.default import contracted_by, isolated
-from poly.defaults.loops import extent
-from poly.defaults.marks import shared_out, vectorized
-from poly.defaults.solves import Solve, blocked_solve, usual_solve
 from poly.matrix_vector import Streamed, streamed, streamed_steps, usual_share
 from poly.microkernel import zeroing
 from poly.nest import Nest, Statement
@@ -27,17 +21,11 @@ from poly.plan import contraction_steps
 from poly.ragged import Place, Ragged, Tiles, ragged, tiled_steps, usual_tiles
 from poly.roles import Roles, roles
 from poly.schedule import Schedule, schedule
-from poly.spaces.form import WHOLE, Form, Target
-from poly.spaces.grids import sizes, uncut
+from poly.spaces.form import Form, Target
+from poly.spaces.grids import fitting, sizes, tile_knobs, uncut
+from poly.spaces.solves import solves
 from poly.spaces.space import Knob, Values
-from poly.steps import Split, Step
-from poly.steps.base import find_loop
-
-ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
-"""Rows of a register tile; those that need more registers than there are, or than there are results, are left out."""
-
-TILES = (1, 2, 3, 4, 6, 8)
-"""Register tiles in a block of rows of a solve."""
+from poly.steps import Step
 
 SHARES = (256, 1 << 16)
 """The least and the most results of a matrix-vector product that are computed in one pass."""
@@ -60,7 +48,7 @@ def kernel_forms(nest: Nest, target: Target) -> Iterator[Form]:
     found = max(_products(nest), key=lambda product: product.work, default=None)
     match found:
         case None:
-            yield from _solves(nest, target)
+            yield from solves(nest, target)
         case _Product(what=Ragged() as box):
             yield from _ragged(box, found.loops, target)
         case _Product(what=Roles() as axes):
@@ -96,17 +84,6 @@ def _with(nest: Nest, statement: Statement, target: Target, steps_of: StepsOf) -
     return made if any(getattr(step, "statement", None) == statement.name for step in made.steps) else None
 
 
-def _tile_knobs(isa: ISA, dtype: DType, m: int, n: int, usual: Microkernel) -> tuple[Knob, ...]:
-    """The rows and the vectors of a register tile for m x n results."""
-    rows = {r for r in ROWS if r <= m} | {usual.rows}
-    vectors = {*range(1, min(4, ceil(n / isa.lanes(dtype))) + 1), usual.vectors}
-    return Knob("rows", tuple(sorted(rows))), Knob("vectors", tuple(sorted(vectors)))
-
-
-def _fits(isa: ISA) -> Callable[[Values], bool]:
-    return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1)
-
-
 def _ragged(r: Ragged, loops: Mapping[str, str], target: Target) -> Iterator[Form]:
     isa, lanes, usual = target.isa, target.isa.lanes(r.dtype), usual_tiles(r, target.isa, target.threads)
     m, n = r.extent(r.row), r.extent(r.column)
@@ -123,10 +100,10 @@ def _ragged(r: Ragged, loops: Mapping[str, str], target: Target) -> Iterator[For
         yield Form(
             (("columns", place), ("parallel", parallel or "none")),
             make,
-            _tile_knobs(isa, r.dtype, m, n, usual.kernel),
+            tile_knobs(m, n, usual.kernel),
             (("rows", usual.kernel.rows), ("vectors", usual.kernel.vectors)),
             {f"{loops[r.row]}_tile": "rows", f"{loops[r.column]}_tile": "columns"},
-            _fits(isa),
+            fitting(isa),
             lambda values: {"rows": values["rows"] or 1, "columns": (values["vectors"] or 1) * lanes},
             default=place == usual.columns and parallel == usual.parallel,
         )
@@ -155,51 +132,3 @@ def _streamed(nest: Nest, r: Roles, found: _Product, target: Target) -> Iterator
             {f"{found.loops[way.column.iterator]}_tile": "share"},
             default=default,
         )
-
-
-def _solves(nest: Nest, target: Target) -> Iterator[Form]:
-    """The solve by blocks, its loops shared out or not; none where there is no triangular update."""
-    isa = target.isa
-    dtype = next((nest.array(s.target.array).dtype for s in nest.statements if s.op == "+"), None)
-    if dtype is None or not dtype.is_float:
-        return
-    usual = usual_solve(isa, dtype)
-    rows, fitting = usual.kernel.rows, _fits(isa)
-    first = blocked_solve(nest, isa)
-    if first is None:
-        return
-    row, cuts = _solve_loops(first)
-    most = (extent(nest, find_loop(schedule(nest).tree, row)) or WHOLE) // 2
-    for parallel in (False, True) if target.threads > 1 else (False,):
-
-        def make(values: Values, parallel: bool = parallel) -> Schedule | None:
-            kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
-            made = blocked_solve(nest, isa, Solve(_solve_block(values), kernel))
-            return made and vectorized(shared_out(made) if parallel else made)
-
-        yield Form(
-            (("solve", "by blocks"), ("parallel", "outermost" if parallel else "none")),
-            make,
-            (*_tile_knobs(isa, dtype, WHOLE, WHOLE, usual.kernel), Knob("tiles", TILES)),
-            (("rows", rows), ("vectors", usual.kernel.vectors), ("tiles", usual.block // rows)),
-            cuts,
-            lambda values: fitting(values) and 2 <= _solve_block(values) <= most,
-            lambda values: _solve_blocks(values, isa.lanes(dtype)),
-            default=parallel == (target.threads > 1),
-        )
-
-
-def _solve_loops(made: Schedule) -> tuple[str, dict[str, str]]:
-    """The loop over rows, and the knobs of those over blocks of rows, and over register tiles' rows and columns."""
-    ((row, _),), ((far, _), (column, _)) = (step.sizes for step in made.steps if isinstance(step, Split))
-    return row, {f"{row}_tile": "block", f"{far}_tile2": "rows", f"{column}_tile": "columns"}
-
-
-def _solve_block(values: Values) -> int:
-    """The rows of a block."""
-    return (values["rows"] or 1) * (values["tiles"] or 1)
-
-
-def _solve_blocks(values: Values, lanes: int) -> dict[str, int]:
-    rows, vectors = (values[name] or 1 for name in ("rows", "vectors"))
-    return {"block": _solve_block(values), "rows": rows, "columns": vectors * lanes}
