@@ -23,7 +23,7 @@ from poly.default import default_schedule
 from poly.errors import RecordWarning, ScheduleError, SpecError
 from poly.lower import arguments, c_sizes, lower
 from poly.machine import machine
-from poly.model import Caches
+from poly.model.host import caches, known_rates
 from poly.nest import Nest
 from poly.recorded import recorded
 from poly.schedule import Schedule
@@ -252,25 +252,14 @@ def checked_threads(threads: int | None) -> int:
     return threads
 
 
-@lru_cache
-def caches() -> Caches:
-    """What the model takes the caches to be."""
-    here = machine()
-
-    def share(level: int) -> int:
-        found = here.cache(level)
-        return here.share(found) if found else 0
-
-    return Caches(share(1), share(2), share(3))
-
-
 def _compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
     """The C text, from the store where this nest was compiled before with this engine."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
     identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
     # A record is replayed only to compile it anew: its text is enough to find what was made from it.
     wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
-    key = repr((*identity, isa.name, threads, repr(caches()), wanted))
+    model = (caches(), known_rates(isa, threads)) if told is None else None
+    key = repr((*identity, isa.name, threads, model, wanted))
     kept = cache.get(key)
     if kept is not None:
         found = json.loads(kept)
@@ -286,7 +275,7 @@ def _followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
         return told
     if told is not None:
         return Schedule.from_json(nest, told.schedule)
-    return default_schedule(nest, isa, caches(), threads)
+    return default_schedule(nest, isa, caches(), threads, known_rates(isa, threads))
 
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:

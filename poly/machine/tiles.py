@@ -91,17 +91,25 @@ class TileSpeed:
     call: float
 
 
+def kept_tiles(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
+    """The speeds that were measured before; none where there are none, or a damaged entry. Nothing is measured."""
+    return _parse(get(_key(machine, dtype))) or ()
+
+
 def tile_speeds(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
     """The speeds of the machine's register tiles: from the cache directory, else measured now (some seconds).
 
     Raises ToolchainError where the probes cannot be built or kept.
     """
-    key = f"tiles {machine.cpu} {machine.isa.name} {dtype.name} {VERSION}"
-    known = _parse(get(key))
-    if known is None:
+    known = kept_tiles(machine, dtype)
+    if not known:
         known = _measure(machine.isa, dtype)
-        put(key, json.dumps([asdict(speed) for speed in known]))
+        put(_key(machine, dtype), json.dumps([asdict(speed) for speed in known]))
     return known
+
+
+def _key(machine: Machine, dtype: DType) -> str:
+    return f"tiles {machine.cpu} {machine.isa.name} {dtype.name} {VERSION}"
 
 
 def _measure(isa: ISA, dtype: DType) -> tuple[TileSpeed, ...]:

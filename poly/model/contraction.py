@@ -99,16 +99,15 @@ class Model:
                 total += many * times * self._tile(choice, rows, vectors, steps, calls)
         return total * others * w.n / block
 
-    def _tile(self, choice: Choice, rows: int, vectors: int, steps: int, calls: int) -> float:
+    def _tile(self, choice: Choice, rows: int, vectors: int, steps: float, calls: int) -> float:
         """The time of one tile's calls: as measured, of a tile like it, or by a formula.
 
         The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
         """
-        size = rows * vectors
+        size, steps = rows * vectors, steps * (1 + shape_penalty(rows, vectors))
         near = min((r for r, v in self._tiles if v == vectors), key=lambda r: abs(r - rows), default=None)
         if near is None:
-            step = max(size, LATENCY * PER_CYCLE, rows + vectors) * (1 + shape_penalty(rows, vectors))
-            return steps * step + calls * ENTRY * size
+            return steps * max(size, LATENCY * PER_CYCLE, rows + vectors) + calls * ENTRY * size
         known = self._tiles[near, vectors]
         step = size if choice.pack_left and rows > POINTERS else known.step * size / (near * vectors)
         return steps * step + calls * known.call * size / (near * vectors)

@@ -19,6 +19,7 @@ from math import ceil, prod
 from microkernels.catalogue import Microkernel, fits, gemm
 from poly.model.choice import Caches, Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.walk import Work
+from poly.roles import Axis
 
 Value = int | None
 Values = Mapping[str, Value]
@@ -77,11 +78,15 @@ class Grid:
     coarse: bool
 
     def structures(self) -> Iterator[Structure]:
-        """Where the right operand can't be read in place, it is copied."""
+        """Where the right operand can't be read in place, it is copied.
+
+        Panel by panel, so that all rows pass by each: these are then not copied where their number is open.
+        """
         must_copy = is_scattered(self.work.columns)
         orders = (True,) if self.by_lines else (True, False)
         for rows_inside, left, right, parallel in product(orders, (False, True), range(3), self._parallel()):
-            if not (must_copy and right == 0) and (rows_inside or right < 2):
+            by_panels = rows_inside and not (left and self._open(self.work.rows))
+            if not (must_copy and right == 0) and (by_panels or right < 2):
                 yield Structure(rows_inside, left, right > 0, right == 2, parallel)
 
     def knobs(self, structure: Structure) -> dict[str, tuple[Value, ...]]:
@@ -152,6 +157,11 @@ class Grid:
         """The register tile that suits the extents."""
         return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype)
 
+    @staticmethod
+    def _open(axes: Sequence[Axis]) -> bool:
+        """Whether some extent depends on sizes."""
+        return any(axis.extent is None for axis in axes)
+
     @property
     def _widest(self) -> int:
         return min(4, ceil(self.work.n / self.work.isa.lanes(self.work.dtype)))
@@ -170,7 +180,7 @@ class Grid:
         if self.coarse and not shared and (not structure.pack_right or structure.panel_by_panel):
             return (None,)
         blocks = COARSE_COLUMNS if self.coarse else BLOCKS
-        open_ended = structure.pack_right and any(axis.extent is None for axis in self.work.columns)
+        open_ended = structure.pack_right and self._open(self.work.columns)
         return self._cuts(self.work.n, blocks, shared) if not open_ended else blocks
 
     def _blocks(self, structure: Structure) -> tuple[Value, ...]:
@@ -179,7 +189,7 @@ class Grid:
         if structure.panel_by_panel and not shared:
             return (None,)
         blocks = COARSE_BLOCKS if self.coarse else BLOCKS
-        open_ended = structure.pack_left and any(axis.extent is None for axis in self.work.rows)
+        open_ended = structure.pack_left and self._open(self.work.rows)
         return self._cuts(self.work.m, blocks, shared) if not open_ended else blocks
 
     def _cuts(self, extent: int, blocks: Sequence[int], shared: bool) -> tuple[Value, ...]:

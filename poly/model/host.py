@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from microkernels.dtypes import DType
+from microkernels.dtypes import DTYPES, DType
+from microkernels.isa import ISA
 from poly.machine import machine, measured
-from poly.machine.tiles import tile_speeds
+from poly.machine.measured import kept
+from poly.machine.tiles import kept_tiles, tile_speeds
 from poly.model.choice import Caches
-from poly.model.rates import Rates, from_machine
+from poly.model.rates import Rates, from_machine, nominal
 
 
 @lru_cache
@@ -23,6 +25,10 @@ def caches() -> Caches:
     return Caches(share(1), share(2), share(3))
 
 
+MEASURED = ("f32", "f64")
+"""The types whose register tiles are measured."""
+
+
 @lru_cache
 def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
     """What each of so many cores does a second, and their register tiles for these types.
@@ -30,5 +36,15 @@ def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
     Measured once, some seconds, and kept.
     """
     here = machine()
-    tiles = {dtype.name: tile_speeds(here, dtype) for dtype in dtypes if dtype.name in ("f32", "f64")}
+    tiles = {dtype.name: tile_speeds(here, dtype) for dtype in dtypes if dtype.name in MEASURED}
     return from_machine(measured(here), threads, tiles)
+
+
+@lru_cache
+def known_rates(isa: ISA, threads: int) -> Rates:
+    """The same as far as it was measured before; as cores usually are where nothing was, or for another target."""
+    here = machine()
+    known = kept(here) if isa == here.isa else None
+    if known is None:
+        return nominal(isa)
+    return from_machine(known, threads, {name: kept_tiles(here, DTYPES[name]) for name in MEASURED})
