@@ -67,7 +67,7 @@ def test_a_drift_of_the_machine_makes_no_winner() -> None:
 
 
 def test_looking_at_each_stage_without_sharing_the_level_would_call_too_many_winners() -> None:
-    assert LOOKS == len(STAGES)
+    assert len(STAGES) == LOOKS
     random = Random(11)
     found = 0
     for _ in range(COMPARISONS):

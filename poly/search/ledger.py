@@ -19,6 +19,7 @@ class Ledger:
         self.standing = Standing()
         self.champion: Point | None = None
         self._trials: dict[Point, Trial] = {}
+        self._contests: dict[tuple[Point, Point | None], Trial] = {}
         for trial in known:
             self.enter([trial], trial.against)
             self.champion = crowned(self.champion, [self.paired(trial.point, self.champion)])
@@ -26,15 +27,12 @@ class Ledger:
     def __contains__(self, point: object) -> bool:
         return point in self._trials
 
-    def points(self) -> set[Point]:
-        """All points that were measured or failed."""
-        return set(self._trials)
-
     def enter(self, trials: list[Trial], rival: Point | None) -> None:
         """Takes in a batch that was measured in turn with `rival`; it can change the champion if that is the rival."""
         contest = rival == self.champion
         for trial in trials:
             self._trials[trial.point] = trial
+            self._contests.setdefault((trial.point, trial.against), trial)
             self.standing.add(trial)
         if contest:
             self.champion = crowned(self.champion, trials)
@@ -45,8 +43,8 @@ class Ledger:
         If the two were not measured in turn, the rival's own samples stand in, which holds as far as the machine was
         as fast then; the play-off at the end of a search does not rely on it.
         """
-        trial = self._trials[point]
-        if rival is None or rival == point or rival not in self._trials or trial.against == rival:
+        trial = self._contests.get((point, rival), self._trials[point])
+        if rival is None or rival == point or rival not in self.standing or trial.against == rival:
             return trial
         theirs = self._trials[rival].samples
         pairs = min(len(trial.samples), len(theirs))

@@ -20,6 +20,8 @@ from poly.spaces.space import Point, Space
 
 IDLE = 100
 """After so many asks in a row for nothing that is not known, a strategy has no more to ask."""
+HOPELESS = 64
+"""After so many trials that all failed, no point is expected to succeed."""
 
 
 def search(
@@ -41,6 +43,7 @@ def search(
         start: where the strategy begins; the space's choice if not given.
         budget: when to stop; by default when the expected gain of going on is under 1 %.
         random: the source of chance, seeded with 0 if not given; the same seed and samples give the same search.
+        measurer: it may return fewer trials than asked for; where it returns none, the search ends.
         observe: called after each measured trial.
         known: trials from before. Their points are not measured again; the strategy is told of them when it asks.
         clock: the time in seconds.
@@ -52,8 +55,10 @@ def search(
     """
     loop = _Loop(space, measurer, budget or Budget(), Ledger(known), observe, clock)
     start = space.choice if start is None else start
+    if next(iter(space), None) is None:
+        raise SearchError(f"the space of {space.nest.name} has no legal schedule: there is nothing to search.")
     if start not in space:
-        raise SearchError(f"the search cannot start at {start}: it is no point of the space")
+        raise SearchError(f"the search cannot start at {start}: it is no point of the space.")
     stopped, interrupted = "", False
     try:
         stopped = loop.explore(find(strategy)(space, start, random or Random(0)))
@@ -100,7 +105,8 @@ class _Loop:
                 while fresh := tuple(point for point in dict.fromkeys(ask.points) if point not in self.ledger):
                     if over := self._over(reserved) or self._worthless():
                         return over
-                    self._measure(Ask(fresh[: self._room(reserved)], ask.champion))
+                    if not self._measure(Ask(fresh[: self._room(reserved)], ask.champion)):
+                        return "nothing more was measured"
                 told.update(ask.points)
                 ask = strategy.send([self.ledger.paired(point, ask.champion) for point in ask.points])
         except StopIteration:
@@ -159,10 +165,12 @@ class _Loop:
     def _over(self, reserved: int) -> str:
         """Why nothing more can be measured; empty while something can."""
         budget = self.budget
+        if len(self.trials) >= HOPELESS and self.ledger.champion is None:
+            return "all trials failed"
         if budget.trials is not None and len(self.trials) + reserved >= budget.trials:
-            return f"{budget.trials} trials were made"
+            return f"the budget of {budget.trials} trials is spent"
         if budget.seconds is not None and self.clock() - self.began >= budget.seconds:
-            return f"{budget.seconds:g} s have passed"
+            return f"the budget of {budget.seconds:g} s is spent"
         return ""
 
     def _worthless(self) -> str:

@@ -41,7 +41,10 @@ class Measurer(Protocol):
     """Measures points. A table of measurements from before is one too."""
 
     def measure(self, ask: Ask) -> list[Trial]:
-        """A trial for each point asked for, in order. Never raises for what is the candidate's fault."""
+        """A trial for each point asked for, in order. Never raises for what is the candidate's fault.
+
+        There may be fewer, the first ones, and none where nothing more can be measured.
+        """
 
 
 Search = Generator[Ask, list[Trial], None]
