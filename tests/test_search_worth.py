@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log
 from random import Random
 
 import numpy as np
@@ -112,7 +112,7 @@ def test_promises_that_are_not_kept_are_believed_less_and_less() -> None:
 
 
 def test_with_every_point_tried_nothing_is_left_to_gain() -> None:
-    made = as_predicted(two_bowls())
+    made = as_predicted(space(structure(bowl, (3, 3))))
     assert gains(made, list(made.space))[-1] == 0.0
 
 
@@ -196,7 +196,3 @@ def test_reasons_are_counted_by_their_first_lines() -> None:
         Trial(C, (), failure="crashed\nin g"),
     ]
     assert reasons([*trials, Trial(D, (1.0,))]) == "2 times: crashed; once: slow"
-
-
-def test_logs_and_seconds_agree() -> None:
-    assert standing({A: exp(-3)}).seconds(A) == pytest.approx(exp(-3))
