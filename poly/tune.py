@@ -59,8 +59,9 @@ def tune(
         TargetError, ArgumentError, ToolchainError: as `poly.compile`.
         RecordError: the store of records cannot be written.
     """
+    from poly.tuning.how import How
     from poly.tuning.limits import Limits
-    from poly.tuning.session import How, tuned
+    from poly.tuning.session import tuned
 
     how = How(strategy, Limits(trials, seconds), start, cold, seed, records, show)
     kernel = tuned(nest, how, target=target, threads=threads, sizes=dict(sizes or {}, **more), at=at)

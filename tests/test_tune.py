@@ -48,6 +48,12 @@ def smooth(x: f64[M, N], y: f64[M, N]):
             y[i, j] = x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1]
 
 
+@pytest.fixture(autouse=True)
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of this test alone, in subprocesses too; what was measured of the machine is shared."""
+    monkeypatch.setenv("POLY_RECORDS", str(tmp_path / "records.sqlite"))
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "nests.py"

@@ -14,6 +14,7 @@ from poly.nest import Nest
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
 from poly.tuning import display, transfer
+from poly.tuning.failures import Failure, counted
 from poly.tuning.status import Status, point_words, time_text
 from poly.tuning.work import Work, Yardstick, work, yardstick
 
@@ -80,7 +81,7 @@ def test_progress_tells_best_tried_failed_and_time() -> None:
         "matmul",
         tried=12,
         reused=3,
-        failures=(("crash", 2), ("wrong result", 1)),
+        failures=(Failure("crash", 2, "crash"), Failure("wrong result", 1, "wrong result: C[0] is 1")),
         best=0.01,
         choice=0.012,
         where="left in place",
@@ -171,7 +172,20 @@ def test_a_seeded_search_whose_seeds_all_fail_starts_where_it_was_told() -> None
     assert search.send([Trial(p, (), failure="crash") for p in ask.points]) == Ask((Point(0, (0, 0)),))
 
 
-
 def test_a_point_in_words() -> None:
     assert point_words(two_structures(), Point(1, (0, 3))) == "left panels; rows 16, depth uncut"
     assert point_words(grid_space(), Point(0, (0, 1))) == "as written; x 1, y 2"
+
+
+def test_failures_are_counted_by_kind() -> None:
+    reasons = [
+        "hangs: it was stopped",
+        "crashed: SIGSEGV (at 0x1)",
+        "\n",
+        "crashed: SIGILL",
+        "wrote beside the array C\nmore",
+    ]
+    crashed, *others = counted(reasons)
+    assert crashed == Failure("crashed", 2, "crashed: SIGSEGV (at 0x1)")
+    assert [failure.kind for failure in others] == ["hangs", "no reason given", "wrote beside the array C"]
+    assert counted([]) == ()

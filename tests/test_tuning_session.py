@@ -13,6 +13,7 @@ import pytest
 from tuning_fakes import NEST, bowl, double, grid_space
 
 import poly
+from poly import f32
 from poly.records import Store, point_text
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
@@ -22,6 +23,15 @@ from poly.tuning.limits import Limits
 SPACE = replace(grid_space(), choice=Point(0, (6, 6)))
 """The model is wrong: the bowl's lowest point is (3, 3)."""
 BEST = Point(0, (3, 3))
+
+
+M = poly.sizes("M")
+
+
+@poly.nest
+def shortened(A: f32[M], B: f32[M - 4]):
+    for i in range(M - 4):
+        B[i] = A[i + 4]
 
 
 class Table:
@@ -60,7 +70,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     store = tmp_path / "records.sqlite"
     monkeypatch.setattr(session, "_space", lambda told: replace(SPACE, sizes=told.at))
     monkeypatch.setattr(session, "LiveMeasurer", Table)
-    monkeypatch.setattr(Store, "open", staticmethod(lambda path=None: Store(store)))
+    monkeypatch.setenv("POLY_RECORDS", str(store))
     monkeypatch.setattr(Table, "measured", [])
     return store
 
@@ -82,7 +92,9 @@ def test_a_tuning_ends_at_the_best_point_and_tells_how(made_up: Path) -> None:
 
 @pytest.mark.parametrize("trials", [1, 2, 7])
 def test_no_more_trials_than_allowed(trials: int) -> None:
-    assert tune(trials=trials).tuning.trials == len(Table.measured) == trials
+    tuning = tune(trials=trials).tuning
+    assert tuning.trials == len(Table.measured) == trials
+    assert tuning.stopped == f"the budget of {trials} trials is spent"
 
 
 def test_compile_follows_the_record_and_says_so() -> None:
@@ -137,10 +149,11 @@ def test_cold_trials_are_not_mixed_with_warm_ones() -> None:
 def test_failures_are_counted_by_reason_and_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Table, "failing", frozenset(p for p in SPACE if p.at[0] == 4))
     tuning = tune().tuning
-    assert dict(tuning.failures).keys() == {"crashed"}
-    assert "failed          crashed (" in str(tuning)
+    (crashed,) = tuning.failures
+    assert f"failed          crashed ({crashed.count})\n" in str(tuning)
+    assert "crashed: Segmentation fault (SIGSEGV)\n" in str(tuning)
     failed = [point for point in Table.measured if point in Table.failing]
-    assert len(failed) == len(set(failed)) == sum(count for _, count in tuning.failures)
+    assert len(failed) == len(set(failed)) == crashed.count
 
 
 def test_when_every_point_fails_the_reasons_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +210,7 @@ def test_seconds_end_the_search_after_the_trial_under_way(monkeypatch: pytest.Mo
     monkeypatch.setattr(session, "monotonic", lambda: 0.01 * next(time))
     tuning = tune(seconds=0.2).tuning
     assert 1 <= tuning.trials == len(Table.measured) < 20
-    assert "passed" in tuning.stopped
+    assert tuning.stopped == "the budget of 0.2 s is spent"
 
 
 def test_a_new_size_starts_from_its_neighbours() -> None:
@@ -278,6 +291,17 @@ def test_a_space_without_a_point_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_sizes_without_a_value_or_without_sense_are_told(sizes: dict[str, int], message: str) -> None:
     with pytest.raises(poly.SearchError, match=message):
         poly.tune(double, target="c:portable", sizes=sizes)
+
+
+def test_sizes_outside_of_what_the_nest_is_made_for_are_told() -> None:
+    with pytest.raises(poly.SearchError, match=r"at M=2 the extent M - 4 of B is -2"):
+        poly.tune(shortened, target="c:portable", M=2)
+
+
+def test_without_records_a_strategy_measures_what_it_asks_for_and_nothing_else() -> None:
+    tuning = tune(strategy="random", trials=5, records=False).tuning
+    assert SPACE.choice not in Table.measured[:2] or tuning.choice_seconds is not None
+    assert set(Table.measured) <= set(SPACE.sample(len(SPACE), Random(0))[:5])
 
 
 def test_limits_leave_what_was_not_used() -> None:

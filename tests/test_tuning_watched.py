@@ -27,20 +27,21 @@ class Source:
 
 
 def test_trials_are_told_with_what_was_asked() -> None:
+    asked: list[Ask] = []
     told: list[tuple[Trial, Ask]] = []
     ask = Ask((A, B), champion=C)
-    found = Watched(Source(), lambda trial, ask: told.append((trial, ask)), lambda: False).measure(ask)
+    found = Watched(Source(), asked.append, lambda trial, ask: told.append((trial, ask)), lambda: False).measure(ask)
     assert [trial.point for trial in found] == [A, B]
-    assert told == [(trial, ask) for trial in found]
+    assert told == [(trial, ask) for trial in found] and asked == [ask]
 
 
 def test_when_time_is_up_the_measurement_under_way_is_finished_and_no_other_begun() -> None:
-    found = Watched(Source(), lambda trial, ask: None, lambda: True).measure(Ask((A, B, C)))
+    found = Watched(Source(), lambda ask: None, lambda trial, ask: None, lambda: True).measure(Ask((A, B, C)))
     assert [trial.point for trial in found] == [A]
 
 
 def test_an_interrupt_loses_no_trial_and_ends_the_search_at_the_next_ask() -> None:
-    watched = Watched(Source(fatal=C), lambda trial, ask: None, lambda: False)
+    watched = Watched(Source(fatal=C), lambda ask: None, lambda trial, ask: None, lambda: False)
     assert [trial.point for trial in watched.measure(Ask((A, B, C)))] == [A, B]
     assert watched.interrupted
     with pytest.raises(KeyboardInterrupt):
@@ -48,7 +49,7 @@ def test_an_interrupt_loses_no_trial_and_ends_the_search_at_the_next_ask() -> No
 
 
 def test_an_interrupt_before_the_first_trial_is_one() -> None:
-    watched = Watched(Source(fatal=A), lambda trial, ask: None, lambda: False)
+    watched = Watched(Source(fatal=A), lambda ask: None, lambda trial, ask: None, lambda: False)
     with pytest.raises(KeyboardInterrupt):
         watched.measure(Ask((A, B)))
     assert watched.interrupted

@@ -8,8 +8,9 @@ import click
 
 from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
 from poly.nestfile import load_nest
+from poly.tuning.how import How, Start
 from poly.tuning.limits import Limits
-from poly.tuning.session import How, Start, tuned
+from poly.tuning.session import tuned
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended."""
@@ -68,7 +69,11 @@ def command(
         records=not no_records,
         show=not quiet,
     )
-    tuning = tuned(load_nest(nest), how, target=target, threads=threads, sizes=sizes, at=at).tuning
+    try:
+        tuning = tuned(load_nest(nest), how, target=target, threads=threads, sizes=sizes, at=at).tuning
+    except KeyboardInterrupt:
+        click.echo("poly: interrupted before a schedule was measured", err=True)
+        context.exit(INTERRUPTED)
     click.echo(json.dumps(tuning.facts(), indent=1) if as_json else str(tuning))
     if tuning.interrupted:
         context.exit(INTERRUPTED)

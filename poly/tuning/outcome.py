@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from poly.kernel import Kernel
 from poly.schedule import Schedule
 from poly.spaces.space import Point, Space
-from poly.tuning.status import failures_text, point_words, speed_text, time_text
+from poly.tuning.failures import Failure, in_words
+from poly.tuning.status import point_words, speed_text, time_text
 from poly.tuning.work import Yardstick
 
 
@@ -19,7 +20,7 @@ class Tuning:
 
     `best` is the best point of `space`, `schedule` its schedule and `seconds` its time a call; `choice_seconds` is that
     of the model's choice on the same scale, None where it was not measured. Of the `trials`, `reused` were in the
-    records from before. `failures` counts the reasons, the most frequent first. `stopped` says why the search ended,
+    records from before. `failures` counts them by their reasons. `stopped` says why the search ended,
     `elapsed` the seconds it took, `interrupted` that it was the user. `store` is the file that keeps it, None where
     none does.
     """
@@ -32,7 +33,7 @@ class Tuning:
     choice_seconds: float | None
     trials: int
     reused: int
-    failures: tuple[tuple[str, int], ...]
+    failures: tuple[Failure, ...]
     stopped: str
     interrupted: bool
     elapsed: float
@@ -52,7 +53,8 @@ class Tuning:
             ("best found", self._line(self.best, self.seconds)),
             ("ratio", "-" if self.ratio is None else f"{self.ratio:.3f}"),
             ("trials", f"{self.trials}{reused}"),
-            ("failed", failures_text(self.failures) or "none"),
+            ("failed", in_words(self.failures) or "none"),
+            *(("", failure.example.strip()) for failure in self.failures),
             ("time", f"{self.elapsed:.1f} s"),
             ("stopped", self.stopped),
             ("kept in", str(self.store or "nothing: the records were left alone")),
@@ -86,7 +88,7 @@ class Tuning:
             "ratio": self.ratio,
             "trials": self.trials,
             "reused": self.reused,
-            "failures": dict(self.failures),
+            "failures": [asdict(failure) for failure in self.failures],
             "elapsed": self.elapsed,
             "stopped": self.stopped,
             "interrupted": self.interrupted,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 from time import monotonic
-from typing import Literal
 
 from poly.errors import SearchError
 from poly.kernel import compile_nest
@@ -15,6 +14,7 @@ from poly.measure import LiveMeasurer
 from poly.nest import Nest
 from poly.records import Store, key_for
 from poly.search.outcome import Outcome
+from poly.search.playoff import reserve
 from poly.search.run import search
 from poly.search.standing import Standing
 from poly.search.strategies import strategy as find
@@ -23,7 +23,7 @@ from poly.spaces.derive import space as derive
 from poly.spaces.space import Space
 from poly.tuning.display import display
 from poly.tuning.history import History
-from poly.tuning.limits import Limits
+from poly.tuning.how import How
 from poly.tuning.outcome import TunedKernel, Tuning, with_tuning
 from poly.tuning.problem import Problem, problem
 from poly.tuning.status import Status
@@ -31,31 +31,6 @@ from poly.tuning.transfer import seeded
 from poly.tuning.watch import Watch
 from poly.tuning.watched import Watched
 from poly.tuning.work import Yardstick, work, yardstick
-
-Start = Literal["model", "origin"]
-
-
-@dataclass(frozen=True)
-class How:
-    """How to search: what does not change the problem."""
-
-    strategy: str | Strategy = "droplet"
-    limits: Limits = field(default_factory=Limits)
-    start: Start = "model"
-    cold: bool = False
-    seed: int = 0
-    records: bool = True
-    show: bool | None = None
-
-    def __post_init__(self) -> None:
-        find(self.strategy)
-        if self.start not in ("model", "origin"):
-            raise SearchError(f"a search starts at the 'model' choice or at the 'origin', not at {self.start!r}.")
-
-    @property
-    def name(self) -> str:
-        """The strategy's name."""
-        return self.strategy if isinstance(self.strategy, str) else getattr(self.strategy, "__name__", "own")
 
 
 def tuned(
@@ -100,7 +75,7 @@ class _Session:
         if budget is None:
             return self._remembered()
         with LiveMeasurer(self.space, cold=self.how.cold, seed=self.how.seed) as measurer:
-            watched = Watched(measurer, watch.told, self._over)
+            watched = Watched(measurer, watch.asked, watch.told, self._over)
             found = search(
                 self.space,
                 self._strategy(),
@@ -110,15 +85,26 @@ class _Session:
                 random=Random(self.how.seed),
                 observe=watch.observe,
                 known=self.known,
+                clock=monotonic,
             )
-        if watched.interrupted and not found.interrupted:
+        if watched.interrupted:
             return replace(found, stopped="interrupted", interrupted=True)
-        return found
+        return replace(found, stopped=self._why(found))
+
+    def _why(self, found: Outcome) -> str:
+        """Why the search ended, in the numbers that the user gave: it only knew what was left of them."""
+        limits, tried = self.how.limits, len(self.known) + len(found.trials)
+        if limits.trials is not None and tried + reserve(limits.trials) >= limits.trials:
+            return f"the budget of {limits.trials} trials is spent"
+        if limits.seconds is not None and self._over():
+            return f"the budget of {limits.seconds:g} s is spent"
+        return found.stopped
 
     def _strategy(self) -> Strategy:
         """The strategy; from the model's choice it also looks at what the records say of other sizes."""
         strategy = find(self.how.strategy)
-        return seeded(strategy, self.history.seeds()) if self.how.start == "model" else strategy
+        seeds = self.history.seeds() if self.how.start == "model" else ()
+        return seeded(strategy, seeds) if seeds else strategy
 
     def _remembered(self) -> Outcome:
         """What the records know, where they hold as many trials as may be made."""

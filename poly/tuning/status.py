@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poly.spaces.space import Point, Space
+from poly.tuning.failures import Failure, in_words
 from poly.tuning.work import Yardstick
 
 
@@ -13,17 +14,18 @@ class Status:
     """A search under way.
 
     `best` and `choice` are seconds a call: of the best point so far, and of the model's choice. `reused` of the trials
-    `tried` were in the records. `failures` counts the reasons, the most frequent first. `trials` and `seconds` are the
-    budgets, None where there is none.
+    `tried` were in the records. `where` is the best point in words, `trying` what is being measured. `trials` and
+    `seconds` are the budgets, None where there is none.
     """
 
     title: str
     tried: int = 0
     reused: int = 0
-    failures: tuple[tuple[str, int], ...] = ()
+    failures: tuple[Failure, ...] = ()
     best: float | None = None
     choice: float | None = None
     where: str = ""
+    trying: str = ""
     elapsed: float = 0.0
     trials: int | None = None
     seconds: float | None = None
@@ -31,13 +33,15 @@ class Status:
 
     @property
     def failed(self) -> int:
-        return sum(count for _, count in self.failures)
+        return sum(failure.count for failure in self.failures)
 
     def rows(self) -> list[tuple[str, str]]:
         """What to show, as labels and texts."""
         rows = [("best so far", self.best_text()), ("schedule", self.where or "-"), ("tried", self.tried_text())]
         if self.failures:
-            rows.append(("failed", f"{self.failed}: {failures_text(self.failures)}"))
+            rows.append(("failed", f"{self.failed}: {in_words(self.failures)}"))
+        if self.trying:
+            rows.append(("trying", self.trying))
         return [*rows, ("time", self.time_text())]
 
     def best_text(self) -> str:
@@ -72,11 +76,6 @@ def time_text(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
-
-
-def failures_text(failures: tuple[tuple[str, int], ...]) -> str:
-    """`crash (2), wrong result (1)`."""
-    return ", ".join(f"{reason} ({count})" for reason, count in failures)
 
 
 def point_words(space: Space, point: Point) -> str:

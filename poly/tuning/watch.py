@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from statistics import median
@@ -12,6 +11,7 @@ from poly.search.standing import Standing
 from poly.search.trial import Ask, Trial
 from poly.spaces.space import Point
 from poly.tuning.display import Display
+from poly.tuning.failures import Failure, counted
 from poly.tuning.history import History
 from poly.tuning.status import Status, point_words
 
@@ -28,13 +28,20 @@ class Watch:
         self._elapsed = elapsed
         self._standing = Standing()
         self._samples: dict[Point, tuple[float, ...]] = {}
-        self._failures: Counter[str] = Counter()
+        self._failures: list[str] = []
         self._best: Point | None = None
         self._seconds: float | None = None
         self._tried = 0
         for trial in known:
             self._enter(trial)
         self._status = replace(status, reused=self._tried)
+        self._show()
+
+    def asked(self, ask: Ask) -> None:
+        """A batch is about to be compiled and measured."""
+        structures = self._history.space.structures
+        kinds = dict.fromkeys(str(structures[point.structure]) for point in ask.points)
+        self._status = replace(self._status, trying=f"{len(ask.points)} candidates ({' | '.join(kinds)})")
         self._show()
 
     def told(self, trial: Trial, ask: Ask) -> None:
@@ -61,9 +68,8 @@ class Watch:
         self._history.keep_best(best, self._samples, self._tried, self._elapsed(), finished)
 
     @property
-    def failures(self) -> tuple[tuple[str, int], ...]:
-        """The reasons of failures and how often each came, the most frequent first."""
-        return tuple(self._failures.most_common())
+    def failures(self) -> tuple[Failure, ...]:
+        return counted(self._failures)
 
     def choice_seconds(self, best: Point | None, seconds: float | None) -> float | None:
         """The model's choice beside a best point of so many seconds; None where one of them was not measured.
@@ -81,7 +87,7 @@ class Watch:
         if trial.samples:
             self._samples[trial.point] = trial.samples
         else:
-            self._failures[kind(trial.failure)] += 1
+            self._failures.append(trial.failure)
 
     def _show(self) -> None:
         self._status = replace(
@@ -94,8 +100,3 @@ class Watch:
             elapsed=self._elapsed(),
         )
         self._display.update(self._status)
-
-
-def kind(failure: str) -> str:
-    """The sort of a failure: its first line up to the details. `wrong result: C[0] is 1, not 2` is a wrong result."""
-    return failure.strip().partition("\n")[0].partition(":")[0] or "no reason given"

@@ -16,14 +16,21 @@ class Source(Protocol):
 
 
 class Watched:
-    """Measures with `source`, and calls `told` with each trial (and the champion that it met) as soon as it is there.
+    """Measures with `source`: calls `asked` before a batch, and `told` with each trial as soon as it is there.
 
     Where `over` says that time is up, no further point is measured: `measure` gives the trials so far, at least one.
     Ctrl-C does the same, and what is asked for after it raises KeyboardInterrupt: nothing that was measured is lost.
     """
 
-    def __init__(self, source: Source, told: Callable[[Trial, Ask], None], over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        asked: Callable[[Ask], None],
+        told: Callable[[Trial, Ask], None],
+        over: Callable[[], bool],
+    ) -> None:
         self._source = source
+        self._asked = asked
         self._told = told
         self._over = over
         self.interrupted = False
@@ -33,6 +40,7 @@ class Watched:
             raise KeyboardInterrupt
         found: list[Trial] = []
         try:
+            self._asked(ask)
             for trial in self._source.trials(ask):
                 found.append(trial)
                 self._told(trial, ask)
