@@ -71,30 +71,39 @@ def test_a_new_champion_takes_the_place_of_the_old() -> None:
         assert measurer.effort.seconds_per_trial > 0
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        (artificial.SEGFAULT, r"^crashed: Segmentation fault \(SIGSEGV\)"),
-        (artificial.TRAP, r"^crashed: \w.* \(SIG(ILL|TRAP)\)"),
-        (artificial.EXIT, r"^ended with exit status 3"),
-        (artificial.HANG, r"^hangs: it was stopped after \S+ seconds"),
-        ("C[7] += 1;", r"^wrong result: C\[0, 7\] is -?\d+\.\d+, not -?\d+\.\d+$"),
-        ("C[7] = 0/0.;", r"^wrong result: C\[0, 7\] is -?nan, not -?\d+\.\d+$"),
-        (f"C[{ELEMENTS}] = 0;", r"^wrote beside the array C$"),
-        ("C[-1] = 0;", r"^wrote beside the array C$"),
-        ("unknown words;", r"^does not compile: the C compiler failed(.|\n)*error: .*unknown"),
-    ],
-)
-def test_what_a_candidate_does_wrong(code: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its failure says so, with and without a champion; those before and behind it are measured."""
-    spoil(monkeypatch, {1: code})
-    with LiveMeasurer(tiled_space(MATMUL, "i"), samples=2, patience=1.0) as measurer:
-        for champion in (None, point(3)):
-            before, bad, behind = measurer.measure(Ask((point(0), point(1), point(2)), champion))
-            assert is_good(before)
-            assert is_good(behind)
-            assert bad.samples == bad.rival == ()
-            assert re.search(reason, bad.failure), bad.failure
+WRONG = {
+    1: (artificial.SEGFAULT, r"^crashed: Segmentation fault \(SIGSEGV\)"),
+    2: (artificial.TRAP, r"^crashed: \w.* \(SIG(ILL|TRAP)\)"),
+    3: (artificial.EXIT, r"^ended with exit status 3"),
+    4: (artificial.HANG, r"^hangs: it was stopped after \S+ seconds"),
+    5: ("C[7] += 1;", r"^wrong result: C\[0, 7\] is -?\d+\.\d+, not -?\d+\.\d+$"),
+    6: ("C[7] = 0/0.;", r"^wrong result: C\[0, 7\] is -?nan, not -?\d+\.\d+$"),
+    7: (f"C[{ELEMENTS}] = 0;", r"^wrote beside the array C$"),
+    8: ("C[-1] = 0;", r"^wrote beside the array C$"),
+    9: ("unknown words;", r"^does not compile: the C compiler failed(.|\n)*error: .*unknown"),
+}
+"""What a kernel begins with, and what is said of it then."""
+
+
+def test_what_candidates_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failure says so, and those that come next are measured."""
+    spoil(monkeypatch, {number: code for number, (code, _) in WRONG.items()})
+    numbers = [number for bad in WRONG for number in (bad, 0)]
+    trials = measure(tiled_space(MATMUL, "i"), *numbers, samples=2, patience=1.0)
+    for (_, reason), bad, good in zip(WRONG.values(), trials[::2], trials[1::2], strict=True):
+        assert re.search(reason, bad.failure), bad.failure
+        assert bad.samples == bad.rival == ()
+        assert is_good(good), good.failure
+
+
+def test_what_challengers_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, {1: artificial.SEGFAULT, 2: "C[7] += 1;"})
+    crash, good, wrong, better = measure(tiled_space(MATMUL, "i"), 1, 3, 2, 4, champion=0)
+    assert crash.failure.startswith("crashed: ")
+    assert wrong.failure.startswith("wrong result: ")
+    assert crash.rival == wrong.rival == ()
+    assert is_good(good)
+    assert is_good(better)
 
 
 def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
