@@ -4,7 +4,7 @@
 
 Each step is proven against the exact dependences when it is added, or refused with two iterations that would change
 places. The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a
-row, `wave` is a stencil in time and space, `dot` and `matmul` reduce.
+row, `wave` is a stencil in time and space, `dot` and `matmul` reduce, `solve` is a triangular solve.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from poly.steps import (
     Order,
     Pack,
     Parallel,
+    Part,
     Reverse,
     Shift,
     Skew,
@@ -410,6 +411,36 @@ class Schedule:
         """
         return self.apply([Pack(array, at, statement, role)])
 
+    def part(self, statement: str, **size: int) -> Schedule:
+        """Make two statements of one: the instances that need results of their own block of a loop, and the others.
+
+        The others keep the name and come first; those of the block are called `S_near`. The schedule's nest has both.
+
+        Before:
+
+            >>> print(schedule(solve))
+            for i in range(N):
+                for j in range(i):
+                    x[i] += -(L[i, j] * x[j])
+                x[i] = x[i] / L[i, i]
+
+        After:
+
+            >>> print(schedule(solve).part("S0", i=8))
+            for i in range(N):
+                for j in range(-(i % 8) + i):
+                    x[i] += -(L[i, j] * x[j])
+                for j in range(-(i % 8) + i, i):
+                    x[i] += -(L[i, j] * x[j])
+                x[i] = x[i] / L[i, i]
+
+        Others call it index set splitting. Halide: `specialize` comes close. TVM and loopy have none.
+        """
+        if len(size) != 1:
+            raise ScheduleError(f"part({statement}) needs one loop and the size of its blocks, such as i=8.")
+        ((loop, number),) = size.items()
+        return self.apply([Part(statement, loop, number)])
+
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
         """Put a hand-tuned kernel (`gemm_avx512_6x64`) in place of the innermost loops of a contraction.
 
@@ -476,10 +507,13 @@ class Schedule:
 
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps, each of them checked."""
-        tree, added = self.tree, list(steps)
+        nest, tree, added = self.nest, self.tree, list(steps)
         for step in added:
-            tree = checked(self.nest, tree, step)
-        return Schedule(self.nest, (*self.steps, *added), tree)
+            if isinstance(step, Part):
+                nest, tree = step.parted(nest, tree)
+            else:
+                tree = checked(nest, tree, step)
+        return Schedule(nest, (*self.steps, *added), tree)
 
     def on(self, nest: Nest) -> Schedule:
         """The same steps for another nest, such as this one with sizes fixed; each is checked again."""

@@ -37,6 +37,14 @@ def wave(u: f64[T, N]):
 
 
 @poly.nest
+def solve(L: f64[N, N], x: f64[N]):
+    for i in range(N):
+        for j in range(i):
+            x[i] -= L[i, j] * x[j]
+        x[i] = x[i] / L[i, i]
+
+
+@poly.nest
 def matmul(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
     for i in range(M):
         for j in range(N):

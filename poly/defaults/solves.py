@@ -14,10 +14,8 @@ The update becomes two statements: its far instances, whose operands were comput
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
-
-import islpy as isl
 
 from microkernels.catalogue import Microkernel as Kernel
 from microkernels.catalogue import shapes
@@ -28,12 +26,12 @@ from poly.defaults.attempt import attempt, proven
 from poly.defaults.contiguous import contiguous
 from poly.defaults.loops import extent
 from poly.defaults.strides import is_contiguous_along, moved_iterator
-from poly.dependences import dependences
+from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.schedule import Schedule, schedule
-from poly.steps import Distribute, Microkernel, Order, Split
-from poly.tree import Band, Leaf, Node, Sequence
+from poly.steps import Distribute, Microkernel, Order, Part, Split
+from poly.tree import Band
 
 LEAST = 16
 """Least rows of a block: few, since what depends on rows of the same block runs without a microkernel."""
@@ -95,67 +93,24 @@ def _blocked(nest: Nest, update: _Update, solve: Solve) -> Schedule | None:
         return None
     if (extent(nest, loop) or 2 * size) < 2 * size or (extent(nest, column) or LEAST) < LEAST:
         return None
-    near = _near(nest, update.statement, loop, size)
-    far = update.statement.domain.subtract(near).coalesce()
-    if near.is_empty() or far.is_empty():
+    try:
+        parted = schedule(nest).apply([Part(name, loop.name, size)])
+    except ScheduleError:
         return None
-    return _scheduled(_parted(nest, update.statement, far, near), update, solve)
+    return _scheduled(parted, update, solve)
 
 
-def _near(nest: Nest, statement: Statement, loop: Band, size: int) -> isl.Set:
-    """The instances that depend on another statement's in the same block of the loop."""
-    near = isl.Set.empty(statement.domain.get_space())
-    sink = _block(loop, statement.name, size)
-    for dependence in dependences(nest).binding:
-        if dependence.sink == statement.name and dependence.source in dict(loop.functions):
-            same = _block(loop, dependence.source, size).eq_map(sink)
-            near = near.union(dependence.relation.intersect(same).range())
-    return near.coalesce()
-
-
-def _block(loop: Band, statement: str, size: int) -> isl.PwAff:
-    return loop.function(statement).scale_down_val(isl.Val(size)).floor()
-
-
-def _parted(nest: Nest, statement: Statement, far: isl.Set, near: isl.Set) -> Nest:
-    """The nest with one statement as two, the near one right behind the far one."""
-    name = f"{statement.name}_near"
-    parts = (
-        replace(statement, domain=far),
-        replace(statement, name=name, domain=near.set_tuple_name(name)),
-    )
-    position = nest.statements.index(statement)
-    statements = (*nest.statements[:position], *parts, *nest.statements[position + 1 :])
-    return replace(nest, statements=statements, tree=_doubled(nest.tree, statement.name, name))
-
-
-def _doubled(node: Node, name: str, second: str) -> Node:
-    """The tree with the leaf `second` behind the leaf `name`, in the same loops."""
-    match node:
-        case Leaf(statement) if statement == name:
-            return Sequence((node, Leaf(second)))
-        case Sequence(nodes):
-            doubled = [_doubled(child, name, second) for child in nodes]
-            flat = [part for child in doubled for part in (child.children if isinstance(child, Sequence) else (child,))]
-            return Sequence(tuple(flat))
-        case Band(functions=functions, body=body) if name in dict(functions):
-            renamed = isl.Map.from_pw_aff(dict(functions)[name]).set_tuple_name(isl.dim_type.in_, second)
-            copied = isl.PwMultiAff.from_map(renamed).get_pw_aff(0)
-            return replace(node, functions=(*functions, (second, copied)), body=_doubled(body, name, second))
-    return node
-
-
-def _scheduled(nest: Nest, update: _Update, solve: Solve) -> Schedule | None:
+def _scheduled(parted: Schedule, update: _Update, solve: Solve) -> Schedule | None:
     """The blocks, and the microkernel over the far statement; None where the dependences forbid it."""
     far = update.statement.name
-    made = contiguous(schedule(nest))
+    made = contiguous(parted)
     around = [band.name for band in paths(made.tree)[far] if isinstance(band, Band)]
     row = _loop(made, far, update.row)
     if row is None or row.name == around[-1]:
         return None
     below = around[around.index(row.name) + 1]
-    parted = attempt(made, [Distribute(below), Split(((row.name, solve.block),)), Distribute(row.name, behind=far)])
-    return parted and _with_microkernel(parted, update, solve.kernel)
+    blocks = attempt(made, [Distribute(below), Split(((row.name, solve.block),)), Distribute(row.name, behind=far)])
+    return blocks and _with_microkernel(blocks, update, solve.kernel)
 
 
 def _with_microkernel(made: Schedule, update: _Update, kernel: Kernel) -> Schedule | None:

@@ -8,6 +8,7 @@ from poly.steps.fuse import Distribute, Fuse
 from poly.steps.microkernel import Microkernel
 from poly.steps.order import Interchange, Order
 from poly.steps.pack import Pack
+from poly.steps.part import Part
 from poly.steps.tile import Split, Tile
 
 KINDS: tuple[type[Step], ...] = (
@@ -19,6 +20,7 @@ KINDS: tuple[type[Step], ...] = (
     Order,
     Pack,
     Parallel,
+    Part,
     Reverse,
     Shift,
     Skew,
@@ -40,6 +42,7 @@ __all__ = [
     "Order",
     "Pack",
     "Parallel",
+    "Part",
     "Reverse",
     "Shift",
     "Skew",
