@@ -20,8 +20,9 @@ from poly.default import default_schedule
 from poly.errors import ScheduleError
 from poly.model import Caches
 from poly.model.rates import nominal
+from poly.schedule import Schedule
 from poly.spaces.loops import loop_structures
-from poly.spaces.space import Space
+from poly.spaces.space import Point, Space
 
 HOST = host()
 
@@ -119,6 +120,16 @@ def test_it_is_the_same_each_time() -> None:
     assert one.choice == other.choice
     assert list(one) == list(other)
     assert [one.predict(p).seconds for p in one] == [other.predict(p).seconds for p in other]
+
+
+@pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)
+def test_points_are_read_again(nest: poly.Nest) -> None:
+    """A record keeps a schedule as text: each step is legal where it is taken, on the nest that was given."""
+    known = nest.with_sizes(SMALL[nest])
+    space = derived(known, 2, TINY)
+    for number, structure in enumerate(space.structures):
+        made = space.schedule(Point(number, next(structure.points())))
+        assert Schedule.from_json(known, made.to_json()) == made
 
 
 @pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)

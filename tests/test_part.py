@@ -1,0 +1,63 @@
+"""Parting a statement into the instances that need their own block and the others."""
+
+from __future__ import annotations
+
+import islpy as isl
+import numpy as np
+import pytest
+from doc_nests import copy, solve
+
+import poly
+from poly.errors import ScheduleError
+from poly.schedule import Schedule
+
+
+def points(made: Schedule, name: str) -> set[tuple[int, ...]]:
+    found: set[tuple[int, ...]] = set()
+
+    def note(point: isl.Point) -> None:
+        found.add(tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(2)))
+
+    made.nest.statement(name).domain.foreach_point(note)
+    return found
+
+
+@pytest.mark.parametrize("size", [2, 5, 9])
+def test_every_instance_is_in_one_part(size: int) -> None:
+    made = poly.schedule(solve.with_sizes({"N": 17})).part("S0", i=size)
+    far, near = points(made, "S0"), points(made, "S0_near")
+    assert not far & near
+    assert far | near == {(i, j) for i in range(17) for j in range(i)}
+    assert near == {(i, j) for i, j in far | near if i // size == j // size}
+
+
+def test_the_parts_compute_the_same() -> None:
+    made = poly.schedule(solve).part("S0", i=4).distribute("j")
+    rng = np.random.default_rng(3)
+    lower, x = np.tril(rng.random((21, 21))) + 3 * np.eye(21), rng.random(21)
+    expected = np.linalg.solve(lower, x)
+    poly.compile(solve, schedule=made, threads=1)(lower, x)
+    np.testing.assert_allclose(x, expected)
+
+
+def test_a_nest_is_parted_once() -> None:
+    made = poly.schedule(solve).part("S0", i=4)
+    assert made.on(made.nest) == made == made.on(solve)
+    assert Schedule.from_json(solve, made.to_json()) == made
+
+
+@pytest.mark.parametrize(
+    ("nest", "statement", "size", "message"),
+    [
+        (solve, "S0", {"i": 0}, "the block size of loop i must be an integer from 1 up, not 0"),
+        (solve, "S0", {"q": 8}, "there is no loop q. Loops: i, j."),
+        (solve, "S1", {"j": 8}, "statement S1 is not in loop j. Statements there: S0."),
+        (solve, "S0", {"i": 1}, "none of its instances depends on others of the same 1 iterations"),
+        (copy, "S0", {"i": 8}, "none of its instances depends on others"),
+        (solve, "S0", {}, "part(S0) needs one loop and the size of its blocks, such as i=8."),
+    ],
+)
+def test_refusals(nest: poly.Nest, statement: str, size: dict[str, int], message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        poly.schedule(nest).part(statement, **size)
+    assert message in str(caught.value)
