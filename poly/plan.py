@@ -61,7 +61,7 @@ def contraction_steps(
     if choice is None:
         model = Model(outline.work, caches, rates, threads)
         grid = Grid(outline.work, caches, threads, outline.by_lines, coarse=True)
-        choice = min(grid.choices(), key=lambda c: model.predict(c).seconds)
+        choice = grid.choice(*grid.best(model))
     return Planner(outline, choice, loops, initial).steps()
 
 

@@ -18,6 +18,7 @@ from math import ceil, prod
 
 from microkernels.catalogue import Microkernel, fits, gemm
 from poly.model.choice import Caches, Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
+from poly.model.contraction import Model
 from poly.model.walk import Work
 from poly.roles import Axis
 
@@ -129,14 +130,18 @@ class Grid:
             parallel=structure.parallel,
         )
 
-    def choices(self) -> Iterator[Choice]:
+    def points(self) -> Iterator[tuple[Structure, Values]]:
         """All of them."""
         for structure in self.structures():
             knobs = self.knobs(structure)
             for picked in product(*knobs.values()):
                 values = dict(zip(knobs, picked, strict=True))
                 if self.allows(structure, values):
-                    yield self.choice(structure, values)
+                    yield structure, values
+
+    def best(self, model: Model) -> tuple[Structure, Values]:
+        """The point that the model expects to be the fastest."""
+        return min(self.points(), key=lambda point: model.predict(self.choice(*point)).seconds)
 
     def _copied(self, choice: Choice) -> int:
         """Bytes of the copies that exist at one time, a thread's own ones counted for each."""

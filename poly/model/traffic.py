@@ -6,14 +6,13 @@ and those around it don't move in stays, as long as what streams by beside it le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from math import ceil, gcd, prod
 
 from poly.grouping import Side
 from poly.model.choice import LINE, PAGE, Choice
 from poly.model.footprint import Operand
-from poly.model.walk import SIDES, Level, Walk
+from poly.model.walk import SIDES, Walk
 
 FULL = 0.75
 """The part of a cache that a working set may fill before lines are lost: replacement is not perfect."""
@@ -39,26 +38,35 @@ class Traffic:
             "right": walk.right if choice.pack_right else None,
         }
         """At which entry of the walk an operand is copied; None where it is read in place."""
+        self._touched = {side: [sides[side].touched(level.counts) for level in walk.levels] for side in SIDES}
+        """What each entry of the walk touches."""
+        self._bytes = {
+            side: [float(t.lines) if self._copied[side] is None else t.elements * sides[side].size for t in touched]
+            for side, touched in self._touched.items()
+        }
+        """The same in bytes: whole lines, or those of a copy, which is dense."""
 
     def fetched(self, size: int) -> dict[Side, float]:
         """Bytes of each operand that come into a cache of `size` bytes, and go out of it."""
-        room, levels = size * FULL, self._walk.levels
-        held = [{side: self._held(side, level.counts, size) for side in SIDES} for level in levels]
-        fitting = next((i for i, sides in enumerate(held) if sum(sides.values()) <= room), len(levels) - 1)
+        room, entries = size * FULL, range(len(self._walk.levels))
+        held = {side: [self._held(side, at, size) for at in entries] for side in SIDES}
+        all_held = [sum(of_side[at] for of_side in held.values()) for at in entries]
+        fitting = next((at for at in entries if all_held[at] <= room), entries[-1])
         moved: dict[Side, float] = {}
         for side in SIDES:
             at = fitting
-            while at > 0 and self._stays(side, held, at, room):
+            beside = all_held[at] - held[side][at]
+            while at > 0 and not self._moves(side, at) and held[side][at] + 2 * beside <= room:
                 at -= 1
+                beside = all_held[at] - held[side][at]
             copied = self._copied[side]
-            if (at or sum(held[0].values()) > room) and (copied is None or at > copied):
-                ways = 2 if side == "output" else 1
-                moved[side] = self._bytes(side, levels[at].counts) * self._runs(side, at) * ways
+            if (at or all_held[0] > room) and (copied is None or at > copied):
+                moved[side] = self._bytes[side][at] * self._runs(side, at) * (2 if side == "output" else 1)
         return moved
 
     def lateness(self, side: Side) -> float:
         """How much longer far lines take that no prefetcher sees coming: short runs, pages apart."""
-        touched = self._sides[side].touched(self._walk.levels[-1].counts)
+        touched = self._touched[side][-1]
         if self._copied[side] is not None or touched.pitch < PAGE:
             return 0.0
         return SCATTERED / (touched.run + LINE)
@@ -66,18 +74,17 @@ class Traffic:
     def misses(self) -> tuple[float, float]:
         """Pages that the tiles touch anew: those that the TLB's second level knows, and those that it doesn't."""
         near = far = 0.0
-        levels = self._walk.levels
-        for side, operand in self._sides.items():
+        for side in SIDES:
             if self._copied[side] is not None:
                 continue
-            pages = [operand.touched(level.counts).pages for level in levels]
-            at = len(levels) - 1
+            pages = [touched.pages for touched in self._touched[side]]
+            at = len(pages) - 1
             while at > 0 and pages[at] <= ENTRIES / 2 and pages[at - 1] == pages[at]:
                 at -= 1
             if pages[at] > 1:
                 missed = pages[at] * self._runs(side, at)
                 again = next((i for i in range(at, 0, -1) if pages[i - 1] == pages[i]), 0)
-                between = sum(other.touched(levels[again].counts).pages for other in self._sides.values())
+                between = sum(touched[again].pages for touched in self._touched.values())
                 near, far = (near + missed, far) if between <= SECOND_ENTRIES else (near, far + missed)
         return near, far
 
@@ -86,38 +93,25 @@ class Traffic:
 
         The last tile may be a fraction of one; it is a whole visit to an operand that its loop doesn't move in.
         """
-        moving, still = 1.0, dict.fromkeys((level.role for level in self._walk.levels), 1.0)
-        for outside, inside in pairwise(self._walk.levels[: at + 1]):
-            if self._moves(side, outside, inside):
-                moving *= inside.trips
+        moving, still = 1.0, {"rows": 1.0, "columns": 1.0, "reduce": 1.0, "batch": 1.0}
+        for entry, level in enumerate(self._walk.levels[1 : at + 1], 1):
+            if self._moves(side, entry):
+                moving *= level.trips
             else:
-                still[inside.role] *= inside.trips
+                still[level.role] *= level.trips
         return moving * prod(ceil(trips - 1e-9) for trips in still.values())
 
-    def _moves(self, side: Side, outside: Level, inside: Level) -> bool:
-        """Whether a loop moves in an operand."""
-        touched = self._sides[side].touched
-        return touched(outside.counts).elements != touched(inside.counts).elements
+    def _moves(self, side: Side, at: int) -> bool:
+        """Whether the loop of an entry moves in an operand."""
+        touched = self._touched[side]
+        return touched[at - 1].elements != touched[at].elements
 
-    def _stays(self, side: Side, held: Sequence[Mapping[Side, float]], at: int, room: float) -> bool:
-        """Whether an operand's part stays while the loop of this entry runs, which doesn't move in it."""
-        if self._moves(side, *self._walk.levels[at - 1 : at + 1]):
-            return False
-        others = sum(touched for other, touched in held[at].items() if other != side)
-        return held[at][side] + 2 * others <= room
-
-    def _bytes(self, side: Side, counts: Mapping[str, int]) -> float:
-        """Bytes of an operand that so many iterations touch; a copy is dense."""
-        touched = self._sides[side].touched(counts)
-        return touched.lines if self._copied[side] is None else touched.elements * self._sides[side].size
-
-    def _held(self, side: Side, counts: Mapping[str, int], size: int) -> float:
+    def _held(self, side: Side, at: int, size: int) -> float:
         """Bytes of a cache that an operand's part takes: more where its lines share places and leave others empty.
 
         Only the first level's places follow from addresses as a program sees them; further out, pages lie anywhere.
         """
-        bytes, touched = self._bytes(side, counts), self._sides[side].touched(counts)
-        sets = size // (WAYS * LINE)
+        bytes, touched, sets = self._bytes[side][at], self._touched[side][at], size // (WAYS * LINE)
         if self._copied[side] is not None or not touched.pitch or touched.pitch % LINE or not 0 < sets <= PAGE // LINE:
             return bytes
         places = sets // gcd(touched.pitch // LINE, sets) * ceil(touched.run / LINE)

@@ -26,17 +26,21 @@ def contraction_family(
 ) -> Family | None:
     """The structures of the heaviest contraction of a nest; None where it has none with a space of its own.
 
-    The other statements follow their default schedule. `coarse` thins the grids to some hundreds of points.
+    The other statements follow their default schedule. `coarse` thins the grids to some hundreds of points; the model's
+    choice is among those always.
     """
     found = _heaviest(nest, isa, caches)
     if found is None:
         return None
     statement, outline = found
-    grid = Grid(outline.work, caches, threads, outline.by_lines, coarse)
+    grid, thin = (Grid(outline.work, caches, threads, outline.by_lines, thinned) for thinned in (coarse, True))
     model = Model(outline.work, caches, rates, threads)
     made = _Maker(nest, statement.name, isa, caches, rates, threads, grid, model)
-    structures = tuple(made.structure(kind) for kind in grid.structures())
-    return Family(structures, _best(structures))
+    kinds = list(grid.structures())
+    structures = tuple(made.structure(kind) for kind in kinds)
+    kind, values = thin.best(model)
+    number = kinds.index(kind)
+    return Family(structures, Point(number, structures[number].at(values)))
 
 
 def _heaviest(nest: Nest, isa: ISA, caches: Caches) -> tuple[Statement, Outline] | None:
@@ -80,14 +84,3 @@ class _Maker:
         kernels = [step.kernel for step in made.steps if isinstance(step, Microkernel)]
         assert choice.kernel.name in kernels, "every point of the space is legal"
         return made
-
-
-def _best(structures: tuple[Structure, ...]) -> Point:
-    """The point with the least predicted time."""
-    points = [Point(number, at) for number, structure in enumerate(structures) for at in structure.points()]
-
-    def seconds(point: Point) -> float:
-        structure = structures[point.structure]
-        return structure.predict(structure.values(point.at)).seconds
-
-    return min(points, key=seconds)

@@ -68,6 +68,10 @@ class Structure:
     def values(self, at: tuple[int, ...]) -> dict[str, Value]:
         return {knob.name: knob.values[i] for knob, i in zip(self.knobs, at, strict=True)}
 
+    def at(self, values: Values) -> tuple[int, ...]:
+        """The positions of values that the knobs have."""
+        return tuple(knob.values.index(values[knob.name]) for knob in self.knobs)
+
 
 @dataclass(frozen=True)
 class Family:
