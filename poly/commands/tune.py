@@ -72,7 +72,7 @@ def command(
     try:
         tuning = tuned(load_nest(nest), how, target=target, threads=threads, sizes=sizes, at=at).tuning
     except KeyboardInterrupt:
-        click.echo("poly: interrupted before a schedule was measured", err=True)
+        click.echo("poly: interrupted", err=True)
         context.exit(INTERRUPTED)
     click.echo(json.dumps(tuning.facts(), indent=1) if as_json else str(tuning))
     if tuning.interrupted:
