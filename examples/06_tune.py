@@ -19,9 +19,9 @@ def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
                 C[i, j] += A[i, k] * B[k, j]
 
 
-# Six schedules are measured: the model's choice, and its neighbours in the space. Without a budget the search would go on
-# as long as it expects to gain 1 %. Each candidate is compared with a trusted result before it is timed.
-kernel = poly.tune(matmul, M=96, N=128, K=64, threads=1, trials=6)
+# Five schedules are measured: the model's choice, and its neighbours in the space. Without a budget the search would go
+# on as long as it expects to gain 1 %. Each candidate is compared with a trusted result before it is timed.
+kernel = poly.tune(matmul, M=96, N=128, K=64, threads=1, trials=5)
 print(kernel.schedule)
 
 # How it went: the model's choice beside the best found, trials, failures with their reasons, why the search ended.
@@ -38,8 +38,8 @@ again = poly.compile(matmul, M=96, N=128, K=64, threads=1)
 print(again.origin, "-", again.record)
 assert again.schedule == kernel.schedule
 
-# The same call again measures nothing: it would go on where this one ended, and this one has made its six trials.
-assert poly.tune(matmul, M=96, N=128, K=64, threads=1, trials=6).tuning.reused == 6
+# The same call again measures nothing: it would go on where this one ended, and this one has made its five trials.
+assert poly.tune(matmul, M=96, N=128, K=64, threads=1, trials=5).tuning.reused == 5
 
-# Another size starts from what was found here, so two or three trials are often enough.
-print(poly.tune(matmul, M=128, N=128, K=64, threads=1, trials=3).tuning)
+# Another size starts from what was found here, so a few trials are enough.
+print(poly.tune(matmul, M=128, N=128, K=64, threads=1, trials=2).tuning)

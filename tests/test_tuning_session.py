@@ -10,10 +10,11 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
+from click.testing import CliRunner
 from tuning_fakes import NEST, bowl, double, grid_space
 
 import poly
-from poly import f32
+from poly import commands, f32
 from poly.records import Store, point_text
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
@@ -26,6 +27,17 @@ BEST = Point(0, (3, 3))
 
 
 M = poly.sizes("M")
+LOOPS = """import poly
+from poly import f32
+
+M, N = poly.sizes("M N")
+
+@poly.nest
+def double(A: f32[M, N], B: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            B[i, j] = 2 * A[i, j]
+"""
 
 
 @poly.nest
@@ -191,6 +203,20 @@ def test_ctrl_c_before_the_first_trial_is_passed_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Table, "before", staticmethod(interrupt_at(0)))
     with pytest.raises(KeyboardInterrupt):
         tune()
+
+
+def test_the_command_ends_with_the_status_of_ctrl_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "loops.py"
+    file.write_text(LOOPS)
+    command = ["tune", f"{file}:double", "--size=M=64", "--size=N=64", "--target=c:portable", "--threads=1"]
+    for count, expected in ((0, "interrupted"), (6, "stopped         interrupted")):
+        monkeypatch.setattr(Table, "before", staticmethod(interrupt_at(count)))
+        done = CliRunner().invoke(commands.poly, command)
+        assert done.exit_code == 130
+        assert expected in done.output
+    monkeypatch.setattr(Table, "before", staticmethod(lambda point: None))
+    done = CliRunner().invoke(commands.poly, command)
+    assert done.exit_code == 0 and "6 of them from the records" in done.output
 
 
 def test_a_crash_of_the_tuner_loses_only_the_trial_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from poly.errors import SearchError
 from poly.search.budget import Budget
@@ -19,9 +20,9 @@ class Limits:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if self.trials is not None and (isinstance(self.trials, bool) or not isinstance(self.trials, int)):
+        if self.trials is not None and (isinstance(self.trials, bool) or not isinstance(self.trials, Integral)):
             raise SearchError(f"trials must be a whole number, not {self.trials!r}.")
-        if self.seconds is not None and (isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float)):
+        if self.seconds is not None and (isinstance(self.seconds, bool) or not isinstance(self.seconds, Real)):
             raise SearchError(f"seconds must be a number, not {self.seconds!r}.")
         for name, value in (("trials", self.trials), ("seconds", self.seconds)):
             if value is not None and not value > 0:
