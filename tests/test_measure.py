@@ -89,7 +89,7 @@ def test_what_candidates_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """The failure says so, and those that come next are measured."""
     spoil(monkeypatch, {number: code for number, (code, _) in WRONG.items()})
     numbers = [number for bad in WRONG for number in (bad, 0)]
-    trials = measure(tiled_space(MATMUL, "i"), *numbers, samples=2, patience=1.0)
+    trials = measure(tiled_space(MATMUL, "i"), *numbers, samples=2, patience=2.5)
     for (_, reason), bad, good in zip(WRONG.values(), trials[::2], trials[1::2], strict=True):
         assert re.search(reason, bad.failure), bad.failure
         assert bad.samples == bad.rival == ()
@@ -104,6 +104,13 @@ def test_what_challengers_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert crash.rival == wrong.rival == ()
     assert is_good(good)
     assert is_good(better)
+
+
+def test_a_slow_challenger_gets_one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, {1: "for (volatile int n = 0; n < 3000000; n = n + 1);"})
+    (trial,) = measure(tiled_space(MATMUL, "i"), 1, champion=0)
+    assert len(trial.samples) == len(trial.rival) == 1
+    assert trial.samples > trial.rival
 
 
 def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +134,16 @@ def test_a_champion_that_fails_is_no_win_for_the_challenger(monkeypatch: pytest.
         (trial,) = measure(tiled_space(MATMUL, "i"), 2, champion=champion)
         assert trial.samples == ()
         assert trial.failure.startswith("the champion, to be timed in turn with it, failed: ")
+
+
+def test_a_process_that_is_killed() -> None:
+    with LiveMeasurer(tiled_space(MATMUL, "i")) as measurer:
+        measurer.measure(Ask((point(0),)))
+        (child,) = children()
+        os.kill(int(child), signal.SIGKILL)
+        killed, good = measurer.measure(Ask((point(1), point(2))))
+        assert killed.failure == "crashed: Killed (SIGKILL), as where memory runs out"
+        assert is_good(good)
 
 
 def test_a_schedule_that_cannot_be_made() -> None:

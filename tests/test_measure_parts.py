@@ -18,7 +18,7 @@ from poly.measure.compare import difference
 from poly.measure.data import Arena
 from poly.measure.facts import CALLS, DRIFT, facts
 from poly.measure.orders import Data
-from poly.measure.stages import STAGES, next_rounds
+from poly.measure.stages import STAGES, first_rounds, next_rounds
 from poly.measure.trusted import Rows
 from poly.search.decide import LOOKS, beats
 
@@ -185,6 +185,13 @@ def test_clear_cases_are_cheap_and_close_ones_are_not() -> None:
     assert np.mean([len(ours) for ours, _ in faster]) < 2.5 * STAGES[0]
     assert sum(beats(ours, theirs) for ours, theirs in faster) >= 45
     assert np.mean(equal) > 0.8 * STAGES[-1]
+
+
+def test_a_hopeless_challenger_gets_one_pair() -> None:
+    assert first_rounds(1.0, 1.0) == first_rounds(1.0, 2.0) == STAGES[0]
+    assert first_rounds(2.0, 1.0) == 1
+    assert next_rounds([2.0], [1.0]) == 0
+    assert next_rounds([1.0], [1.0]) == STAGES[0] - 1
 
 
 @settings(max_examples=50)

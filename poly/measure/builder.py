@@ -9,8 +9,8 @@ from pathlib import Path
 
 from codegen.build import build, precompile
 from codegen.errors import ToolchainError
+from poly.compiled import translate
 from poly.errors import PolyError
-from poly.kernel import translate
 from poly.machine.cores import allowed_cores
 from poly.spaces.space import Point, Space
 

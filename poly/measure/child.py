@@ -95,12 +95,14 @@ class Child:
             status = 0
         words = self._said.read_text(errors="replace").strip().splitlines()
         self.close(kill=True)
-        cause = f"crashed: {_signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
+        cause = f"crashed: {_signal_words(-status)}" if status < 0 else f"ended with exit status {status}"
         return f"{cause} ({words[-1]})" if words else cause
 
 
-def _signal_name(number: int) -> str:
+def _signal_words(number: int) -> str:
+    """`Segmentation fault (SIGSEGV)`."""
     try:
-        return f"{signal.strsignal(number)} ({signal.Signals(number).name})"
+        words = f"{signal.strsignal(number)} ({signal.Signals(number).name})"
     except ValueError:
         return f"signal {number}"
+    return f"{words}, as where memory runs out" if number == signal.SIGKILL else words

@@ -15,6 +15,9 @@ GUARD = 4096
 SCALAR = 1.5
 """The value of every floating-point scalar."""
 
+BLOCK = 1 << 20
+"""Elements that are drawn at a time: what is drawn needs little memory."""
+
 
 class Arena:
     """The arguments of a kernel by name, in order. `reset` gives the arrays that it writes their first values again."""
@@ -33,7 +36,7 @@ class Arena:
             memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name))
             self._memory[buffer.name], self.values[buffer.name] = memory, values
             if buffer.kind != "out" and buffer.name not in data.fresh:
-                values[...] = random(shape, values.dtype, data.seed + number, data.delicate)
+                fill(values, data.seed + number, data.delicate)
                 if buffer.kind == "inout":
                     self._starts[buffer.name] = values.copy()
 
@@ -72,19 +75,20 @@ def _start(memory: Array) -> int:
     return 2 * GUARD - int(memory.ctypes.data % GUARD)
 
 
-def random(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int, dominant: bool) -> Array:
-    """Values that every floating-point type holds exactly: floats of [-1, 1), integers of [-3, 3].
+def fill(values: Array, seed: int, delicate: bool) -> None:
+    """Random values that every floating-point type holds exactly: floats of [-1, 1), integers of [-3, 3].
 
-    With `dominant`, floats are of [0.5, 1.5), and the diagonal of a square outweighs its rows.
+    With `delicate`, floats are of [0.5, 1.5), and the diagonal of a square outweighs its rows.
     """
     generator = np.random.default_rng(seed)
-    if dtype.kind == "i":
-        return generator.integers(-3, 4, shape).astype(dtype)
-    values = generator.random(shape, np.float32)
-    if not dominant:
-        return (2 * values - 1).astype(dtype)
-    values += np.float32(0.5)
-    if len(shape) >= 2 and shape[-1] == shape[-2]:
-        diagonal = np.arange(shape[-1])
-        values[..., diagonal, diagonal] += np.float32(2 * shape[-1])
-    return values.astype(dtype)
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        block = flat[start : start + BLOCK]
+        if values.dtype.kind == "i":
+            block[...] = generator.integers(-3, 4, block.size)
+        else:
+            drawn = generator.random(block.size, np.float32)
+            block[...] = drawn + np.float32(0.5) if delicate else 2 * drawn - 1
+    if delicate and values.dtype.kind == "f" and values.ndim >= 2 and values.shape[-1] == values.shape[-2]:
+        diagonal = np.arange(values.shape[-1])
+        values[..., diagonal, diagonal] = 2 * values.shape[-1]

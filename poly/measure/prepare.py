@@ -9,8 +9,9 @@ import numpy as np
 
 from codegen.build import build
 from codegen.errors import ToolchainError
+from poly.compiled import Compiled
 from poly.errors import SearchError
-from poly.kernel import Compiled, signature
+from poly.kernel import signature
 from poly.machine import machine
 from poly.machine.cores import allowed_cpus
 from poly.measure.child import Child, Died

@@ -16,6 +16,14 @@ assert len(STAGES) <= LOOKS, "the decision's level holds for so many looks"
 CLEAR = 0.02
 """A challenger that is slower by this much, as a logarithm, in three pairs of four is slower."""
 
+HOPELESS = 1.5
+"""A challenger whose call, when it was checked, took so many times as long gets one pair to show otherwise."""
+
+
+def first_rounds(seconds: float, rival: float) -> int:
+    """How many pairs to take first, by the seconds of a call of either as they are known before."""
+    return 1 if seconds > HOPELESS * rival else STAGES[0]
+
 
 def next_rounds(samples: Sequence[float], rival: Sequence[float]) -> int:
     """How many pairs to take beside these; 0 where the comparison is decided or has had its share."""

@@ -12,14 +12,14 @@ from poly.errors import SearchError
 from poly.measure.bench import SAMPLE
 from poly.measure.child import Child, Died
 from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time
-from poly.measure.stages import next_rounds
+from poly.measure.stages import first_rounds, next_rounds
 
 PREPARING = 120.0
 """Seconds that making the arrays may take."""
 TOLERANCE = 50
 """How many times longer than expected a call may take before it counts as hanging."""
-
 RIVAL = "the champion, to be timed in turn with it, failed: {}"
+"""What is said of a challenger then."""
 
 
 class Refused(Exception):
@@ -71,10 +71,9 @@ class Timer:
             champion = self._seated(rival, expected)
         except (Died, Refused) as error:
             return Timing(failure=RIVAL.format(error))
-        ours: tuple[float, ...] = ()
-        theirs: tuple[float, ...] = ()
         try:
             seat = self._seat(library, max(expected, champion.seconds))
+            ours, theirs = self._samples((seat, champion), first_rounds(seat.seconds, champion.seconds))
             while rounds := next_rounds(ours, theirs):
                 more = self._samples((seat, champion), rounds)
                 ours, theirs = ours + more[0], theirs + more[1]

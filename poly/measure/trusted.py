@@ -17,8 +17,8 @@ from codegen.expr import loads
 from microkernels.dtypes import f32, f64
 from microkernels.isa import ISA
 from poly.bounds import check
+from poly.compiled import Compiled, translate
 from poly.default import default_schedule
-from poly.kernel import Compiled, translate
 from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import schedule
