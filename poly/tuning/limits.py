@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 from poly.errors import SearchError
 from poly.search.budget import Budget
@@ -20,13 +21,8 @@ class Limits:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if self.trials is not None and (isinstance(self.trials, bool) or not isinstance(self.trials, Integral)):
-            raise SearchError(f"trials must be a whole number, not {self.trials!r}.")
-        if self.seconds is not None and (isinstance(self.seconds, bool) or not isinstance(self.seconds, Real)):
-            raise SearchError(f"seconds must be a number, not {self.seconds!r}.")
-        for name, value in (("trials", self.trials), ("seconds", self.seconds)):
-            if value is not None and not value > 0:
-                raise SearchError(f"a budget of {name}={value} allows no search: give more than 0, or leave it out.")
+        _check("trials", self.trials, Integral, "a whole number")
+        _check("seconds", self.seconds, Real, "a number")
 
     def left(self, tried: int, elapsed: float) -> Budget | None:
         """What is left of them; None where all trials have been made."""
@@ -42,3 +38,12 @@ class Limits:
     def given(self) -> bool:
         """Whether there is any: it is then used up."""
         return self.trials is not None or self.seconds is not None
+
+
+def _check(name: str, value: object, kind: type[Any], wanted: str) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise SearchError(f"{name} must be {wanted}, not {value!r}.")
+    if not value > 0:
+        raise SearchError(f"a budget of {name}={value} allows no search: give more than 0, or leave it out.")
