@@ -40,7 +40,7 @@ class Limits:
         return self.trials is not None or self.seconds is not None
 
 
-def _check(name: str, value: object, kind: type[Any], wanted: str) -> None:
+def _check(name: str, value: Any, kind: type[Any], wanted: str) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, kind):
