@@ -11,6 +11,7 @@ from poly.kernel import compile_nest as compile
 from poly.machine import machine
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule
+from poly.spaces.derive import space
 from poly.tune import tune
 from poly.version import __version__
 
@@ -43,5 +44,6 @@ __all__ = [
     "nest",
     "schedule",
     "sizes",
+    "space",
     "tune",
 ]
