@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.plot import GRID, INK, QUIET, STYLE
+from benchmarks.search.figures import mean
 from benchmarks.search.runs import Run
 from benchmarks.search.scores import Score
-from benchmarks.stats import geometric_mean
 
 COLOURS = {
     "droplet": "#e4572e",
@@ -23,8 +23,8 @@ COLOURS = {
 """Strategies that are drawn, in the order of the legend; any other, as one that a user added, is dark."""
 LEFT_OUT = {"exhaustive", "model"}
 """The order of a list says nothing of a search, and a single measurement makes no line."""
-FLOOR = 0.3
-"""The least quality that is drawn."""
+SOMETHING = 1e-6
+"""The quality of a search that has found anything."""
 
 Curve = Sequence[tuple[float, float, float, float]]
 """Places from left to right, each with the lower quartile, the mean and the upper quartile of the qualities."""
@@ -59,37 +59,47 @@ def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
 
 
 def by_measurements(scores: Sequence[Score], name: str) -> Curve:
-    """A strategy after each number of measurements. A search that has ended keeps what it found."""
-    longest = max(run.measurements for score in scores for run in score.runs[name].runs)
-    return [(n, *_over(scores, name, _after, n)) for n in range(1, longest + 1)]
+    """A strategy after each number of measurements, from where every search has a first result.
+
+    A search that has ended keeps what it found.
+    """
+    runs = _runs(scores, name)
+    places = range(max(run.reached(SOMETHING) for run in runs), max(run.measurements for run in runs) + 1)
+    return [(n, *_over(scores, name, _after, n)) for n in places]
 
 
 def by_seconds(scores: Sequence[Score], name: str) -> Curve:
     """A strategy after so many seconds, in even ratios, from the last first result to the last end of a run."""
-    runs = [run for score in scores for run in score.runs[name].runs if run.steps]
-    first, last = max(run.steps[0].seconds for run in runs), max(run.steps[-1].seconds for run in runs)
+    runs = _runs(scores, name)
+    first = max(run.steps[run.reached(SOMETHING) - 1].seconds for run in runs)
+    last = max(run.steps[-1].seconds for run in runs)
     places = [first * (last / first) ** (n / 60) for n in range(61)]
     return [(place, *_over(scores, name, _at, place)) for place in places]
 
 
-def _after(run: Run, measurements: int) -> float:
-    return run.steps[min(measurements, run.measurements) - 1].quality if run.steps else 0.0
+def _runs(scores: Sequence[Score], name: str) -> list[Run]:
+    """The runs of a strategy that found something."""
+    return [run for score in scores for run in score.runs[name].runs if run.quality >= SOMETHING]
+
+
+def _after(run: Run, measurements: float) -> float:
+    return run.steps[min(int(measurements), run.measurements) - 1].quality
 
 
 def _at(run: Run, seconds: float) -> float:
-    done = sum(step.seconds <= seconds * (1 + 1e-9) for step in run.steps)
-    return _after(run, done) if done else 0.0
+    return _after(run, sum(step.seconds <= seconds * (1 + 1e-9) for step in run.steps))
 
 
 def _over(
-    scores: Sequence[Score], name: str, of: Callable[[Run, Any], float], place: float
+    scores: Sequence[Score], name: str, of: Callable[[Run, float], float], place: float
 ) -> tuple[float, float, float]:
     """At a place: the geometric mean over problems of the runs' means, between the quartiles over problems."""
     import numpy as np
 
-    means = [geometric_mean(max(FLOOR, of(run, place)) for run in score.runs[name].runs) or FLOOR for score in scores]
+    found = [_runs([score], name) for score in scores]
+    means = [mean(of(run, place) for run in runs) for runs in found if runs]
     low, high = np.quantile(means, (0.25, 0.75))
-    return float(low), geometric_mean(means) or FLOOR, float(high)
+    return float(low), mean(means), float(high)
 
 
 def _line(axis: Any, curve: Curve, colour: str, name: str) -> None:

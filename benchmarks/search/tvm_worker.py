@@ -29,7 +29,7 @@ from tvm.s_tir import meta_schedule
 FEWEST = 16
 """Trials that are measured between two updates of the cost model, at most; TVM's default is more than it may have."""
 PATIENCE = 120.0
-"""Seconds that a build may take: the builder's process starts by importing TVM."""
+"""Seconds that a build, or a run, may take: the processes that do it start by importing TVM."""
 
 
 def gemm(m: int, n: int, k: int) -> tuple[Any, ...]:
@@ -69,9 +69,12 @@ def tune(wanted: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             trials,
             num_trials_per_iter=min(trials, FEWEST),
             builder=meta_schedule.builder.LocalBuilder(timeout_sec=PATIENCE),
+            runner=meta_schedule.runner.LocalRunner(timeout_sec=PATIENCE),
             seed=1,
         )
         schedule = meta_schedule.tir_integration.compile_tir(database, module, target)
+        if schedule is None:
+            raise SystemExit(f"none of TVM's {trials} trials could be built and run")
         built = tvm.compile(schedule.mod, target)
         seconds = perf_counter() - start
         made = len(database)
