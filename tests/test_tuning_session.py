@@ -231,6 +231,19 @@ def test_a_crash_of_the_tuner_loses_only_the_trial_under_way(monkeypatch: pytest
     assert len(Table.measured) == 6
 
 
+def test_a_crash_after_resuming_leaves_the_record_as_it_was(monkeypatch: pytest.MonkeyPatch, made_up: Path) -> None:
+    def die(point: Point) -> None:
+        if len(Table.measured) == 11:
+            raise MemoryError
+
+    tune(trials=10)
+    record = Store(made_up).records()[0]
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(Table, "before", staticmethod(die))
+        tune(strategy="random")
+    assert Store(made_up).records()[0] == record
+
+
 def test_seconds_end_the_search_after_the_trial_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     time = iter(range(1000))
     monkeypatch.setattr(session, "monotonic", lambda: 0.01 * next(time))

@@ -35,6 +35,9 @@ class Watch:
         for trial in known:
             self._enter(trial)
         self._status = replace(status, reused=self._tried)
+        best = history.best if history.best in self._samples else self._standing.best
+        if best is not None:
+            self._best, self._seconds = best, median(self._samples[best])
         self._show()
 
     def asked(self, ask: Ask) -> None:
