@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from codegen import cache
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
-from poly.bounds import check
-from poly.default import default_schedule
+from poly.compiled import Compiled, Told, compiled, followed
 from poly.errors import RecordWarning, ScheduleError, SpecError
-from poly.lower import arguments, c_sizes, lower
+from poly.lower import arguments, c_sizes
 from poly.machine import machine
-from poly.model.host import caches, known_rates
 from poly.nest import Nest
 from poly.recorded import recorded
 from poly.schedule import Schedule
 
 if TYPE_CHECKING:
     from poly.records import Record
-
-Told: TypeAlias = "Schedule | Record | None"
-"""What a kernel was told to follow: a schedule, a tuning record, or nothing, which leaves it to the model."""
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What is kept of a compilation: the C text, the compiler's flags, and whether calls need a workspace."""
-
-    source: str
-    flags: tuple[str, ...]
-    scratch: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +59,7 @@ class Kernel:
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule that the kernel follows: the given one, a record's, or the model's."""
-        return _followed(self.nest, self.isa, self.threads, self.told)
+        return followed(self.nest, self.isa, self.threads, self.told)
 
     @property
     def record(self) -> Record | None:
@@ -165,7 +147,7 @@ class Kernel:
         return self._with_strides(nest, None)
 
     def _with_strides(self, nest: Nest, told: Told) -> Kernel:
-        return Kernel(nest, self.isa, self.threads, told, _compiled(nest, self.isa, self.threads, told), True)
+        return Kernel(nest, self.isa, self.threads, told, compiled(nest, self.isa, self.threads, told), True)
 
 
 def compile_nest(
@@ -208,7 +190,7 @@ def compile_nest(
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
     found = _from_record(nest, isa, threads) if records and schedule is None else None
-    return found or Kernel(nest, isa, threads, schedule, _compiled(nest, isa, threads, schedule))
+    return found or Kernel(nest, isa, threads, schedule, compiled(nest, isa, threads, schedule))
 
 
 def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
@@ -217,7 +199,7 @@ def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
     if record is None:
         return None
     try:
-        return Kernel(nest, isa, threads, record, _compiled(nest, isa, threads, record))
+        return Kernel(nest, isa, threads, record, compiled(nest, isa, threads, record))
     except (ScheduleError, TargetError) as error:
         told = f"{record} does not fit this poly: {error}"
         warnings.warn(f"{told} The model chooses the schedule; tune again to replace it.", RecordWarning, stacklevel=3)
@@ -250,50 +232,3 @@ def checked_threads(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ArgumentError(f"threads must be an integer from 1 up; got {threads!r}")
     return threads
-
-
-def _compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
-    """The C text, from the store where this nest was compiled before with this engine."""
-    arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
-    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
-    # A record is replayed only to compile it anew: its text is enough to find what was made from it.
-    wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
-    model = (caches(), known_rates(isa, threads)) if told is None else None
-    key = repr((*identity, isa.name, threads, model, wanted))
-    kept = cache.get(key)
-    if kept is not None:
-        found = json.loads(kept)
-        return Compiled(found["source"], tuple(found["flags"]), found["scratch"])
-    made = translate(_followed(check(nest), isa, threads, told), isa)
-    cache.put(key, json.dumps(asdict(made)))
-    return made
-
-
-def _followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
-    """The schedule that is meant; a record's steps are proven again."""
-    if isinstance(told, Schedule):
-        return told
-    if told is not None:
-        return Schedule.from_json(nest, told.schedule)
-    return default_schedule(nest, isa, caches(), threads, known_rates(isa, threads))
-
-
-def translate(schedule: Schedule, isa: ISA) -> Compiled:
-    """The C text of a schedule whose nest has been checked; nothing is built or kept."""
-    from codegen.c import link_flags, source
-
-    program = lower(schedule.nest, schedule.tree, isa)
-    text = source(program)
-    return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
-
-
-@lru_cache
-def engine() -> str:
-    """A digest of the engine's own text: what an older engine has kept is not used."""
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for folder in ("poly", "codegen", "microkernels"):
-        for path in sorted((root / folder).rglob("*.*")):
-            if path.suffix in (".py", ".h"):
-                digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -10,9 +10,9 @@ import pytest
 
 import poly
 from microkernels.isa import ISA, host
+from poly.compiled import Compiled, translate
 from poly.cost import Cost
 from poly.default import default_schedule
-from poly.kernel import Compiled, translate
 from poly.measure import builder
 from poly.model.host import caches
 from poly.nest import Nest

@@ -9,13 +9,19 @@ import poly
 from poly import ArgumentError, f32
 from poly.function import SPECIALISED
 
-M = poly.sizes("M")
+M, N = poly.sizes("M N")
 
 
 @poly.nest
 def copy(A: f32[M], B: f32[M]):
     for i in range(M):
         B[i] = A[i]
+
+
+@poly.nest
+def first_column(A: f32[M, N], x: f32[M]):
+    for i in range(M):
+        x[i] = A[i, 0]
 
 
 def copied(nest: poly.Function, size: int) -> bool:
@@ -32,3 +38,14 @@ def test_a_nest_with_sizes_fixed_has_kernels_of_its_own() -> None:
     with pytest.raises(ArgumentError, match=r"expected \(3,\)"):
         copied(fixed, 4)
     assert copied(fixed, 3)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_an_array_without_elements_is_not_touched(given: bool) -> None:
+    """Also with a given schedule: its steps are made on the nest whose iterations on empty arrays do not run."""
+    schedule = poly.schedule(first_column).split(i=4) if given else None
+    kernel = poly.compile(first_column, schedule=schedule, threads=1)
+    for columns, expected in ((0, 7.0), (2, 1.0)):
+        taken = np.full(6, 7.0, np.float32)
+        kernel(np.ones((6, columns), np.float32), taken)
+        assert (taken == expected).all()

@@ -145,7 +145,7 @@ def test_a_kept_kernel_is_not_replayed(store: Store, monkeypatch: pytest.MonkeyP
     """What was compiled by this engine was proven then; the record's text is enough to find it."""
     store.save(tuned(product.with_sizes(SIZES)))
     compiled(**SIZES)
-    monkeypatch.setattr("poly.kernel.Schedule.from_json", pytest.fail)
+    monkeypatch.setattr("poly.compiled.Schedule.from_json", pytest.fail)
     check(compiled(**SIZES))
 
 

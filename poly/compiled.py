@@ -1,0 +1,88 @@
+"""From a nest, and what it is told to follow, to C text; texts are kept, so that a nest is worked on once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from codegen import cache
+from codegen.signature import Signature
+from microkernels.isa import ISA
+from poly.bounds import check
+from poly.default import default_schedule
+from poly.lower import lower
+from poly.model.host import caches, known_rates
+from poly.nest import Nest
+from poly.schedule import Schedule
+
+if TYPE_CHECKING:
+    from poly.records import Record
+
+Told: TypeAlias = "Schedule | Record | None"
+"""What a kernel was told to follow: a schedule, a tuning record, or nothing, which leaves it to the model."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What is kept of a compilation: the C text, the compiler's flags, and whether calls need a workspace."""
+
+    source: str
+    flags: tuple[str, ...]
+    scratch: bool
+
+
+def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
+    """The C text, from the cache where this nest was compiled before with this engine.
+
+    Raises:
+        SpecError: an access outside of its array.
+        ScheduleError, TargetError: a record's step is illegal, or not for this engine.
+        ToolchainError: the cache directory cannot be written.
+    """
+    arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
+    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
+    # A record is replayed only to compile it anew: its text is enough to find what was made from it.
+    wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
+    model = (caches(), known_rates(isa, threads)) if told is None else None
+    key = repr((*identity, isa.name, threads, model, wanted))
+    kept = cache.get(key)
+    if kept is not None:
+        found = json.loads(kept)
+        return Compiled(found["source"], tuple(found["flags"]), found["scratch"])
+    made = translate(followed(check(nest), isa, threads, told), isa)
+    cache.put(key, json.dumps(asdict(made)))
+    return made
+
+
+def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
+    """The schedule that is meant; steps that were not proven for this very nest are proven again."""
+    if isinstance(told, Schedule):
+        return told if told.nest is nest else told.on(nest)
+    if told is not None:
+        return Schedule.from_json(nest, told.schedule)
+    return default_schedule(nest, isa, caches(), threads, known_rates(isa, threads))
+
+
+def translate(schedule: Schedule, isa: ISA) -> Compiled:
+    """The C text of a schedule whose nest has been checked; nothing is built or kept."""
+    from codegen.c import link_flags, source
+
+    program = lower(schedule.nest, schedule.tree, isa)
+    text = source(program)
+    return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
+
+
+@lru_cache
+def engine() -> str:
+    """A digest of the engine's own text: what an older engine has kept is not used."""
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for folder in ("poly", "codegen", "microkernels"):
+        for path in sorted((root / folder).rglob("*.*")):
+            if path.suffix in (".py", ".h"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
