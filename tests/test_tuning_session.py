@@ -240,7 +240,7 @@ def test_a_crash_after_resuming_leaves_the_record_as_it_was(monkeypatch: pytest.
     record = Store(made_up).records()[0]
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
         patch.setattr(Table, "before", staticmethod(die))
-        tune(strategy="random")
+        tune(strategy="random", trials=40)
     assert Store(made_up).records()[0] == record
 
 
