@@ -69,5 +69,8 @@ def _new(points: Iterable[Point], asked: set[Point]) -> Iterator[Point]:
 
 
 def from_origin(space: Space, start: Point, random: Random) -> Search:
-    """The paper's own setting: from the un-optimised corner, wherever the model would start, and without the model."""
-    return Droplet(guided=False)(space, space.origin, random)
+    """The paper's own setting: from the un-optimised corner, wherever the model would start, and without the model.
+
+    Its batches are small: from far away most of a large batch is measured around a champion that is soon left behind.
+    """
+    return Droplet(guided=False, batch=2)(space, space.origin, random)

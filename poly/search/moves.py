@@ -45,14 +45,13 @@ def elsewhere(space: Space, point: Point) -> Iterator[Point]:
 def neighbours(space: Space, point: Point, reach: int) -> Iterator[Point]:
     """The points around this one, the nearest first; none is out of the space, some may come twice.
 
-    One knob moves, then two together; then come the structures that differ in one trait; then the same knobs by two
-    steps and so on up to `reach`; then all other structures.
+    One knob moves a step, or one trait of the structure changes; then two knobs move together; then one knob and two
+    move by two steps, and so on up to `reach`; then come all other structures.
     """
     for radius in range(1, reach + 1):
         yield from along(space, point, radius)
+        yield from space.siblings(point) if radius == 1 else ()
         yield from across(space, point, radius)
-        if radius == 1:
-            yield from space.siblings(point)
     yield from elsewhere(space, point)
 
 
