@@ -30,8 +30,10 @@ BATCH = 8
 """Points measured between two writes."""
 TOGETHER = 2
 """Visits that are made while the points of a problem lie compiled."""
-HEAVY = 2e9
+HEAVY = 2e7
 """Flop of a call from which the points of a batch are timed alone, beside one visit to the reference."""
+RECENT = 9
+"""Visits to the reference whose median tells the machine's speed then: what disturbs one of them is not handed on."""
 SLOW = 3e10
 """Flop of a call from which two samples make a visit: each takes a good part of a second."""
 
@@ -169,17 +171,21 @@ def _batches(
     Each has the reference's samples as its rival's.
     """
     reference = next(point for point in space if key(space, point) == table.reference)
+    levels: list[float] = []
     for first in range(0, len(points), BATCH):
         batch = tuple(points[first : first + BATCH])
         start = monotonic()
-        trials = _alone(measurer, batch, reference) if heavy else measurer.measure(Ask(batch, reference))
+        trials = _alone(measurer, batch, reference, levels) if heavy else measurer.measure(Ask(batch, reference))
         yield first + len(batch), trials, (monotonic() - start) / len(batch)
 
 
-def _alone(measurer: Measurer, batch: tuple[Point, ...], reference: Point) -> list[Trial]:
-    """The batch's points without a rival, beside one visit of the reference."""
+def _alone(measurer: Measurer, batch: tuple[Point, ...], reference: Point, levels: list[float]) -> list[Trial]:
+    """The batch's points without a rival, beside one visit of the reference; `levels` has those before."""
     beside, *trials = measurer.measure(Ask((reference, *(point for point in batch if point != reference))))
-    found = {trial.point: replace(trial, rival=beside.samples) for trial in (beside, *trials)}
+    if beside.samples:
+        levels.append(median(beside.samples))
+    rival = (median(levels[-RECENT:]),) if levels else ()
+    found = {trial.point: replace(trial, rival=rival) for trial in (beside, *trials)}
     return [found[point] for point in batch]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
 from statistics import median
 from typing import Any
 
@@ -77,21 +76,18 @@ class Table:
     entries: Mapping[Key, Entry] = field(default_factory=dict)
 
     @cached_property
-    def levels(self) -> list[float]:
-        """The reference's median in the first visits to all points, in the second ones, and so on, in seconds."""
-        visits = zip_longest(*(entry.passes for entry in self.entries.values()))
-        return [median(visit.reference for visit in round if visit) for round in visits]
+    def level(self) -> float:
+        """The reference's median over all visits, in seconds: what each visit is brought to."""
+        return median(visit.reference for entry in self.entries.values() for visit in entry.passes)
 
     def visits(self, point: Key) -> list[Visit]:
         """The samples of each visit to a point, in seconds, brought to one level by the reference.
 
-        The machine's speed drifts over hours, which slows the point and the reference alike. It is the median over all
-        points of a round that tells: what disturbs one sample of the reference is not handed on to the points beside it.
+        The machine's speed drifts over hours, and neighbours come and go; both slow the point and the reference, which
+        were timed in turn, alike.
         """
-        return [
-            tuple(s * self.levels[0] / level for s in visit.samples)
-            for visit, level in zip(self.entries[point].passes, self.levels, strict=False)
-        ]
+        passes = self.entries[point].passes
+        return [tuple(s * self.level / visit.reference for s in visit.samples) for visit in passes]
 
     def measured(self, point: Key) -> bool:
         return point in self.entries and bool(self.entries[point].passes)
