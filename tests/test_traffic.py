@@ -172,5 +172,6 @@ def test_lines_of_boxes_are_exact(shape, size, data):
 def test_lines_of_other_sets():
     cross = isl.Set("{ A[x, y] : 1 <= x <= 8 and 16 <= y < 48 or 0 <= x <= 9 and y = 20 }")
     assert lines(cross, Memory("A", 4, (10, 64))).elements == 8 * 2 + 2
-    assert not lines(cross, Memory("A", 4, (10, 63))).exact
+    odd = Memory("A", 4, (10, 63))
+    assert lines(cross, odd).exact and lines(cross, odd).elements == len({line(odd, p) for p in points(cross)})
     assert lines(isl.Set("{ A[x] : 0 <= x < 64 and x mod 4 = 1 }"), Memory("A", 8, (64,))).elements == 8

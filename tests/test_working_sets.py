@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import islpy as isl
 import pytest
 import working_set_oracle as oracle
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,8 @@ from poly.errors import ScheduleError
 from poly.model import Caches
 from poly.schedule import Schedule, schedule
 from poly.working_sets import Instance, Placement, Reuse, WorkingSet, optimistic, pairs, pessimistic, working_sets
+from poly.working_sets.counting import count
+from poly.working_sets.intervals import between
 
 
 def found(made: Schedule, sizes: dict[str, int]) -> dict[oracle.Key, tuple[oracle.Sizes, oracle.Sizes]]:
@@ -137,3 +140,8 @@ def test_pairs_are_told_apart_by_size_alone():
     every = working_sets(schedule(product), sizes)
     assert pairs(every) == sorted({reuse.sizes for reuse in every})
     assert len(pairs(every)) < len(every)
+
+
+def test_pieces_that_overlap_after_a_projection_count_once():
+    pieces = between((0, 0), (1, 2)).project_out(isl.dim_type.set, 0, 1).intersect(isl.Set("{ [x] : 0 <= x < 9 }"))
+    assert count(pieces).elements == 9

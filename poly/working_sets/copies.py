@@ -77,7 +77,8 @@ def _relative(elements: isl.Map, corners: isl.Map, name: str) -> isl.Map:
 
 
 def _extents(box: isl.Set) -> tuple[int, ...]:
-    return tuple(box.dim_max_val(d).to_python() + 1 for d in range(box.dim(isl.dim_type.set)))
+    whole = box.coalesce()
+    return tuple(whole.dim_max_val(d).to_python() + 1 for d in range(whole.dim(isl.dim_type.set)))
 
 
 def _own(

@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 
 import islpy as isl
 
-from poly.working_sets.counting import count
+from poly.working_sets.counting import count, points
 from poly.working_sets.lines import LINE, lines
 from poly.working_sets.memory import Touch, Trace
 
@@ -105,7 +105,7 @@ class Part:
     @cached_property
     def iterations(self) -> int:
         """How many values the next entry of the time has."""
-        return _number(self.values.count_val())
+        return points(self.values)
 
     @property
     def middle(self) -> Part:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import islpy as isl
 import numpy as np
 
-from poly.working_sets.counting import Count, count
+from poly.budget import TooCostly, limited
+from poly.working_sets.counting import Count, count, points
 from poly.working_sets.memory import Memory
 
 LINE = 64
 """Bytes."""
+
+EXACT = 1_000_000
+"""Operations that isl may take to count lines across rows: a third of a second."""
 
 ROWS = 1 << 20
 """Rows of a box whose lines are counted one by one; of more, each is taken to begin with a line."""
@@ -20,9 +25,9 @@ ROWS = 1 << 20
 def lines(elements: isl.Set, memory: Memory) -> Count:
     """The lines that elements of an array lie on, which is dense and begins with a line.
 
-    Exact for boxes, for arrays of one dimension, and where the rows of the array are multiples of a line. Elsewhere
-    each row is taken to begin with one, so that up to one line a row is missing. A copy has its elements in the order
-    of the array, where a microkernel has them in panels: as many lines, but for those at the edges.
+    Where isl would take too long for a set that is no box, in an array whose rows are no multiples of a line, each row
+    is taken to begin with one: not exact, up to one line a row is missing. A copy has its elements in the order of the
+    array, where a microkernel has them in panels: as many lines, but for those at the edges.
     """
     if elements.is_empty():
         return Count(0)
@@ -32,9 +37,13 @@ def lines(elements: isl.Set, memory: Memory) -> Count:
     if whole.is_box():
         box = [(_number(whole.dim_min_val(d)), _number(whole.dim_max_val(d))) for d in range(len(memory.shape))]
         return Count(_lines_of_box(box, memory))
-    aligned = len(memory.shape) == 1 or memory.shape[-1] * memory.size % LINE == 0
-    counted = count(whole.apply(_to_lines(memory)))
-    return Count(counted.elements, counted.exact and aligned)
+    if len(memory.shape) == 1 or memory.shape[-1] * memory.size % LINE == 0:
+        return count(whole.apply(_to_lines_of_rows(memory)))
+    try:
+        with limited(EXACT):
+            return Count(points(whole.apply(_to_lines(memory))))
+    except TooCostly:
+        return replace(count(whole.apply(_to_lines_of_rows(memory))), exact=False)
 
 
 def _number(value: isl.Val) -> int:
@@ -43,6 +52,13 @@ def _number(value: isl.Val) -> int:
 
 
 def _to_lines(memory: Memory) -> isl.Map:
+    """`{ A[x0, x1] -> [floor((33*x0 + x1) / elements of a line)] }`."""
+    x = [f"x{d}" for d in range(len(memory.shape))]
+    offset = " + ".join(f"{prod(memory.shape[d + 1 :])}{name}" for d, name in enumerate(x))
+    return isl.Map(f"{{ {memory.name}[{', '.join(x)}] -> [floor(({offset}) / {max(1, LINE // memory.size)})] }}")
+
+
+def _to_lines_of_rows(memory: Memory) -> isl.Map:
     """`{ A[x0, x1] -> [x0, floor(x1 / elements of a line)] }`."""
     x = [f"x{d}" for d in range(len(memory.shape))]
     last = f"floor({x[-1]} / {max(1, LINE // memory.size)})"
