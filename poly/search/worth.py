@@ -10,9 +10,10 @@ The `AHEAD` points with the most of it are what a search could try next. What th
 from their common distribution, is the promise. Promises may be empty: the model errs in ways that the belief does not
 know, or the strategy looks elsewhere. So the promise is multiplied with the part that was kept of those made before,
 
-    (CREDIT + gained so far) / (CREDIT + promised so far)
+    (CREDIT + gained) / (CREDIT + promised)
 
-and going on ends when that is less than the budget asks for.
+where what was gained and promised long ago counts less: half after `MEMORY` trials. Going on ends when that is less
+than the budget asks for.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from poly.search.ledger import Ledger
 from poly.search.ranking import MOST
 from poly.spaces.space import Space
 
-AHEAD = 4
-"""How many measurements the promise looks ahead: one batch."""
-CREDIT = 0.05
-"""Promises are believed at first; so much unkept gain halves that."""
+AHEAD = 8
+"""How many measurements the promise looks ahead: a batch or two."""
+CREDIT = 0.02
+"""Promises are believed at first; so much that was not kept halves that."""
+MEMORY = 16
+"""After so many trials a promise counts half."""
 DRAWS = 256
 """The draws that the promise is averaged over; it is then known to some percent of itself."""
 
@@ -64,8 +67,10 @@ class Worth:
     def _settle(self, best: float, tried: int) -> None:
         """Books what was promised at the last call, and what has come of it."""
         if self._best is not None:
-            self._gained += max(0.0, self._best - best)
-            self._promised += self._promise * (tried - self._tried) / AHEAD
+            trials = tried - self._tried
+            fading = 0.5 ** (trials / MEMORY)
+            self._gained = fading * self._gained + max(0.0, self._best - best)
+            self._promised = fading * self._promised + self._promise * trials / AHEAD
         self._best, self._tried = best, tried
 
 
