@@ -25,6 +25,7 @@ from poly.search.droplet import Droplet
 from poly.search.evolution import crossed
 from poly.search.moves import across, along, elsewhere, neighbours
 from poly.search.raindrop import Raindrop
+from poly.search.ranking import by_model, everywhere, sampled
 from poly.search.run import search
 from poly.search.strategies import strategies, strategy
 from poly.search.trial import Strategy
@@ -246,6 +247,33 @@ def test_neighbours_are_points_of_the_space_and_others() -> None:
         around = list(neighbours(made, point, 2))
         assert point not in around
         assert all(other in made for other in around)
+
+
+# Samples
+
+
+def test_a_sample_of_a_large_space_is_as_even_as_one_of_its_list() -> None:
+    """Two structures, one of them nine parts holes: points are as likely in both."""
+    full = structure(flat, (10, 10, 10))
+    sparse = structure(flat, (10, 10, 10), lambda values: values["a"] == 1)
+    made = space(full, sparse)
+    points = [point for seed in range(40) for point in sampled(made, 50, Random(seed))]
+    assert all(point in made for point in points)
+    assert len(set(points[:50])) == 50
+    assert sum(point.structure for point in points) / len(points) == pytest.approx(100 / 1100, abs=0.02)
+
+
+def test_a_sample_of_a_space_that_is_nearly_all_holes() -> None:
+    made = space(structure(flat, (30, 30, 30), lambda values: values["a"] == values["b"] == 1))
+    assert len(set(sampled(made, 25, Random(0)))) == 25
+    assert len(sampled(made, 99, Random(0))) == 30
+
+
+def test_everywhere_is_every_point_once_the_model_s_favourites_first() -> None:
+    made = two_bowls()
+    points = list(everywhere(made, by_model(made), Random(0)))
+    assert sorted(points) == sorted(made)
+    assert [made.predict(point).seconds for point in points] == sorted(made.predict(p).seconds for p in made)
 
 
 # The registry

@@ -6,6 +6,7 @@ from math import exp, inf, log
 from random import Random
 
 from poly.search.moves import neighbours
+from poly.search.ranking import sampled
 from poly.search.standing import Standing
 from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
@@ -22,7 +23,7 @@ def annealing(space: Space, start: Point, random: Random) -> Search:
     """Walks from the start and some random points; a step to a slower neighbour is taken less and less often."""
     standing, failed = Standing(), set[Point]()
     walkers: list[Point] = []
-    steps = list(dict.fromkeys([start, *space.sample(WALKERS - 1, random)]))
+    steps = list(dict.fromkeys([start, *sampled(space, WALKERS - 1, random)]))
     heat = HOT
     while heat > COLD:
         unknown = tuple(dict.fromkeys(point for point in steps if point not in standing and point not in failed))

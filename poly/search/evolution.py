@@ -11,6 +11,7 @@ from itertools import islice
 from random import Random
 
 from poly.search.moves import neighbours
+from poly.search.ranking import everywhere, sampled
 from poly.search.standing import Standing
 from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
@@ -28,7 +29,7 @@ TRIES = 200
 def evolution(space: Space, start: Point, random: Random) -> Search:
     """Begins with the start and random points, and breeds until every point was asked for."""
     standing = Standing()
-    asked = dict.fromkeys([start, *space.sample(POPULATION - 1, random)])
+    asked = dict.fromkeys([start, *sampled(space, POPULATION - 1, random)])
     fresh = tuple(asked)
     while fresh:
         for trial in (yield Ask(fresh)):
@@ -48,7 +49,7 @@ def _generation(space: Space, parents: list[Point], known: set[Point], random: R
         if child not in known:
             known.add(child)
             yield child
-    yield from (point for point in space.sample(len(space), random) if point not in known)
+    yield from (point for point in everywhere(space, list, random) if point not in known)
 
 
 def _parent(parents: list[Point], random: Random) -> Point:

@@ -13,7 +13,7 @@ from random import Random
 
 from poly.search.champion import batches, crowned
 from poly.search.moves import across, along
-from poly.search.ranking import MOST, Order, by_model, everywhere
+from poly.search.ranking import MOST, Order, by_model, everywhere, sampled
 from poly.search.standing import Standing
 from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
@@ -49,7 +49,7 @@ class Raindrop:
 
     def _storm(self, space: Space, start: Point, order: Order, random: Random) -> list[Point]:
         best = islice(_first_of_each(islice(everywhere(space, order, random), MOST)), self.structures)
-        return list(dict.fromkeys([start, *best, *space.sample(self.samples, random)]))
+        return list(dict.fromkeys([start, *best, *sampled(space, self.samples, random)]))
 
 
 def _first_of_each(points: Iterable[Point]) -> Iterable[Point]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from poly.search.champion import batches
+from poly.search.ranking import everywhere
 from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
 
@@ -14,5 +15,5 @@ BATCH = 4
 
 def random_search(space: Space, start: Point, random: Random) -> Search:
     """Asks for all points in a random order; the start has no say in it."""
-    for batch in batches(space.sample(len(space), random), BATCH):
+    for batch in batches(everywhere(space, list, random), BATCH):
         yield Ask(batch)

@@ -25,7 +25,7 @@ import numpy as np
 
 from poly.search.belief import Belief, Vector
 from poly.search.ledger import Ledger
-from poly.search.ranking import MOST
+from poly.search.ranking import MOST, sampled
 from poly.spaces.space import Space
 
 AHEAD = 8
@@ -43,7 +43,7 @@ class Worth:
 
     def __init__(self, space: Space) -> None:
         self._belief = Belief(space)
-        self._points = space.sample(MOST, Random(0))
+        self._points = sampled(space, MOST, Random(0))
         self._promise = self._promised = self._gained = 0.0
         self._best: float | None = None
         self._tried = 0
