@@ -93,7 +93,7 @@ def test_structures_differ(nest: poly.Nest, threads: int) -> None:
     space = derived(nest.with_sizes(SMALL[nest]), threads, TINY)
     traits = [structure.traits for structure in space.structures]
     assert len(set(traits)) == len(traits)
-    sample = space.sample(12, Random(1))
+    sample = space.sample(6, Random(1))
     made = [space.schedule(point) for point in sample]
     assert len({repr(schedule) for schedule in made}) == len(sample)
 

@@ -16,7 +16,6 @@ from math import ceil
 import islpy as isl
 
 from codegen.affine import Affine
-from codegen.expr import Load
 from poly.coordinates import linear
 from poly.nest import Nest, Statement
 from poly.tree import Band
@@ -175,8 +174,8 @@ def _groups(nest: Nest, statement: Statement, solved: Mapping[str, Affine]) -> t
     found: dict[tuple[object, ...], Group] = {}
     for access in (statement.target, *statement.reads):
         if nest.array(access.array).shape:
-            group = Group(access.array, tuple(_dimension(index, solved) for index in access.indices), False)
-            group = group if access is not statement.target else Group(group.array, group.dimensions, True)
+            dimensions = tuple(_dimension(index, solved) for index in access.indices)
+            group = Group(access.array, dimensions, written=access == statement.target)
             found[group.key] = found[group.key].joined(group) if group.key in found else group
     return tuple(found.values())
 
@@ -201,8 +200,3 @@ def extents(statement: Statement) -> dict[str, int]:
         middle = domain.fix_val(isl.dim_type.set, position, isl.Val((first + last) // 2))
         domain = domain if middle.is_empty() else middle
     return found
-
-
-def moves(access: Load, iterator: str) -> bool:
-    """Whether an access moves with an iterator."""
-    return any(index.coefficient(iterator) for index in access.indices)

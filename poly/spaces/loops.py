@@ -25,7 +25,7 @@ from poly.spaces.form import Form, Target
 from poly.spaces.kernels import kernel_forms
 from poly.spaces.orders import Base, bases, shares
 from poly.spaces.space import Family, Point
-from poly.spaces.tiles import blocks, lines, plain, side_by_side
+from poly.spaces.tiles import blocks, lines, plain, side_by_side, written_out
 from poly.spaces.time_tiles import time_tiles
 
 
@@ -64,7 +64,8 @@ def _of_base(base: Base, target: Target) -> Iterator[Form]:
     """The forms of an order of loops; the first of the rules that apply to the usual one makes the default."""
     timed = [] if base.shared else list(time_tiles(base, target.caches))
     special = [form for form in (lines(base), side_by_side(base)) if form is not None]
-    simple, cut = plain(base), blocks(base)
+    simple = plain(base)
+    others = [form for form in (written_out(base), blocks(base)) if form is not None]
     rule = next((form for form in timed if form.default), special[0] if special else simple)
-    for form in (simple, *special, *timed, *([cut] if cut else [])):
+    for form in (simple, *special, *timed, *others):
         yield replace(form, default=base.usual and form is rule)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from poly.defaults.attempt import attempt
 from poly.defaults.blocks import blocked
-from poly.defaults.loops import extent
+from poly.defaults.loops import extent, innermost
 from poly.defaults.marks import vectorized
 from poly.defaults.wavefront import CHAINS, overlapped
 from poly.schedule import Schedule
@@ -15,7 +15,8 @@ from poly.spaces.form import Form, new_loops
 from poly.spaces.grids import middle, sizes, uncut
 from poly.spaces.orders import Base, heaviest
 from poly.spaces.space import Knob, Values
-from poly.steps import Step, Tile
+from poly.steps import Step, Tile, Unroll
+from poly.steps.base import find_loop
 from poly.tree import Band
 
 DEEPEST = 3
@@ -24,6 +25,12 @@ DEEPEST = 3
 OUTER, INNER = (4, 256), (32, 4096)
 """The least and the largest block of a loop around others, and of an innermost one, which runs in vector lanes."""
 
+SQUARE = (4, 128)
+"""The same for a block of cache lines, in both loops."""
+
+WRITTEN_OUT = (2, 4, 8)
+"""Iterations that are written out at a time."""
+
 SIDE_BY_SIDE = (2, 4, 8, 16)
 """Recurrences that run side by side."""
 
@@ -31,6 +38,20 @@ SIDE_BY_SIDE = (2, 4, 8, 16)
 def plain(base: Base) -> Form:
     """The loops as they are, in vector lanes."""
     return Form(base.traits, lambda values: vectorized(base.made))
+
+
+def written_out(base: Base) -> Form | None:
+    """Several iterations at a time of the innermost loops that can't run in vector lanes; None without any."""
+    made = vectorized(base.made)
+    loops = [band.name for band in innermost(made.tree) if not band.vectorize]
+    if not loops:
+        return None
+    return Form(
+        (*base.traits, ("innermost", "written out")),
+        lambda values: made.apply([Unroll(tuple((loop, values["unroll"] or 1) for loop in loops))]),
+        (Knob("unroll", WRITTEN_OUT),),
+        (("unroll", WRITTEN_OUT[0]),),
+    )
 
 
 def blocks(base: Base) -> Form | None:
@@ -85,11 +106,15 @@ def lines(base: Base) -> Form | None:
         made = blocked(base.made, (values[outer] or above, values[inner] or below))
         return vectorized(made) if made is not base.made else None
 
+    def grid(loop: str, usual: int) -> Knob:
+        whole = extent(base.made.nest, find_loop(base.made.tree, loop))
+        return Knob(loop, sizes(whole, *SQUARE, (usual,)))
+
     cuts = {f"{loop}_tile": knob for tile in tiles for (loop, _), knob in zip(tile.sizes, (outer, inner), strict=True)}
     return Form(
         (*base.traits, ("blocks", "of lines")),
         make,
-        tuple(Knob(name, sizes(None, 4, 128, (size,))) for name, size in ((outer, above), (inner, below))),
+        (grid(outer, above), grid(inner, below)),
         ((outer, above), (inner, below)),
         cuts,
     )
