@@ -86,13 +86,13 @@ class FakeMeasurer:
 
 
 def full_table(space: Space, name: str = "gemm 8x8x8", noise: float = 0.01, passes: int = 4) -> Table:
-    """Every point with so many visits; the noise of a sample is normal, and each visit has a speed of its own."""
+    """Every point with so many visits; the noise of a sample is normal, and each round has a speed of its own."""
     random = Random(name)
+    speeds = [random.uniform(1, 1.2) for _ in range(passes)]
     entries = {}
     for point in space:
         visits = []
-        for _ in range(passes):
-            speed = random.uniform(1, 1.2)
+        for speed in speeds:
             times = (seconds(space, point) * speed * (1 + noise * random.gauss(0, 1)) for _ in range(4))
             visits.append(Pass(tuple(times), seconds(space, space.choice) * speed))
         entries[key(space, point)] = Entry(tuple(visits), seconds=0.25)

@@ -82,10 +82,9 @@ def test_a_table_of_another_space_has_too_few_points() -> None:
 
 def test_qualities_are_speeds_relative_to_the_best() -> None:
     found = land(noise=0.0)
+    best = seconds(found.space, BEST)
     for point in found.space:
-        assert found.qualities[point] == pytest.approx(
-            seconds(found.space, BEST) / seconds(found.space, point), rel=1e-6
-        )
+        assert found.qualities[point] == pytest.approx(best / seconds(found.space, point), rel=1e-6)
 
 
 def test_the_best_of_a_table_is_not_judged_by_its_luck() -> None:

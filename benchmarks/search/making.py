@@ -1,8 +1,8 @@
 """Making tables: every point of every problem's small space, visited again and again in random orders.
 
-The first visit to a point compiles it, later ones only time it again: what drifts over hours shows as a difference of
-visits, and is divided out by the reference point, timed in turn with every other one. A table is written after
-every batch, so a kill loses one batch, and the same call goes on where it was stopped.
+The first visit to a point compiles it, later ones only time it again. What drifts over hours shows as a difference of
+the rounds, and in the reference point, which is timed in turn with every other one. A table is written after every
+batch, so a kill loses one batch, and the same call goes on where it was stopped.
 """
 
 from __future__ import annotations

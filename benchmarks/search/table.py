@@ -76,18 +76,22 @@ class Table:
     entries: Mapping[Key, Entry] = field(default_factory=dict)
 
     @cached_property
-    def level(self) -> float:
-        """The reference's median over all visits, in seconds: what each visit is brought to."""
-        return median(visit.reference for entry in self.entries.values() for visit in entry.passes)
+    def levels(self) -> tuple[float, ...]:
+        """The median of the reference's seconds in each round of visits: how fast the machine was then."""
+        rounds = max((len(entry.passes) for entry in self.entries.values()), default=0)
+        return tuple(
+            median(entry.passes[n].reference for entry in self.entries.values() if len(entry.passes) > n)
+            for n in range(rounds)
+        )
 
     def visits(self, point: Key) -> list[Visit]:
-        """The samples of each visit to a point, in seconds, brought to one level by the reference.
+        """The samples of each visit to a point, brought to the level of the first round.
 
-        The machine's speed drifts over hours, and neighbours come and go; both slow the point and the reference, which
-        were timed in turn, alike.
+        The machine's speed drifts over hours. Within a round it is taken as it was: the order is random, and a single
+        visit to the reference has a noise of its own.
         """
-        passes = self.entries[point].passes
-        return [tuple(s * self.level / visit.reference for s in visit.samples) for visit in passes]
+        rounds = zip(self.entries[point].passes, self.levels, strict=False)
+        return [tuple(s * self.levels[0] / level for s in visit.samples) for visit, level in rounds]
 
     def measured(self, point: Key) -> bool:
         return point in self.entries and bool(self.entries[point].passes)
