@@ -52,16 +52,16 @@ def from_memory(made: Schedule, capacity: int, sizes: dict[str, int]) -> Traffic
 @pytest.mark.parametrize(
     ("made", "capacity", "sizes", "fits"),
     [
-        (schedule(product), 20, {"M": 16, "N": 16, "K": 16}, "an iteration of i"),
-        (schedule(product), 60, {"M": 16, "N": 16, "K": 16}, "everything"),
-        (schedule(product).tile(i=4, j=16, k=4), 8, {"M": 16, "N": 32, "K": 16}, "an iteration of i"),
-        (schedule(product).tile(i=4, j=16, k=4), 40, {"M": 16, "N": 32, "K": 16}, "an iteration of j_tile"),
-        (schedule(product).order("i k j"), 20, {"M": 16, "N": 64, "K": 16}, "an iteration of k"),
-        (schedule(product).order("i k j"), 100, {"M": 16, "N": 64, "K": 16}, "an iteration of i"),
-        (schedule(solve), 20, {"N": 48}, "an iteration of i"),
+        (schedule(product), 20, {"M": 16, "N": 16, "K": 8}, "an iteration of i"),
+        (schedule(product), 60, {"M": 16, "N": 16, "K": 8}, "everything"),
+        (schedule(product).tile(i=4, j=16, k=4), 8, {"M": 16, "N": 32, "K": 8}, "an iteration of i"),
+        (schedule(product).tile(i=4, j=16, k=4), 20, {"M": 16, "N": 32, "K": 8}, "an iteration of j_tile"),
+        (schedule(product).order("i k j"), 20, {"M": 8, "N": 64, "K": 16}, "an iteration of k"),
+        (schedule(product).order("i k j"), 100, {"M": 16, "N": 64, "K": 8}, "an iteration of i"),
+        (schedule(solve), 20, {"N": 40}, "an iteration of i"),
         (schedule(triangle), 40, {"N": 32}, "an iteration of i"),
         (schedule(heat), 8, {"N": 200}, "an iteration of i"),
-        (schedule(zeroed).distribute("i"), 80, {"M": 16, "N": 32, "K": 16}, "everything"),
+        (schedule(zeroed).distribute("i"), 80, {"M": 16, "N": 16, "K": 8}, "everything"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -123,6 +123,14 @@ def test_warm_caches_that_hold_everything_fetch_nothing():
     assert [level.bytes for level in cold] == [4 * 1024] * 3
     assert [level.bytes for level in warm] == [4 * 1024, 0, 0]
     assert warm[1].fits == ("everything",)
+
+
+def test_one_call_that_fits_is_everything():
+    sizes = {"M": 6, "N": 16, "K": 16}
+    made = schedule(product.with_sizes(sizes)).microkernel("gemm_avx512_6x16")
+    _, near, far = traffic(made, Caches(4 * LINE, 100 * LINE, 0), warm=True)
+    assert near.fits == ("one call of S0",) and near.bytes > 0
+    assert far.fits == ("everything",) and far.bytes == 0
 
 
 def test_levels_are_those_of_the_machine():

@@ -41,9 +41,10 @@ def explain(
     open are given by keyword or as `sizes`.
 
     Raises:
-        SpecError: neither kernel nor schedule; an unknown size; loops without operations.
+        SpecError: neither kernel nor schedule; an unknown size.
         ScheduleError: a size is left open.
         TargetError: an unknown target.
+        RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
     if isinstance(what, Kernel):

@@ -96,7 +96,7 @@ def _asked(part: Part) -> Bytes:
 def _fetched(part: Part, capacity: int, name: str, fits: dict[str, None]) -> Bytes:
     """What one run of a part, called `name`, fetches into a cache; `fits` gathers what stays in it."""
     if part.is_unit or part.footprint.loaded <= capacity:
-        fits[_unit(part) if part.is_unit else name] = None
+        fits[name if part.footprint.loaded <= capacity else _unit(part)] = None
         return part.footprint.loaded, part.footprint.stored
     if part.loop is None:
         return _sum((1, _fetched(inner, capacity, _called("all", inner), fits)) for _, inner in part.parts)
