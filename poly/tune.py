@@ -43,7 +43,7 @@ def tune(
         strategy: one of `poly.search.strategies.strategies()`, or a generator function of one's own.
         trials: how many schedules to judge at most.
         seconds: when to begin no further measurement. Without either budget the search ends when it expects to gain
-            less than 1 %.
+            less than 1 %, and after 128 trials at the latest.
         target, threads, sizes, more: as for `poly.compile`.
         at: the values of open sizes at which the nest is measured; the kernel serves all.
         start: where to begin: the model's choice, or the un-optimised corner of the space.

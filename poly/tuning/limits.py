@@ -12,10 +12,13 @@ from poly.search.budget import Budget
 INSTANT = 1e-3
 """Seconds that a search is given at least: getting ready may have taken all that there were."""
 
+MOST = 128
+"""Trials of a search without a budget: on a busy machine noise may promise gains for ever."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """At most so many trials and seconds; without either, as long as it is worth it."""
+    """At most so many trials and seconds; without either, as long as it is worth it, and no more than `MOST` trials."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -24,20 +27,21 @@ class Limits:
         _check("trials", self.trials, Integral, "a whole number")
         _check("seconds", self.seconds, Real, "a number")
 
+    @property
+    def most(self) -> int | None:
+        """The most trials that are made; `MOST` without any budget."""
+        return MOST if self.seconds is None and self.trials is None else self.trials
+
     def left(self, tried: int, elapsed: float) -> Budget | None:
         """What is left of them; None where all trials have been made."""
-        if self.trials is not None and tried >= self.trials:
+        if self.most is not None and tried >= self.most:
             return None
+        given = self.trials is not None or self.seconds is not None  # and is used up then
         return Budget(
-            trials=None if self.trials is None else self.trials - tried,
+            trials=None if self.most is None else self.most - tried,
             seconds=None if self.seconds is None else max(INSTANT, self.seconds - elapsed),
-            gain=None if self.given else Budget.gain,
+            gain=None if given else Budget.gain,
         )
-
-    @property
-    def given(self) -> bool:
-        """Whether there is any: it is then used up."""
-        return self.trials is not None or self.seconds is not None
 
 
 def _check(name: str, value: Any, kind: type[Any], wanted: str) -> None:

@@ -16,12 +16,12 @@ from poly.records import Store, key_for
 from poly.search.outcome import Outcome
 from poly.search.playoff import reserve
 from poly.search.run import search
-from poly.search.standing import Standing
 from poly.search.strategies import strategy as find
 from poly.search.trial import Strategy
 from poly.spaces.derive import space as derive
 from poly.spaces.space import Space
 from poly.tuning.display import display
+from poly.tuning.failures import in_words
 from poly.tuning.history import History
 from poly.tuning.how import How
 from poly.tuning.outcome import TunedKernel, Tuning, with_tuning
@@ -73,7 +73,7 @@ class _Session:
     def _search(self, watch: Watch) -> Outcome:
         budget = self.how.limits.left(len(self.known), self._elapsed())
         if budget is None:
-            return self._remembered()
+            return self._remembered(watch)
         with LiveMeasurer(self.space, cold=self.how.cold, seed=self.how.seed) as measurer:
             watched = Watched(measurer, watch.asked, watch.told, self._over)
             found = search(
@@ -94,8 +94,8 @@ class _Session:
     def _why(self, found: Outcome) -> str:
         """Why the search ended, in the numbers that the user gave: it only knew what was left of them."""
         limits, tried = self.how.limits, len(self.known) + len(found.trials)
-        if limits.trials is not None and tried + reserve(limits.trials) >= limits.trials:
-            return f"the budget of {limits.trials} trials is spent"
+        if limits.most is not None and tried + reserve(limits.most) >= limits.most:
+            return f"the budget of {limits.most} trials is spent"
         if limits.seconds is not None and self._over():
             return f"the budget of {limits.seconds:g} s is spent"
         return found.stopped
@@ -106,15 +106,12 @@ class _Session:
         seeds = self.history.seeds() if self.how.start == "model" else ()
         return seeded(strategy, seeds) if seeds else strategy
 
-    def _remembered(self) -> Outcome:
+    def _remembered(self, watch: Watch) -> Outcome:
         """What the records know, where they hold as many trials as may be made."""
-        standing = Standing(self.known)
-        best = self.history.best if self.history.best in standing else standing.best
-        if best is None:
-            reasons = ", ".join(sorted({trial.failure for trial in self.known}))
-            raise SearchError(f"{self.problem.title}: none of {len(self.known)} trials could be measured: {reasons}")
-        seconds = standing.seconds(best)
-        return Outcome(best, seconds, (), f"the records hold {len(self.known)} trials")
+        if watch.best is None or watch.seconds is None:
+            reasons = in_words(watch.failures)
+            raise SearchError(f"{self.problem.title}: none of {len(self.known)} trials could be measured: {reasons}.")
+        return Outcome(watch.best, watch.seconds, (), f"the records hold {len(self.known)} trials")
 
     def _tuning(self, found: Outcome, watch: Watch) -> Tuning:
         return Tuning(
