@@ -102,7 +102,7 @@ def test_the_best_of_a_table_is_not_judged_by_its_luck() -> None:
 def test_halves_of_visits_and_of_a_single_one() -> None:
     first, second = halves({BEST: [(1.0,), (2.0,), (3.0,), (4.0,)], WORST: [(1.0, 2.0, 3.0, 4.0)]})
     assert (first[BEST], second[BEST]) == ([(1.0,), (3.0,)], [(2.0,), (4.0,)])
-    assert (first[WORST], second[WORST]) == ([(1.0, 3.0)], [(2.0, 4.0)])
+    assert (first[WORST], second[WORST]) == ([(1.0, 2.0)], [(3.0, 4.0)])
 
 
 def test_replay_draws_from_one_visit_and_tells_failures() -> None:

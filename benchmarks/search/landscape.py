@@ -109,12 +109,17 @@ def medians(visits: Mapping[Point, list[Visit]]) -> dict[Point, float]:
 
 
 def halves(visits: Mapping[Point, list[Visit]]) -> tuple[dict[Point, list[Visit]], dict[Point, list[Visit]]]:
-    """Every second visit to each point, and the others; of a single visit, every second sample, and the others."""
+    """Every second visit to each point, and the others; of a single visit the earlier samples, and the later ones."""
 
-    def half(found: list[Visit], start: int) -> list[Visit]:
-        return found[start::2] if len(found) > 1 else [found[0][start::2] or found[0]]
+    def cut(found: list[Visit]) -> tuple[list[Visit], list[Visit]]:
+        if len(found) > 1:
+            return found[0::2], found[1::2]
+        (samples,) = found
+        middle = len(samples) // 2
+        return [samples[:middle] or samples], [samples[middle:]]
 
-    return ({p: half(found, 0) for p, found in visits.items()}, {p: half(found, 1) for p, found in visits.items()})
+    both = {point: cut(found) for point, found in visits.items()}
+    return {point: first for point, (first, _) in both.items()}, {point: last for point, (_, last) in both.items()}
 
 
 def landscape(table: Table, space: Space) -> Landscape:

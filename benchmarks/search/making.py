@@ -25,7 +25,7 @@ from poly.search.trial import Ask, Measurer, Trial
 from poly.spaces.space import Point, Space
 
 SAMPLES = 4
-"""Samples of a visit that a table keeps, spread over it."""
+"""Samples of a visit that a table keeps."""
 BATCH = 8
 """Points measured between two writes."""
 TOGETHER = 2
@@ -201,10 +201,10 @@ def _entries(space: Space, table: Table, trials: list[Trial], seconds: float) ->
 
 
 def thinned(samples: tuple[float, ...]) -> tuple[float, ...]:
-    """At most SAMPLES of them, from first to last in even steps."""
+    """At most SAMPLES of them, from both ends: neighbours, since the point and its rival take turns to begin."""
     if len(samples) <= SAMPLES:
         return samples
-    return tuple(samples[round(n * (len(samples) - 1) / (SAMPLES - 1))] for n in range(SAMPLES))
+    return samples[: SAMPLES // 2] + samples[-(SAMPLES // 2) :]
 
 
 @contextmanager

@@ -23,6 +23,8 @@ COLOURS = {
 """Strategies that are drawn, in the order of the legend; any other, as one that a user added, is dark."""
 LEFT_OUT = {"exhaustive", "model"}
 """The order of a list says nothing of a search, and a single measurement makes no line."""
+BANDS = {"droplet", "random"}
+"""Those with a band; more of them would hide the lines."""
 SOMETHING = 1e-6
 """The quality of a search that has found anything."""
 
@@ -35,7 +37,7 @@ def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     names = [name for name in scores[0].runs if name not in LEFT_OUT]
     names.sort(key=lambda name: list(COLOURS).index(name) if name in COLOURS else len(COLOURS))
@@ -49,6 +51,9 @@ def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
         _dress(right, "seconds, compiler and timing", "")
         left.set_xlim(1, max(run.measurements for s in scores for name in names for run in s.runs[name].runs))
         right.set_xscale("log")
+        right.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        right.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        right.xaxis.set_minor_locator(ticker.NullLocator())
         figure.suptitle("How fast a search finds the best schedule", x=0.01, ha="left", fontsize=15, weight="bold")
         figure.text(0.01, 0.895, caption, fontsize=8.5, color=QUIET)
         handles, labels = left.get_legend_handles_labels()
@@ -104,7 +109,8 @@ def _over(
 
 def _line(axis: Any, curve: Curve, colour: str, name: str) -> None:
     places, low, middle, high = zip(*curve, strict=True)
-    axis.fill_between(places, low, high, color=colour, alpha=0.10, linewidth=0)
+    if name in BANDS:
+        axis.fill_between(places, low, high, color=colour, alpha=0.13, linewidth=0)
     axis.plot(places, middle, color=colour, linewidth=2, label=name)
 
 
@@ -124,5 +130,5 @@ def caption(scores: Sequence[Score], facts: Mapping[str, Any]) -> str:
     runs = len(scores[0].tuned.runs)
     return (
         f"{len(scores)} problems, {sum(s.points for s in scores)} schedules, each measured on {facts['cpu']}. "
-        f"Geometric mean of {runs} runs a problem; band: quartiles of the problems."
+        f"Geometric mean of {runs} runs a problem; bands: quartiles of the problems."
     )

@@ -36,8 +36,9 @@ def head(tables: Tables) -> Iterator[str]:
     for origin, lands in _origins(tables).items():
         names = f"{len(lands)} problems" if len(lands) > 1 else lands[0].problem
         points = sum(len(land.entries) for land in lands)
-        visits = median(len(entry.passes) for land in lands for entry in land.entries.values())
-        yield f"{names}, {points} points, {visits:.0f} visits each: {', '.join(map(str, origin))}"
+        visits = [len(entry.passes) for land in lands for entry in land.entries.values() if entry.passes]
+        often = f"{min(visits)} to {max(visits)}" if min(visits) < max(visits) else f"{visits[0]}"
+        yield f"{names}, {points} points, {often} visits each: {', '.join(map(str, origin))}"
     cpu = tables.lands[0].table.origin.machine["cpu"]
     if cpu != machine().cpu:
         yield f"This machine is another one, {machine().cpu}: the model predicts for the table's."
