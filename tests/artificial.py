@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import doc_nests
 import pytest
 
 import poly
@@ -13,12 +14,14 @@ from microkernels.isa import ISA, host
 from poly.compiled import Compiled, translate
 from poly.cost import Cost
 from poly.default import default_schedule
-from poly.measure import builder
+from poly.measure import LiveMeasurer, builder
 from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import Schedule
+from poly.search.trial import Ask, Trial
 from poly.spaces.space import Knob, Point, Space, Structure, Value
 
+MATMUL = doc_nests.matmul.with_sizes({"M": 20, "N": 16, "K": 12})
 SIZES = tuple(range(2, 14))
 
 SEGFAULT = "*(volatile int *)8 = 1;"
@@ -67,3 +70,12 @@ def spoil(monkeypatch: pytest.MonkeyPatch, begins: Mapping[int, str], function: 
         return replace(good, source=head.sub(lambda match: f"{match[0]}  {code}\n", good.source))
 
     monkeypatch.setattr(builder, "translate", spoiled)
+
+
+def measure(space: Space, *numbers: int, champion: int | None = None, **how: object) -> list[Trial]:
+    with LiveMeasurer(space, **how) as measurer:
+        return measurer.measure(Ask(tuple(map(point, numbers)), None if champion is None else point(champion)))
+
+
+def is_good(trial: Trial) -> bool:
+    return not trial.failure and all(seconds > 0 for seconds in trial.samples) and len(trial.samples) > 0
