@@ -12,7 +12,7 @@ of the errors elsewhere follow from those seen. Nothing of this decides: it says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import log
 from typing import Any
@@ -58,6 +58,11 @@ class Belief:
         mean, scale, between, solved = self._given(points)
         left = BIAS + 1 + NUGGET - np.einsum("ps,sp->p", between, solved)
         return mean, np.sqrt(scale * np.maximum(left, 0.0))
+
+    def sorted(self, points: Iterable[Point]) -> list[Point]:
+        """The points in the order of their expected seconds."""
+        given = list(points)
+        return [given[i] for i in np.argsort(self._given(given)[0], kind="stable")] if given else []
 
     def draws(self, points: Sequence[Point], count: int) -> Vector:
         """So many draws of the log seconds of points that go together, always the same (count x points)."""

@@ -5,22 +5,18 @@ doi 10.1145/3650109). A drop rolls downhill: the neighbours of the champion are 
 it, and one that is faster by a test becomes the champion. What the near neighbours leave free in a batch is filled with
 those further away (the paper's speculation).
 
-Where the paper's search ends, this one goes on while the budget lets it. When nothing around the champion wins, the
-next drop falls where the model expects most; without a model, at the second best point so far, and so on. Its points
-still have to beat the champion.
+Where the paper's search ends, this one goes on while the budget lets it: its drops fall on other points, which still
+have to beat the champion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from random import Random
 
 from poly.search.champion import crowned
-from poly.search.moves import neighbours
-from poly.search.ranking import Order, by_model, everywhere
+from poly.search.scouts import Guided, Plain
 from poly.search.standing import Standing
 from poly.search.trial import Ask, Search
 from poly.spaces.space import Point, Space
@@ -30,10 +26,10 @@ from poly.spaces.space import Point, Space
 class Droplet:
     """Droplet Search over all structures of a space.
 
-    A neighbour has one or two other knobs, by up to `reach` steps, or another structure that differs in one trait and
-    has the nearest sizes. `batch` is how many points are asked for at a time. `guided` puts the neighbours that the
-    model expects to be fast in front: that saves measurements and decides nothing, for every move is a test on measured
-    samples. Unguided is the form of the paper, which needs no model.
+    A neighbour has one or two other knobs, by up to `reach` steps, or another structure with the nearest sizes. `batch`
+    is how many points are asked for at a time. `guided` puts those in front that the model expects to be fast, and
+    fills half of a batch with such points from anywhere: that saves measurements and decides nothing, for every move is
+    a test on measured samples. Unguided is the form of the paper, which needs no model.
     """
 
     guided: bool = True
@@ -41,9 +37,7 @@ class Droplet:
     batch: int = 4
 
     def __call__(self, space: Space, start: Point, random: Random) -> Search:
-        order: Order = by_model(space) if self.guided else list
-        around = cache(lambda drop: order(neighbours(space, drop, self.reach)))
-        rest = everywhere(space, order, random)
+        scout = (Guided if self.guided else Plain)(space, self.reach, random)
         standing = Standing()
         champion: Point | None = None
         asked: set[Point] = set()
@@ -54,18 +48,7 @@ class Droplet:
             champion = crowned(champion, trials)
             for trial in trials:
                 standing.add(trial)
-            drops = [champion or start] if self.guided else [champion or start, *standing.ranked()]
-            candidates = chain(chain.from_iterable(map(around, drops)), rest)
-            fresh = tuple(islice(_new(candidates, asked), self.batch))
-
-
-def _new(points: Iterable[Point], asked: set[Point]) -> Iterator[Point]:
-    """The points that were not asked for, each once."""
-    given = set(asked)
-    for point in points:
-        if point not in given:
-            given.add(point)
-            yield point
+            fresh = tuple(islice(scout.points(champion or start, standing, asked), self.batch))
 
 
 def from_origin(space: Space, start: Point, random: Random) -> Search:
