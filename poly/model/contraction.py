@@ -22,7 +22,7 @@ from poly.model.rates import Rates
 from poly.model.traffic import FULL, Traffic, crowding
 from poly.model.walk import SIDES, Walk, Work, walk
 
-OVERLAP = 2.0
+OVERLAP = 3.0
 """How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
 
 ENTRY = 2.5
@@ -52,7 +52,7 @@ class Model:
     def predict(self, choice: Choice) -> Cost:
         """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
         w = walk(self._work, choice)
-        traffic = Traffic(self._sides, choice, w)
+        traffic = Traffic(self._sides, choice, w, call_steps(self._work.roles.reduce, choice))
         parts = [
             Part("multiply-add", (self._compute(choice) + self._conflicts(choice)) * self._unit),
             *self._levels(traffic),
@@ -138,7 +138,9 @@ class Model:
             across = any(operand.stride(axis.iterator) == 1 for axis in self._work.roles.reduce)
             work = touched.elements * TURNED if across else touched.elements / self._lanes * COPIED
             rate = self._rates.l2 if written <= self._caches.l2 / 2 else self._rates.l3
-            seconds += w.runs(at) * (work * self._unit + touched.lines / self._source() + written / rate)
+            together = any(operand.stride(axis.iterator) == 1 for axis in self._work.extra_columns)
+            read = written if together else touched.lines  # panels beside each other are copied together
+            seconds += w.runs(at) * (work * self._unit + read / self._source() + written / rate)
         return seconds
 
     def _source(self) -> float:

@@ -23,15 +23,22 @@ WAYS = 8
 SCATTERED = 512
 """Bytes of a run, together with a line, that take twice as long as their share of the bandwidth from far caches."""
 
-ENTRIES, SECOND_ENTRIES = 64, 2048
-"""Entries of a first-level TLB, and of a second-level one."""
+STREAMS = 32
+"""Runs that a prefetcher follows at a time."""
+
+SHORT = 96
+"""Steps of a reduction that is short (SHORT_DEPTH of microkernels/c/gemm.h)."""
+
+ENTRIES, SECOND_ENTRIES = 54, 2048
+"""Entries of a first-level TLB beside those for everything else, and of a second-level one."""
 
 
 class Traffic:
-    """What one choice moves; `sides` are the operands."""
+    """What one choice moves; `sides` are the operands, `steps` those of the reduction in one call."""
 
-    def __init__(self, sides: Mapping[Side, Operand], choice: Choice, walk: Walk) -> None:
+    def __init__(self, sides: Mapping[Side, Operand], choice: Choice, walk: Walk, steps: int) -> None:
         self._sides, self._walk = sides, walk
+        self._short = steps <= SHORT
         self._copied: dict[Side, int | None] = {
             "output": None,
             "left": walk.left if choice.pack_left else None,
@@ -65,9 +72,16 @@ class Traffic:
         return moved
 
     def lateness(self, side: Side) -> float:
-        """How much longer far lines take that no prefetcher sees coming: short runs, pages apart."""
-        touched = self._touched[side][-1]
-        if self._copied[side] is not None or touched.pitch < PAGE:
+        """How much longer far lines take that no prefetcher sees coming: short runs, pages apart.
+
+        A few runs go on where the next tile is beside them.
+        Tiles fetch ahead themselves: in a short reduction the next panel of the right operand, in a long one results.
+        """
+        outside, inside = (self._touched[side][at] for at in (-min(2, len(self._touched[side])), -1))
+        few = inside.elements * self._sides[side].size <= STREAMS * inside.run
+        touched = outside if few else inside
+        ahead = {"right": self._short, "output": not self._short, "left": False}[side]
+        if self._copied[side] is not None or touched.pitch < PAGE or ahead:
             return 0.0
         return SCATTERED / (touched.run + LINE)
 
@@ -79,7 +93,7 @@ class Traffic:
                 continue
             pages = [touched.pages for touched in self._touched[side]]
             at = len(pages) - 1
-            while at > 0 and pages[at] <= ENTRIES / 2 and pages[at - 1] == pages[at]:
+            while at > 0 and pages[at] <= ENTRIES and pages[at - 1] == pages[at]:
                 at -= 1
             if pages[at] > 1:
                 missed = pages[at] * self._runs(side, at)
