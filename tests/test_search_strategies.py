@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, EntryPoints
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import exp
 from random import Random
 from statistics import median
@@ -27,8 +27,10 @@ from poly.search.moves import across, along, elsewhere, neighbours
 from poly.search.raindrop import Raindrop
 from poly.search.ranking import by_model, everywhere, sampled
 from poly.search.run import search
+from poly.search.scouts import Guided, Plain
+from poly.search.standing import Standing
 from poly.search.strategies import strategies, strategy
-from poly.search.trial import Strategy
+from poly.search.trial import Strategy, Trial
 from poly.spaces.space import Point, Space, Value
 
 NO_LIMIT = Budget(gain=None)
@@ -247,6 +249,42 @@ def test_neighbours_are_points_of_the_space_and_others() -> None:
         around = list(neighbours(made, point, 2))
         assert point not in around
         assert all(other in made for other in around)
+
+
+# Scouts
+
+
+@pytest.mark.parametrize("scout", [Plain, Guided])
+def test_a_scout_names_every_other_point_once(scout: type[Plain] | type[Guided]) -> None:
+    made = two_bowls()
+    asked = set(made.sample(30, Random(1)))
+    points = list(scout(made, 2, Random(0)).points(made.choice, Standing(), asked))
+    assert sorted(points) == sorted(set(made) - asked)
+
+
+def test_the_plain_scout_begins_with_the_steps_of_one_knob() -> None:
+    made = two_bowls()
+    points = Plain(made, 2, Random(0)).points(made.choice, Standing(), {made.choice})
+    assert list(islice(points, 6)) == list(along(made, made.choice, 1))
+
+
+def test_the_guided_scout_takes_a_neighbour_and_the_best_of_all_in_turn() -> None:
+    made = space(structure(lambda values: 1 / total(values), (9, 9)))
+    here = Point(0, (1, 1))
+    near, far = islice(Guided(made, 2, Random(0)).points(here, Standing(), {here}), 2)
+    assert near == max(neighbours(made, here, 2), key=lambda point: sum(point.at))
+    assert far == Point(0, (8, 8))
+
+
+def test_the_guided_scout_learns_where_the_model_errs() -> None:
+    """What was measured in the structure that the model likes was slow: the other one comes first."""
+    made = space(structure(bowl, order="rows"), structure(lambda values: 1.05 * bowl(values), order="columns"))
+    tried = [point for point in made.sample(40, Random(2)) if point != made.choice]
+    slow = Standing(Trial(p, (made.predict(p).seconds * (1.3 - 0.3 * p.structure),) * 3) for p in tried)
+    unlearned, learned = (
+        next(Guided(made, 2, Random(0)).points(made.choice, standing, set(tried))) for standing in (Standing(), slow)
+    )
+    assert (unlearned.structure, learned.structure) == (0, 1)
 
 
 # Samples
