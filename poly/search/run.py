@@ -179,7 +179,6 @@ class _Loop:
             return ""
         if self.worth is None:
             self.worth = Worth(self.space)
-        gain = self.worth.gain(self.ledger)
-        if gain >= self.budget.gain:
+        if self.worth.gain(self.ledger) >= self.budget.gain:
             return ""
-        return f"going on is expected to gain {gain:.1%}, less than {self.budget.gain:.1%}"
+        return f"going on is expected to gain less than {self.budget.gain:.1%}"
