@@ -29,7 +29,7 @@ from poly.search.ranking import MOST, sampled
 from poly.spaces.space import Space
 
 AHEAD = 8
-"""How many measurements the promise looks ahead: a batch or two."""
+"""How many measurements the promise looks ahead, and back at least: a batch or two."""
 CREDIT = 0.02
 """Promises are believed at first; so much that was not kept halves that."""
 MEMORY = 16
@@ -49,16 +49,16 @@ class Worth:
         self._tried = 0
 
     def gain(self, ledger: Ledger) -> float:
-        """What going on is expected to gain; 0 where no point is left, infinite while none could be measured."""
+        """What going on is expected to gain; 0 where no point is left, infinite before `AHEAD` were measured."""
         standing = ledger.standing
-        if standing.best is None:
+        left = [point for point in self._points if point not in ledger]
+        if not left:
+            return 0.0
+        if standing.best is None or len(standing) < AHEAD:
             return float("inf")
         best = log(standing.seconds(standing.best))
         self._settle(best, len(standing))
         self._belief.learn(standing)
-        left = [point for point in self._points if point not in ledger]
-        if not left:
-            return 0.0
         improvement = expected_improvement(best, *self._belief.expect(left))
         ahead = [left[i] for i in np.argsort(-improvement)[:AHEAD]]
         self._promise = float(np.maximum(0.0, best - self._belief.draws(ahead, DRAWS).min(axis=1)).mean())
