@@ -22,7 +22,7 @@ class Poly:
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
         """Compile the case's loops. Raises Failed with poly's own words."""
         try:
-            kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads)
+            kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
             arguments = kernel.arguments(*arrays, threads=threads)
         except (poly.PolyError, poly.ArgumentError, poly.TargetError, poly.ToolchainError) as error:
             raise Failed(f"{type(error).__name__}: {error}") from error

@@ -1,5 +1,8 @@
 """poly: loop nests to kernels at the machine's speed, legal by proof."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from codegen.errors import ArgumentError, ToolchainError
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
@@ -11,9 +14,12 @@ from poly.kernel import compile_nest as compile
 from poly.machine import machine
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule
-from poly.spaces.derive import space
 from poly.tune import tune
 from poly.version import __version__
+
+if TYPE_CHECKING:
+    from poly.explanation import compare, explain
+    from poly.spaces.derive import space
 
 __all__ = [
     "ArgumentError",
@@ -32,9 +38,11 @@ __all__ = [
     "TargetError",
     "ToolchainError",
     "__version__",
+    "compare",
     "compile",
     "dependences",
     "einsum",
+    "explain",
     "f32",
     "f64",
     "i8",
@@ -47,3 +55,13 @@ __all__ = [
     "space",
     "tune",
 ]
+
+LATER = {"compare": "poly.explanation", "explain": "poly.explanation", "space": "poly.spaces.derive"}
+"""Names that are loaded when they are first asked for, so that `import poly` stays light."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'poly' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(LATER[name]), name)
+    return found

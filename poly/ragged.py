@@ -75,7 +75,7 @@ class Tiles:
 
 
 def ragged(nest: Nest, statement: Statement) -> Ragged | None:
-    """The contraction with its box; None where there is none, or its right operand isn't contiguous along the columns."""
+    """The contraction with its box; None without one, or where the right operand isn't contiguous along the columns."""
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
         return None

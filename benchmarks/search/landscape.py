@@ -29,8 +29,8 @@ class Side:
 
     @cached_property
     def seconds(self) -> dict[Point, float]:
-        """The median of a point's samples in the half that is seen."""
-        return medians(self.visits)
+        """What is typical of a point's samples in the half that is seen."""
+        return typical(self.visits)
 
     def fastest(self, points: Iterable[Point]) -> Point:
         """Of some points the one that is fastest in what is seen; where all failed, the first."""
@@ -56,8 +56,8 @@ class Landscape:
 
     @cached_property
     def seconds(self) -> dict[Point, float]:
-        """The median of all samples of a point that could be measured."""
-        return medians(self._visits)
+        """What is typical of all samples of a point that could be measured."""
+        return typical(self._visits)
 
     @cached_property
     def sides(self) -> tuple[Side, Side]:
@@ -73,7 +73,7 @@ class Landscape:
 
     @cached_property
     def plain(self) -> dict[Point, float]:
-        """Speed relative to the least median of all samples, which flatters the best; 0 for a point that failed."""
+        """Speed relative to the least of all seconds, which flatters the best; 0 for a point that failed."""
         best = min(self.seconds.values())
         return {point: best / self.seconds[point] if point in self.seconds else 0.0 for point in self.entries}
 
@@ -89,7 +89,7 @@ class Landscape:
         return {p: self.table.visits(key(self.space, p)) for p, entry in self.entries.items() if entry.passes}
 
     def _side(self, seen: Mapping[Point, list[Visit]], judged: Mapping[Point, list[Visit]]) -> Side:
-        times, found = medians(judged), medians(seen)
+        times, found = typical(judged), typical(seen)
         best = times[min(found, key=found.__getitem__)]
         return Side(seen, {p: best / times[p] if p in times else 0.0 for p in self.entries})
 
@@ -103,9 +103,14 @@ class Landscape:
         return sum(quality >= level for quality in self.qualities.values())
 
 
-def medians(visits: Mapping[Point, list[Visit]]) -> dict[Point, float]:
-    """The median of all samples of each point."""
-    return {point: median(s for visit in found for s in visit) for point, found in visits.items()}
+def typical(visits: Mapping[Point, list[Visit]]) -> dict[Point, float]:
+    """The first quartile of all samples of each point, of few the least.
+
+    What else the machine does comes in bursts and only ever adds: one can spoil most samples of a visit, so of one or
+    two visits a median may tell of nothing else. All points are judged alike.
+    """
+    pooled = {point: sorted(s for visit in found for s in visit) for point, found in visits.items()}
+    return {point: samples[(len(samples) - 1) // 4] for point, samples in pooled.items()}
 
 
 def halves(visits: Mapping[Point, list[Visit]]) -> tuple[dict[Point, list[Visit]], dict[Point, list[Visit]]]:

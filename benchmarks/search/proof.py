@@ -87,7 +87,7 @@ def _problem(score: Score) -> dict[str, Any]:
         "points": score.points,
         "failed": score.failed,
         "model's choice": score.choice,
-        "model's choice, of the table's least median": score.plain,
+        "model's choice, of the table's least time": score.plain,
         "model's top 5 %": score.top,
         "droplet from the origin": asdict(score.origin),
         "after transfer": score.transfer,

@@ -45,7 +45,7 @@ class Origin:
 class Score:
     """A problem's figures. All qualities are relative to the best of the space; `runs` has those of each strategy.
 
-    `choice` is the quality of the model's first choice, `plain` the same relative to the least median, `top` that of
+    `choice` is the quality of the model's first choice, `plain` the same relative to the least time, `top` that of
     the best of the model's first points, `tuned` that of Droplet where it stops by itself, and `transfer` that of
     five measurements from the nearest other sizes (None: there are none). `polydl` has the first choice and the top of
     PolyDL's ranking, where that was asked for.

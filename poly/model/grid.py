@@ -79,11 +79,12 @@ class Grid:
     coarse: bool
 
     def structures(self) -> Iterator[Structure]:
-        """Where the right operand can't be read in place, it is copied.
+        """Where the right operand can't be read in place, or its rows lie an unknown way apart, it is copied.
 
         Panel by panel, so that all rows pass by each: these are then not copied where their number is open.
         """
-        must_copy = is_scattered(self.work.columns)
+        apart = (axis.right.constant for axis in self.work.roles.reduce)
+        must_copy = is_scattered(self.work.columns) or None in apart
         orders = (True,) if self.by_lines else (True, False)
         for rows_inside, left, right, parallel in product(orders, (False, True), range(3), self._parallel()):
             by_panels = rows_inside and not (left and self._open(self.work.rows))
