@@ -3,7 +3,7 @@
 The best of a table was chosen for its time among hundreds, so it was also lucky, and what was chosen by its samples may
 not be judged by them (the winner's curse). So the visits are cut into two halves, and there are two sides: on each, a
 search sees one half and is judged by the other. Quality is speed relative to what an exhaustive search of the half seen
-would find: the best, when judged, of the three points that look best. It may exceed 1.
+would find; it may exceed 1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from poly.cost import Cost
 from poly.errors import SearchError
 from poly.spaces.space import Point, Space, Structure, Values
 
-
 LOOK_BEST = 3
-"""Points of which an exhaustive search would find the best: a burst in a visit to one of them must not lower the bar."""
+"""The best point of a half is judged by itself, or by the middle one of so many: a burst must not lower the bar."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,9 @@ class Landscape:
 
     def _side(self, seen: Mapping[Point, list[Visit]], judged: Mapping[Point, list[Visit]]) -> Side:
         times, found = typical(judged), typical(seen)
-        best = min(times[point] for point in nsmallest(LOOK_BEST, found, key=found.__getitem__))
-        return Side(seen, {p: best / times[p] if p in times else 0.0 for p in self.entries})
+        best = [times[point] for point in nsmallest(LOOK_BEST, found, key=found.__getitem__)]
+        bar = min(best[0], median(best))
+        return Side(seen, {p: bar / times[p] if p in times else 0.0 for p in self.entries})
 
     @cached_property
     def ranked(self) -> list[Point]:
