@@ -170,8 +170,9 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 2048), f64): (
-        ".split(i=192).split(i=6).split(j=32).split(k=1024)"
-        ".order('k_tile i_tile j_tile i_tile2 i j k')"
+        ".split(i=192).split(i=6).split(j=768).split(j=32).split(k=1024)"
+        ".order('j_tile k_tile i_tile j_tile2 i_tile2 i j k')"
+        ".pack('B', at='k_tile', statement='S0')"
         ".microkernel('gemm_avx512_6x32', statement='S0')"
     ),
     ("ik,jk->ij", (512, 512, 512), f32): (

@@ -25,6 +25,9 @@ from poly.model.walk import SIDES, Walk, Work, walk
 OVERLAP = 3.0
 """How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
 
+LATE = 0.5
+"""The part of late lines' time that overlaps with nothing."""
+
 ENTRY = 2.5
 """What a call of a register tile takes beside its steps, in multiply-adds for each vector of the tile."""
 
@@ -59,10 +62,10 @@ class Model:
             Part("TLB", sum(map(mul, traffic.misses(), (MISS, WALK))) * self._unit),
         ]
         together = sum(part.seconds**OVERLAP for part in parts) ** (1 / OVERLAP)
-        copies = Part("copies", self._copies(choice, w))
+        alone = [Part("late lines", self._late(traffic)), Part("copies", self._copies(choice, w))]
         share = self._share(choice)
-        shared = tuple(replace(part, seconds=part.seconds * share) for part in (*parts, copies))
-        return Cost((together + copies.seconds) * share, shared)
+        shared = tuple(replace(part, seconds=part.seconds * share) for part in (*parts, *alone))
+        return Cost((together + sum(part.seconds for part in alone)) * share, shared)
 
     def _share(self, choice: Choice) -> float:
         """The longest thread's part of the work."""
@@ -76,14 +79,19 @@ class Model:
         return ceil(trips / self._threads) / trips
 
     def _levels(self, traffic: Traffic) -> list[Part]:
-        """Seconds and bytes from L2, L3 and memory; only lines from memory are late."""
+        """Seconds and bytes from L2, L3 and memory."""
         c, r = self._caches, self._rates
-        parts = []
-        for name, size, rate, far in (("L2", c.l1, r.l2, 0), ("L3", c.l2, r.l3, 0), ("memory", c.l3, r.memory, 1)):
-            moved = traffic.fetched(size) if size else {}
-            slowed = sum(bytes * (1 + far * traffic.lateness(side)) for side, bytes in moved.items())
-            parts.append(Part(name, slowed / rate, sum(moved.values())))
-        return parts
+        moved = {
+            name: (sum(traffic.fetched(size).values()) if size else 0.0)
+            for name, size in (("L2", c.l1), ("L3", c.l2), ("memory", c.l3))
+        }
+        rates = {"L2": r.l2, "L3": r.l3, "memory": r.memory}
+        return [Part(name, bytes / rates[name], bytes) for name, bytes in moved.items()]
+
+    def _late(self, traffic: Traffic) -> float:
+        """Seconds that lines from memory take which nothing fetches ahead; the tiles wait for half of them."""
+        moved = traffic.fetched(self._caches.l3) if self._caches.l3 else {}
+        return LATE * sum(bytes * traffic.lateness(side) for side, bytes in moved.items()) / self._rates.memory
 
     def _compute(self, choice: Choice) -> float:
         """The time of the register tiles in vector multiply-adds, those at the edges counted as they are."""
