@@ -42,6 +42,10 @@ class Function(Nest):
         """
         self._kernel(arguments, keywords)(*arguments, **keywords)
 
+    def forget(self) -> None:
+        """Forget the kernels of earlier calls: the next call follows the records as they are then."""
+        self._kernels.clear()
+
     def reference(self, *arguments: Any, **sizes: int) -> None:
         """Run the loops as written, by Python: the oracle of every test."""
         reference(self, arguments, **sizes)

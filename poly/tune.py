@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from poly.errors import SearchWarning
+from poly.function import Function
 from poly.nest import Nest
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def tune(
 
     how = How(strategy, Limits(trials, seconds), start, cold, seed, records, show)
     kernel = tuned(nest, how, target=target, threads=threads, sizes=dict(sizes or {}, **more), at=at)
+    if isinstance(nest, Function):
+        nest.forget()
     if kernel.tuning.interrupted:
         warnings.warn(_interrupted(kernel.tuning), SearchWarning, stacklevel=2)
     return kernel

@@ -91,6 +91,16 @@ def test_a_tuned_contraction_computes_what_it_should_and_is_found_by_compile() -
     assert compiled.schedule == kernel.schedule
 
 
+def test_a_nest_that_was_called_before_follows_what_was_tuned_since() -> None:
+    arrays = [np.ones(shape, np.float32) for shape in ((9, 17), (17, 33), (9, 33))]
+    product(*arrays)
+    kernel = poly.tune(product, M=9, N=33, K=17, trials=1, start="origin", show=False)
+    product(*arrays)
+    (called,) = product._kernels.values()
+    assert called.origin == "record"
+    assert called.schedule == kernel.schedule
+
+
 def test_a_nest_that_is_no_contraction_is_tuned_too() -> None:
     kernel = poly.tune(smooth, M=20, N=30, threads=1, trials=4)
     x, y = np.random.default_rng(0).random((20, 30)), np.zeros((20, 30))
