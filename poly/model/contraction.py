@@ -89,9 +89,15 @@ class Model:
         return [Part(name, bytes / rates[name], bytes) for name, bytes in moved.items()]
 
     def _late(self, traffic: Traffic) -> float:
-        """Seconds that lines from memory take which nothing fetches ahead; the tiles wait for half of them."""
-        moved = traffic.fetched(self._caches.l3) if self._caches.l3 else {}
-        return LATE * sum(bytes * traffic.lateness(side) for side, bytes in moved.items()) / self._rates.memory
+        """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
+
+        A tile waits for its results before its first step; other lines from L3 arrive while it works.
+        """
+        c, r = self._caches, self._rates
+        memory = traffic.fetched(c.l3) if c.l3 else {}
+        seconds = sum(bytes * traffic.lateness(side) for side, bytes in memory.items()) / r.memory
+        results = traffic.fetched(c.l2).get("output", 0.0) if c.l2 else 0.0
+        return LATE * (seconds + results * traffic.lateness("output") / r.l3)
 
     def _compute(self, choice: Choice) -> float:
         """The time of the register tiles in vector multiply-adds, those at the edges counted as they are."""
