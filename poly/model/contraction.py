@@ -19,7 +19,7 @@ from poly.grouping import Side
 from poly.model.choice import LATENCY, PER_CYCLE, POINTERS, Caches, Choice, call_steps, shape_penalty
 from poly.model.footprint import Operand
 from poly.model.rates import Rates
-from poly.model.traffic import FULL, Traffic, crowding
+from poly.model.traffic import FULL, SHORT, Traffic, crowding
 from poly.model.walk import SIDES, Walk, Work, walk
 
 OVERLAP = 3.0
@@ -127,20 +127,29 @@ class Model:
         return steps * step + calls * known.call * size / (near * vectors)
 
     def _conflicts(self, choice: Choice) -> float:
-        """The time lost where the tile's rows share places in L1, and are more than it has ways.
+        """The time lost where lines share places in L1, and are more than it has ways.
 
-        A line of the left operand, read in place, is then gone before the next step of the reduction reads on in it;
-        one of the output before it is written.
+        A line of the left operand, read in place by many rows, is then gone before the next step of the reduction reads
+        on in it; one of the output before it is written; one of the right operand, fetched ahead in a short reduction,
+        before the next tile reads it.
         """
-        w, kernel = self._work, choice.kernel
+        w, kernel, steps = self._work, choice.kernel, call_steps(self._work.roles.reduce, choice)
         if not w.rows:
             return 0.0
-        rows, row, l1 = min(kernel.rows, w.m), w.rows[-1].iterator, self._caches.l1
-        left, output = (crowding(self._sides[side].stride(row) * w.dtype.size, rows, l1) for side in ("left", "output"))
-        read = prod(axis.guess for axis in w.axes) / w.n * ceil(w.n / kernel.columns)
-        calls = prod(axis.guess for axis in w.roles.reduce) / call_steps(w.roles.reduce, choice)
-        written = prod(axis.guess for axis in (*w.roles.batch, *w.roles.rows, *w.roles.columns)) / self._lanes * calls
-        return CONFLICT * (left * read * (not choice.pack_left) + output * written)
+        rows, row, step = min(kernel.rows, w.m), w.rows[-1].iterator, w.roles.reduce[-1].iterator
+        work = prod(axis.guess for axis in w.axes)
+        lost = 0.0
+        if not choice.pack_left:
+            lost += self._crowding("left", row, rows) * work / w.n * ceil(w.n / kernel.columns)
+        if not choice.pack_right and steps <= SHORT:
+            lost += min(1.0, self._crowding("right", step, steps)) * work / w.m * ceil(w.m / rows) / self._lanes
+        written = prod(axis.guess for axis in (*w.roles.batch, *w.roles.rows, *w.roles.columns)) / self._lanes
+        lost += self._crowding("output", row, rows) * written * prod(axis.guess for axis in w.roles.reduce) / steps
+        return lost * CONFLICT
+
+    def _crowding(self, side: Side, loop: str, count: int) -> float:
+        """How many of so many lines along a loop share a place of L1 with too many others."""
+        return crowding(self._sides[side].stride(loop) * self._work.dtype.size, count, self._caches.l1)
 
     def _copies(self, choice: Choice, w: Walk) -> float:
         """Seconds that copies of the operands take: the work, the lines read, the panels written."""
