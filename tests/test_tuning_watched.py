@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from poly.search.trial import Ask, Trial
 from poly.spaces.space import Point
+from poly.tuning.interrupts import Interrupts
 from poly.tuning.watched import Watched
 
 A, B, C = (Point(0, (i,)) for i in range(3))
@@ -53,3 +55,24 @@ def test_an_interrupt_before_the_first_trial_is_one() -> None:
     with pytest.raises(KeyboardInterrupt):
         watched.measure(Ask((A, B)))
     assert watched.interrupted
+
+
+def test_ctrl_c_that_went_astray_ends_the_batch_and_what_follows() -> None:
+    """As in a callback from C, which swallows the exception."""
+
+    class Swallowing:
+        def trials(self, ask: Ask) -> Iterator[Trial]:
+            for point in ask.points:
+                try:
+                    signal.raise_signal(signal.SIGINT)
+                except KeyboardInterrupt:
+                    yield Trial(point, (1.0,))
+
+    with Interrupts() as interrupts:
+        asked, told = (lambda ask: None), (lambda trial, ask: None)
+        watched = Watched(Swallowing(), asked, told, lambda: False, lambda: interrupts.came)
+        assert len(watched.measure(Ask((A, B)))) == 1
+        assert watched.interrupted
+        with pytest.raises(KeyboardInterrupt):
+            watched.measure(Ask((C,)))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

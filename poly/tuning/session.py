@@ -24,6 +24,7 @@ from poly.tuning.display import display
 from poly.tuning.failures import in_words
 from poly.tuning.history import History
 from poly.tuning.how import How
+from poly.tuning.interrupts import Interrupts
 from poly.tuning.outcome import TunedKernel, Tuning, with_tuning
 from poly.tuning.problem import Problem, problem
 from poly.tuning.status import Status
@@ -74,8 +75,9 @@ class _Session:
         budget = self.how.limits.left(len(self.known), self._elapsed())
         if budget is None:
             return self._remembered(watch)
-        with LiveMeasurer(self.space, cold=self.how.cold, seed=self.how.seed) as measurer:
-            watched = Watched(measurer, watch.asked, watch.told, self._over)
+        measuring = LiveMeasurer(self.space, cold=self.how.cold, seed=self.how.seed)
+        with Interrupts() as interrupts, measuring as measurer:
+            watched = Watched(measurer, watch.asked, watch.told, self._over, lambda: interrupts.came)
             found = search(
                 self.space,
                 self._strategy(),

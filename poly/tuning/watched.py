@@ -20,6 +20,7 @@ class Watched:
 
     Where `over` says that time is up, no further point is measured: `measure` gives the trials so far, at least one.
     Ctrl-C does the same, and what is asked for after it raises KeyboardInterrupt: nothing that was measured is lost.
+    `came` tells of a Ctrl-C whose exception went astray.
     """
 
     def __init__(
@@ -28,12 +29,18 @@ class Watched:
         asked: Callable[[Ask], None],
         told: Callable[[Trial, Ask], None],
         over: Callable[[], bool],
+        came: Callable[[], bool] = lambda: False,
     ) -> None:
         self._source = source
         self._asked = asked
         self._told = told
         self._over = over
-        self.interrupted = False
+        self._came = came
+        self._stopped = False
+
+    @property
+    def interrupted(self) -> bool:
+        return self._stopped or self._came()
 
     def measure(self, ask: Ask) -> list[Trial]:
         if self.interrupted:
@@ -44,10 +51,10 @@ class Watched:
             for trial in self._source.trials(ask):
                 found.append(trial)
                 self._told(trial, ask)
-                if self._over():
+                if self._over() or self._came():
                     break
         except KeyboardInterrupt:
-            self.interrupted = True
+            self._stopped = True
             if not found:
                 raise
         return found
