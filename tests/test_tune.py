@@ -162,6 +162,7 @@ def begin(file: Path, size: int) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run where it is ignored
         cwd=Path(__file__).parent.parent,
     )
     while stored(M=size, N=size, K=size) < 2:

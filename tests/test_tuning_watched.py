@@ -57,6 +57,15 @@ def test_an_interrupt_before_the_first_trial_is_one() -> None:
     assert watched.interrupted
 
 
+@pytest.fixture
+def listening() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background and it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_ctrl_c_that_went_astray_ends_the_batch_and_what_follows() -> None:
     """As in a callback from C, which swallows the exception."""
 
