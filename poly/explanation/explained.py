@@ -16,13 +16,11 @@ from poly.kernel import Kernel
 from poly.machine import Measured, machine, measured
 from poly.model import Caches
 from poly.model.host import caches, rates
+from poly.model.traffic import FULL
 from poly.nest import Nest
 from poly.schedule import Schedule
 from poly.tuning.work import work
 from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
-
-FULL = 0.75
-"""The part of a cache that a working set may fill before lines are lost: as the model takes it."""
 
 
 def explain(

@@ -10,6 +10,7 @@ seconds follow the execution-cache-memory model (Stengel et al., ICS 2015), with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, prod
 from operator import mul
@@ -56,13 +57,15 @@ class Model:
         """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
         w = walk(self._work, choice)
         traffic = Traffic(self._sides, choice, w, call_steps(self._work.roles.reduce, choice))
+        caches = {"L2": self._caches.l1, "L3": self._caches.l2, "memory": self._caches.l3}
+        fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
         parts = [
             Part("multiply-add", (self._compute(choice) + self._conflicts(choice)) * self._unit),
-            *self._levels(traffic),
+            *self._levels(fetched),
             Part("TLB", sum(map(mul, traffic.misses(), (MISS, WALK))) * self._unit),
         ]
         together = sum(part.seconds**OVERLAP for part in parts) ** (1 / OVERLAP)
-        alone = [Part("late lines", self._late(traffic)), Part("copies", self._copies(choice, w))]
+        alone = [Part("late lines", self._late(traffic, fetched)), Part("copies", self._copies(choice, w))]
         share = self._share(choice)
         shared = tuple(replace(part, seconds=part.seconds * share) for part in (*parts, *alone))
         return Cost((together + sum(part.seconds for part in alone)) * share, shared)
@@ -78,26 +81,20 @@ class Model:
         }[c.parallel]
         return ceil(trips / self._threads) / trips
 
-    def _levels(self, traffic: Traffic) -> list[Part]:
+    def _levels(self, fetched: Mapping[str, Mapping[Side, float]]) -> list[Part]:
         """Seconds and bytes from L2, L3 and memory."""
-        c, r = self._caches, self._rates
-        moved = {
-            name: (sum(traffic.fetched(size).values()) if size else 0.0)
-            for name, size in (("L2", c.l1), ("L3", c.l2), ("memory", c.l3))
-        }
-        rates = {"L2": r.l2, "L3": r.l3, "memory": r.memory}
-        return [Part(name, bytes / rates[name], bytes) for name, bytes in moved.items()]
+        rates = {"L2": self._rates.l2, "L3": self._rates.l3, "memory": self._rates.memory}
+        moved = {level: float(sum(sides.values())) for level, sides in fetched.items()}
+        return [Part(level, bytes / rates[level], bytes) for level, bytes in moved.items()]
 
-    def _late(self, traffic: Traffic) -> float:
+    def _late(self, traffic: Traffic, fetched: Mapping[str, Mapping[Side, float]]) -> float:
         """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
 
         A tile waits for its results before its first step; other lines from L3 arrive while it works.
         """
-        c, r = self._caches, self._rates
-        memory = traffic.fetched(c.l3) if c.l3 else {}
-        seconds = sum(bytes * traffic.lateness(side) for side, bytes in memory.items()) / r.memory
-        results = traffic.fetched(c.l2).get("output", 0.0) if c.l2 else 0.0
-        return LATE * (seconds + results * traffic.lateness("output") / r.l3)
+        memory = sum(bytes * traffic.lateness(side) for side, bytes in fetched["memory"].items())
+        results = fetched["L3"].get("output", 0.0) * traffic.lateness("output")
+        return LATE * (memory / self._rates.memory + results / self._rates.l3)
 
     def _compute(self, choice: Choice) -> float:
         """The time of the register tiles in vector multiply-adds, those at the edges counted as they are."""

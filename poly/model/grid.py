@@ -17,6 +17,7 @@ from itertools import product
 from math import ceil, prod
 
 from microkernels.catalogue import Microkernel, fits, gemm
+from poly.machine.tiles import ROWS
 from poly.model.choice import Caches, Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import Model
 from poly.model.walk import Work
@@ -25,9 +26,6 @@ from poly.roles import Axis
 Value = int | None
 Values = Mapping[str, Value]
 """The value of each knob; None is a loop that stays uncut."""
-
-ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
-"""Rows of a register tile; those that need more registers than there are, or than the contraction has, are left out."""
 
 DEPTHS = (64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 """The most steps of the reduction in one call; equal parts of at most so many are made."""
