@@ -39,20 +39,24 @@ def source(program: Program) -> str:
 
     Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard of Python's calls.
     """
+    code = "\n\n".join([functions(program), workspace_function(program)])
+    top = [heading(program), includes(code), used_helpers(code), program.preamble.strip("\n")]
+    parts = [*top, code, guard(Signature.of(program))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def functions(program: Program, linkage: str = "") -> str:
+    """The kernel, below the bodies of its parallel loops."""
     parameters = data_parameters(program)
     values = {size: Affine.name(c_name(size)) for size in program.sizes}
     taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
     writer = Writer(program, parameters)
     body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
-    parallel = bool(writer.functions)
     setup = shared_setup(program) + (private_setup(program) if writer.serial else [])
     lines = [cgen.Line(line) for line in setup]
     function = cgen.Block([*lines, *body, cgen.Line("return 0;")])
-    kernel = f"{prototype('int32_t', function_name(program.name), parameters + call_parameters())}\n{function}"
-    code = "\n\n".join([*writer.functions, kernel, workspace_function(program)])
-    top = [heading(program), includes(code, parallel), used_helpers(code), program.preamble.strip("\n")]
-    parts = [*top, code, guard(Signature.of(program))]
-    return "\n\n".join(part for part in parts if part)
+    head = prototype(f"{linkage}int32_t", function_name(program.name), parameters + call_parameters())
+    return "\n\n".join([*writer.functions, f"{head}\n{function}"])
 
 
 def heading(program: Program) -> str:
@@ -62,9 +66,9 @@ def heading(program: Program) -> str:
     return f"/* {' '.join(lines)} */" if lines else ""
 
 
-def includes(code: str, parallel: bool) -> str:
+def includes(code: str) -> str:
     """The headers that the code needs."""
-    lines = ["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * parallel
+    lines = ["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * ("omp parallel" in code)
     if "omp simd" in code and re.search(r"\b(exp|tanh)f?\(", code):
         lines.append(LIBMVEC)
     return "\n".join(lines)
