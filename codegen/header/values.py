@@ -12,7 +12,7 @@ from microkernels.isa import ISA
 Threading = Literal["openmp", "pthreads", "none"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variant:
     """One kernel of a routine: for an instruction set, and for all sizes or for those in `sizes` alone.
 
@@ -29,10 +29,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class Trial:
-    """Sizes at which the self-test runs a routine; `flops` are those of one call, to report a speed (0: don't)."""
+    """Sizes at which the self-test runs a routine: a value for each size that a caller gives, in their order.
+
+    `flops` are those of one call, to report a speed (0: don't). `length` is about how many terms an element sums up.
+    """
 
     sizes: tuple[tuple[str, int], ...]
     flops: int = 0
+    length: int = 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class Routine:
     `signature` has the sizes that a caller gives, then the strides of arrays, none where `dense`: `strides` are
     the names of those. `loops` is the mathematics, as the user wrote it. `variants` are in order of preference within
     each instruction set, and the last of each serves every size. `reference` runs the loops as written, with the
-    signature's parameters. `length` bounds, for each trial, how many terms one sum has.
+    signature's parameters. The self-test gives it positive values and heavy diagonals where it is `delicate` (it divides
+    by its data, takes roots or multiplies up), and fresh ones for each timed call where it `drifts` (a call's result
+    depends on what the call before left).
     """
 
     name: str
@@ -52,7 +58,8 @@ class Routine:
     variants: tuple[Variant, ...]
     reference: Program
     trials: tuple[Trial, ...] = ()
-    lengths: tuple[int, ...] = ()
+    delicate: bool = False
+    drifts: bool = False
     notes: tuple[str, ...] = ()
     """What is to be said of how it was scheduled: a record's line, or that the model chose."""
 
