@@ -40,8 +40,8 @@ def facts(nest: Nest) -> Facts:
     return Facts(
         iterations=sum(counts.values()),
         length=sum(lengths),
-        calls=DRIFT if any(_drifts(s, nest.written) for s in nest.statements) else CALLS,
-        delicate=any(_delicate(s) for s in nest.statements),
+        calls=DRIFT if drifts(nest) else CALLS,
+        delicate=delicate(nest),
         settable=frozenset(a.name for a in nest.arguments if a.name in assigned & read and a.dtype.is_float),
     )
 
@@ -58,9 +58,14 @@ def _elements(nest: Nest, array: str) -> int:
     return prod(extent.evaluate({}) for extent in nest.array(array).shape)
 
 
-def _drifts(statement: Statement, written: frozenset[str]) -> bool:
+def drifts(nest: Nest) -> bool:
     """A second call starts from other values than the first, and not just from larger sums."""
-    return statement.op == "*" or any(load.array in written for load in loads(statement.expr))
+    return any(s.op == "*" or any(load.array in nest.written for load in loads(s.expr)) for s in nest.statements)
+
+
+def delicate(nest: Nest) -> bool:
+    """It divides by its data, takes roots or multiplies up."""
+    return any(_delicate(statement) for statement in nest.statements)
 
 
 def _delicate(statement: Statement) -> bool:
