@@ -18,6 +18,7 @@ from poly.tune import tune
 from poly.version import __version__
 
 if TYPE_CHECKING:
+    from poly.embed.write import write_header
     from poly.explanation import compare, explain
     from poly.spaces.derive import space
 
@@ -54,9 +55,15 @@ __all__ = [
     "sizes",
     "space",
     "tune",
+    "write_header",
 ]
 
-LATER = {"compare": "poly.explanation", "explain": "poly.explanation", "space": "poly.spaces.derive"}
+LATER = {
+    "compare": "poly.explanation",
+    "explain": "poly.explanation",
+    "space": "poly.spaces.derive",
+    "write_header": "poly.embed",
+}
 """Names that are loaded when they are first asked for, so that `import poly` stays light."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,11 +18,14 @@ from poly.compiled import Compiled, Told, compiled, followed
 from poly.errors import RecordWarning, ScheduleError, SpecError
 from poly.lower import arguments, c_sizes
 from poly.machine import machine
-from poly.nest import Nest
+from poly.nest import Array, Nest
 from poly.recorded import recorded
 from poly.schedule import Schedule
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codegen.header.values import Threading
     from poly.records import Record
 
 
@@ -120,6 +123,20 @@ class Kernel:
 
         return c_arguments(self.signature, self._library, arrays, threads or self.threads)
 
+    def write_header(
+        self,
+        path: str | Path,
+        *,
+        prefix: str | None = None,
+        isas: Sequence[str] | None = None,
+        threads: Threading | None = None,
+        dense: bool = False,
+    ) -> Path:
+        """Write the kernel as one C header to embed, for several instruction sets. See `poly.write_header`."""
+        from poly.embed import write_header
+
+        return write_header(path, self, prefix=prefix, isas=isas, threads=threads, dense=dense)
+
     @cached_property
     def _library(self) -> Any:
         from codegen.build import load
@@ -212,17 +229,20 @@ def signature(nest: Nest, scratch: bool) -> Signature:
 
 
 def with_strides(nest: Nest) -> Nest:
-    """The same nest with the strides of its arrays as further sizes.
+    """The same nest with the strides of its arrays as further sizes: `A_ld` of a matrix, else `A_stride0`, …
 
     Neighbours along the last dimension stay neighbours.
     """
-    names = {
-        array.name: tuple(f"{array.name}_stride{d}" for d in range(len(array.shape) - 1))
-        for array in nest.arguments
-        if array.shape
-    }
+    names = {array.name: _stride_names(array) for array in nest.arguments if array.shape}
     arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
     return replace(nest, arrays=arrays)
+
+
+def _stride_names(array: Array) -> tuple[str, ...]:
+    """Names for all strides but the last."""
+    if len(array.shape) == 2:
+        return (f"{array.name}_ld",)
+    return tuple(f"{array.name}_stride{dimension}" for dimension in range(len(array.shape) - 1))
 
 
 def checked_threads(threads: int | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +27,49 @@ BROKEN = (
 """What running a user's file may raise by the user's mistake."""
 
 
+@dataclass(frozen=True)
+class NestFile:
+    """Nests from a file, each under the name that it has there, and the user's files that they were read from."""
+
+    nests: tuple[Nest, ...]
+    sources: tuple[Path, ...]
+
+
+def open_nests(where: str) -> NestFile:
+    """The nest that `FILE.py:NAME` means, or all nests in `FILE.py` in the order in which they stand there.
+
+    Raises SpecError as `load_nest`, and where a file holds no nest.
+    """
+    file, _, name = where.rpartition(":")
+    if file and name.isidentifier():
+        nests = {name: load_nest(where)}
+        path = Path(file)
+    else:
+        path = Path(where)
+        nests = _nests(_run(path))
+        if not nests:
+            raise SpecError(f"{path} has no nest: decorate a function with @poly.nest, or name a poly.einsum")
+    return NestFile(tuple(replace(nest, name=key) for key, nest in nests.items()), _sources(path))
+
+
+def _nests(module: ModuleType) -> dict[str, Nest]:
+    """The nests of a module by their names; one with several has the first."""
+    found: dict[str, Nest] = {}
+    for key, value in vars(module).items():
+        if isinstance(value, Nest) and not any(value is other for other in found.values()):
+            found[key] = value
+    return found
+
+
+def _sources(path: Path) -> tuple[Path, ...]:
+    """The file, and the modules beside it or below that it has imported."""
+    folder = path.resolve().parent
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    beside = {Path(file) for file in files if file and folder in Path(file).parents and Path(file) != path.resolve()}
+    own = {module for module in beside if "site-packages" not in module.parts}
+    return (path, *sorted(own))
+
+
 def load_nest(where: str) -> Nest:
     """The nest that `FILE.py:NAME` means; the file is run, as an import would.
 
@@ -34,7 +78,7 @@ def load_nest(where: str) -> Nest:
     file, colon, name = where.rpartition(":")
     if not colon or not file or not name.isidentifier():
         raise SpecError(f"{where!r} is not of the form FILE.py:NAME, as in gemm.py:matmul")
-    nests = {key: value for key, value in vars(_run(Path(file))).items() if isinstance(value, Nest)}
+    nests = _nests(_run(Path(file)))
     if name not in nests:
         close = difflib.get_close_matches(name, nests, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""

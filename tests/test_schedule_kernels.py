@@ -416,4 +416,4 @@ def test_a_given_schedule_is_followed_for_strided_arrays_too() -> None:
     kernel(wide[:, :9], right, out)
     np.testing.assert_array_equal(out, wide[:, :9] @ right)
     assert kernel.strided.schedule.steps == kernel.schedule.steps
-    assert "A_stride0" in kernel.strided.source
+    assert "A_ld" in kernel.strided.source

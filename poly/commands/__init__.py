@@ -13,12 +13,13 @@ import click
 
 from codegen.errors import ArgumentError, ToolchainError
 from microkernels.errors import TargetError
-from poly.commands import machine, records, show, tune
+from poly.commands import header, machine, records, show, tune
 from poly.errors import PolyError
 from poly.version import __version__
 
 GROUP = "poly.commands"
 OWN = (
+    header.command,
     machine.command,
     records.command,
     show.command,

@@ -1,0 +1,122 @@
+"""What stands atop the file: the contract, for people."""
+
+from __future__ import annotations
+
+from codegen.header.sections import comment
+from codegen.header.values import Header, Routine
+from codegen.integer import product
+from codegen.program import Buffer
+from codegen.scalar import strides
+
+STATUSES = {
+    "OK": "done",
+    "NULL_POINTER": "an array that has elements is a null pointer",
+    "MISALIGNED": "an array is not aligned to its elements",
+    "BAD_SIZE": "a size, or an extent that follows from it, is negative or too large",
+    "BAD_STRIDE": "a stride is negative, or shorter than what lies within it",
+    "OVERLAP": "an output, or the workspace, overlaps another array",
+    "BAD_THREADS": "threads is less than 1 or more than PFX_MAX_THREADS",
+    "WORKSPACE_TOO_SMALL": "the workspace is smaller than the call needs, or null",
+    "OUT_OF_MEMORY": "no memory for the workspace",
+    "UNSUPPORTED_ISA": "this CPU, or this build, does not have the instruction set",
+}
+"""The status codes, from 0 up, and what each means."""
+
+DIRECTIONS = {"in": "read", "out": "written", "inout": "read and written", "scalar": "by value", "local": ""}
+
+THREADS = {
+    "openmp": "`threads` share the work where the file is built with -fopenmp; else one thread does it all.",
+    "pthreads": "`threads` share the work: POSIX threads, made for the call and joined. Build with -pthread.",
+    "none": "a call runs in the thread that makes it.",
+}
+
+
+def contract(header: Header) -> str:
+    """The comment."""
+    parts = [_title(header), *(_routine(header, routine) for routine in header.routines), _use(header), _statuses()]
+    return comment("\n\n".join(parts))
+
+
+def _title(header: Header) -> str:
+    names = ", ".join(routine.name for routine in header.routines)
+    made = f"Made by poly {header.version}." if header.version else ""
+    where = f"Schedules were chosen on {header.machine}; the code runs anywhere." if header.machine else ""
+    return "\n".join(
+        line for line in (f"{names}: C99 and C++11, one file, no dependence but libc and libm.", made, where) if line
+    )
+
+
+def _routine(header: Header, routine: Routine) -> str:
+    special = dict.fromkeys(variant.sizes for variant in routine.variants if variant.sizes)
+    own = "; ".join(", ".join(f"{name} = {value}" for name, value in sizes) for sizes in special)
+    lines = [
+        f"{routine.name} computes",
+        "",
+        *_indented(routine.loops),
+        "",
+        *_indented(_columns(_arguments(header, routine))),
+        "",
+    ]
+    lines += [f"Sizes with kernels of their own: {own}."] * bool(own)
+    lines += [*routine.notes, ""]
+    first = routine.variants[0]
+    lines += [
+        f"The first kernel's loops, on {first.isa.name} (the others stand above theirs):",
+        "",
+        *_indented(first.loops),
+    ]
+    return "\n".join(lines)
+
+
+def _arguments(header: Header, routine: Routine) -> list[tuple[str, str]]:
+    """Each argument with its meaning, in order."""
+    rows = [(", ".join(routine.sizes), "sizes, from 0 to PFX_SIZE_LIMIT")] if routine.sizes else []
+    for buffer in routine.signature.buffers:
+        shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
+        rows.append((buffer.name, f"{buffer.dtype.name}{shape}, {DIRECTIONS[buffer.kind]}"))
+        rows += _strides(buffer) if buffer.strides is not None else []
+    return rows + ([("threads", "how many, from 1 to PFX_MAX_THREADS")] if header.threads != "none" else [])
+
+
+def _strides(buffer: Buffer) -> list[tuple[str, str]]:
+    names = strides(buffer)[:-1]
+    rests = [product(buffer.shape[at + 1 :]) for at in range(len(names))]
+    where = ["row" if len(names) == 1 else f"index of dimension {at}" for at in range(len(names))]
+    return [
+        (name, f"elements of {buffer.name} from one {place} to the next: 0 for {rest}, or more than lies within it")
+        for name, place, rest in zip(names, where, rests, strict=True)
+    ]
+
+
+def _columns(rows: list[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text.split("\n")]
+
+
+USE = """Arrays are row-major, their last dimension without gaps, and aligned to their elements. An output overlaps no other
+array; inputs may overlap each other. Nothing outside of the arrays is read or written.
+
+#include this file where it is needed; in one C or C++ file, #define PFX_IMPLEMENTATION before. No flags are needed.
+{first}(…) allocates its workspace with PFX_MALLOC and PFX_FREE, which may be defined before, and frees it.
+{first}_with_workspace(…) allocates nothing: it takes {first}_workspace_size(…) bytes or more, at any address.
+Calls may be made from several threads at once: they share only the choice of the instruction set, which is atomic.
+Threads: {threads}
+Instruction sets: {isas}. The CPU is asked once; pfx_force_isa(…) takes one by force.
+32-bit, big-endian and other CPUs run the portable kernels.
+#define PFX_DEBUG: every access in the loops is checked against the bounds of its array.
+#define PFX_SELFTEST: a main that checks every kernel against the loops above, and measures it:
+    cc -O2 -x c -DPFX_SELFTEST FILE.h -o try -lm && ./try"""
+
+
+def _use(header: Header) -> str:
+    isas = ", ".join(isa.name for isa in header.isas)
+    return USE.format(first=header.routines[0].name, threads=THREADS[header.threads], isas=isas)
+
+
+def _statuses() -> str:
+    told = _columns([(f"PFX_{name}", meaning) for name, meaning in STATUSES.items()])
+    return "\n".join(["What a call returns; but for PFX_OK nothing was changed:", "", *_indented(told)])

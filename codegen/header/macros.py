@@ -1,0 +1,56 @@
+"""The few macros of the file: what gcc and clang, C and C++ spell differently, and pragmas not every build knows."""
+
+from __future__ import annotations
+
+import re
+
+from microkernels.ctext import INLINE, NOINLINE, UNROLL
+
+MACROS = """#if !defined(__GNUC__)
+#error "this file needs gcc, clang or a compiler that knows their extensions"
+#endif
+#define PFX_RESTRICT __restrict
+#define PFX_INLINE static inline __attribute__((always_inline, unused))
+#define PFX_NOINLINE static __attribute__((noinline, unused))
+#define PFX_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#if defined(__clang__)
+#define PFX_UNROLL _Pragma("clang loop unroll(full)")
+#define PFX_UNROLL_BY(count) PFX_PRAGMA(clang loop unroll_count(count))
+#else
+#define PFX_UNROLL _Pragma("GCC unroll 32")
+#define PFX_UNROLL_BY(count) PFX_PRAGMA(GCC unroll count)
+#endif
+#if defined(_OPENMP)
+#define PFX_OMP(...) PFX_PRAGMA(omp __VA_ARGS__)
+#else
+#define PFX_OMP(...)
+#endif"""
+
+OPENMP = """#if defined(_OPENMP)
+#include <omp.h>
+#endif
+static inline int64_t pfx_thread(void)
+{
+#if defined(_OPENMP)
+  return (int64_t)omp_get_thread_num();
+#else
+  return 0;
+#endif
+}"""
+
+TOKENS = {INLINE: "PFX_INLINE", NOINLINE: "PFX_NOINLINE", UNROLL: "PFX_UNROLL"}
+PATTERNS = (
+    (r"\brestrict\b", "PFX_RESTRICT"),
+    (r"#pragma omp (.*)", r"PFX_OMP(\1)"),
+    (r"#pragma GCC unroll (\d+)", r"PFX_UNROLL_BY(\1)"),
+    (r"(\(int64_t\))?\bomp_get_thread_num\(\)", "pfx_thread()"),
+)
+
+
+def replaced(text: str) -> str:
+    """Our C text with the macros in place of what they stand for."""
+    for plain, macro in TOKENS.items():
+        text = text.replace(plain, macro)
+    for pattern, macro in PATTERNS:
+        text = re.sub(pattern, macro, text)
+    return text

@@ -1,0 +1,163 @@
+"""The kernels of one instruction set: a section of the file that the compiler may build for it, whatever its flags are.
+
+#if defined(__x86_64__)
+#pragma GCC push_options          // clang: #pragma clang attribute push(…)
+#pragma GCC target("avx2,fma")
+…vectors, microkernels, kernels…
+#pragma GCC pop_options
+#endif
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen.c import functions, used_helpers
+from codegen.header.items import Item, items, used
+from codegen.header.macros import replaced
+from codegen.header.values import Header, Variant
+from codegen.names import function_name
+from microkernels.isa import ISA
+
+CONDITIONS = {
+    "x86_64": "defined(__x86_64__) && !defined(__ILP32__)",
+    "aarch64": "defined(__aarch64__) && !defined(__AARCH64EB__)",
+}
+"""The preprocessor's test for a CPU family."""
+
+GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
+"""As `codegen.build.FLAGS` says, whatever the user's flags are."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """The text for one instruction set, and the functions in it, one for each variant."""
+
+    isa: ISA
+    text: str
+    functions: Mapping[Variant, str]
+
+
+def section(header: Header, isa: ISA) -> Section:
+    """The section of `isa`: each item once, under the header's prefix."""
+    kept: dict[str, Item] = {}
+    names: dict[Variant, str] = {}
+    for routine in header.routines:
+        for variant in routine.variants:
+            if variant.isa != isa:
+                continue
+            made, root = _variant(variant, kept)
+            kept |= {item.names[0]: item for item in made}
+            names[variant] = root
+    own = {name: own_name(name, isa) for item in kept.values() for name in item.names}
+    body = "\n\n".join(item.renamed(own).text for item in kept.values())
+    text = "\n".join([opening(isa), "", replaced(body), "", closing(isa)])
+    return Section(isa, text, {variant: own[name] for variant, name in names.items()})
+
+
+def _variant(variant: Variant, kept: Mapping[str, Item]) -> tuple[list[Item], str]:
+    """The items of a variant that are not in the section yet, and its function's name.
+
+    Two variants may need different items of one name, such as tiles for other edges: the later one is numbered.
+    """
+    code = functions(variant.program, "static ")
+    found = items("\n".join([used_helpers(code), variant.program.preamble, code]))
+    name = function_name(variant.program.name)
+    found = used(found, [name])
+    renames = {}
+    for item in found:
+        other = kept.get(item.names[0])
+        if other is not None and other.text != item.renamed(renames).text:
+            renames[item.names[0]] = _numbered(item.names[0], kept)
+    found = [item.renamed(renames) for item in found]
+    new = [item for item in found if item.names[0] not in kept]
+    return [_described(item, variant, renames.get(name, name)) for item in new], renames.get(name, name)
+
+
+def _described(item: Item, variant: Variant, name: str) -> Item:
+    """The kernel itself gets its schedule as a comment."""
+    if name not in item.names or not variant.loops:
+        return item
+    return Item(item.names, f"{comment(variant.loops)}\n{item.text}")
+
+
+def comment(text: str) -> str:
+    """A text as a C comment of its own lines."""
+    plain = text.replace("*/", "* /").replace("/*", "/ *")
+    return "\n".join(f"{' ' * 3 * (at > 0)}{line}".rstrip() for at, line in enumerate(f"/* {plain} */".split("\n")))
+
+
+def _numbered(name: str, kept: Mapping[str, Item]) -> str:
+    count = 2
+    while f"{name}_{count}" in kept:
+        count += 1
+    return f"{name}_{count}"
+
+
+def own_name(name: str, isa: ISA) -> str:
+    """A name under the header's prefix, and told apart from other sections'."""
+    return f"pfx_{name}" if re.search(rf"_{isa.name}(_|$)", name) else f"pfx_{name}_{isa.name}"
+
+
+def has(isa: ISA) -> str:
+    """The macro that says whether the section is compiled."""
+    return f"PFX_HAS_{isa.name.upper()}"
+
+
+def features(isas: Sequence[ISA]) -> str:
+    """Definitions of those macros."""
+    lines = []
+    for isa in isas:
+        if isa.machine:
+            lines += [
+                f"#if {CONDITIONS[isa.machine]}",
+                f"#define {has(isa)} 1",
+                "#else",
+                f"#define {has(isa)} 0",
+                "#endif",
+            ]
+        else:
+            lines.append(f"#define {has(isa)} 1")
+    return "\n".join(lines)
+
+
+def target(isa: ISA) -> str:
+    """The target attribute's text for gcc; clang knows no preference of a vector width there."""
+    return ",".join(flag.removeprefix("-m") for flag in isa.flags)
+
+
+def opening(isa: ISA) -> str:
+    """What stands before the code."""
+    wanted = target(isa)
+    clang = ",".join(part for part in wanted.split(",") if not part.startswith("prefer"))
+    lines = [f"#if {has(isa)}", "#if defined(__clang__)"]
+    if clang:
+        attribute = f'__attribute__((target("{clang}")))'
+        lines.append(f"#pragma clang attribute push({attribute}, apply_to = function)")
+    lines += [
+        "#pragma clang fp contract(fast)",
+        "#else",
+        "#pragma GCC push_options",
+        f"#pragma GCC optimize({GCC_OPTIONS})",
+    ]
+    if wanted:
+        lines.append(f'#pragma GCC target("{wanted}")')
+    return "\n".join([*lines, "#endif"])
+
+
+def closing(isa: ISA) -> str:
+    """What stands behind it."""
+    clang = ["#pragma clang attribute pop"] if target(isa) else []
+    return "\n".join(
+        [
+            "#if defined(__clang__)",
+            *clang,
+            "#pragma clang fp contract(on)",
+            "#else",
+            "#pragma GCC pop_options",
+            "#endif",
+            f"#endif /* {has(isa)} */",
+        ]
+    )

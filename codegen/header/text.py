@@ -1,0 +1,92 @@
+"""The whole file."""
+
+from __future__ import annotations
+
+from codegen.c import used_helpers
+from codegen.header.contract import STATUSES, contract
+from codegen.header.dispatch import choice, enumeration, need, run
+from codegen.header.items import items
+from codegen.header.macros import MACROS, OPENMP
+from codegen.header.prefix import prefixed
+from codegen.header.sections import features, section
+from codegen.header.values import Header
+
+COMMON = """const char *pfx_status_text(pfx_status status);
+pfx_isa pfx_isa_in_use(void);
+pfx_status pfx_force_isa(pfx_isa isa);"""
+
+
+def header_text(header: Header) -> str:
+    """The C text: the same values give the same bytes."""
+    guard = "PFX_H"
+    parts = [
+        contract(header),
+        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>",
+        '#ifdef __cplusplus\nextern "C" {\n#endif',
+        declarations(header),
+        "#ifdef __cplusplus\n}\n#endif",
+        f"#endif /* {guard} */",
+        "#if defined(PFX_SELFTEST) && !defined(PFX_IMPLEMENTATION)\n#define PFX_IMPLEMENTATION\n#endif",
+        "#if defined(PFX_IMPLEMENTATION) && !defined(PFX_IMPLEMENTED)\n#define PFX_IMPLEMENTED",
+        implementation(header),
+        "#endif /* PFX_IMPLEMENTATION */",
+    ]
+    return prefixed("\n\n".join(parts), header.prefix) + "\n"
+
+
+def declarations(header: Header) -> str:
+    """Types and prototypes."""
+    from codegen.header.entry import prototypes
+
+    statuses = ", ".join(f"PFX_{name} = {number}" for number, name in enumerate(STATUSES))
+    return "\n\n".join(
+        [
+            f'#define PFX_VERSION "{header.version}"',
+            f"typedef enum pfx_status {{ {statuses} }} pfx_status;",
+            enumeration(),
+            COMMON,
+            *(prototypes(routine, header) for routine in header.routines),
+        ]
+    )
+
+
+def implementation(header: Header) -> str:
+    """Everything else."""
+
+    sections = [section(header, isa) for isa in header.isas]
+    functions = {variant: name for one in sections for variant, name in one.functions.items()}
+    needs = "\n\n".join(need(routine, header.isas) for routine in header.routines)
+    shared = items(used_helpers(needs))
+    names = {name: f"pfx_{name}" for item in shared for name in item.names}
+    parts = [
+        "#include <math.h>\n#include <stddef.h>\n#include <stdlib.h>",
+        features(header.isas),
+        "#if defined(__x86_64__)\n#include <immintrin.h>\n#endif",
+        MACROS,
+        OPENMP if header.threads == "openmp" else "",
+        *(one.text for one in sections),
+        status_text(),
+        choice(header.isas),
+        *(item.renamed(names).text for item in shared),
+        *(item.renamed(names).text for item in items(needs)),
+        *(run(routine, header.isas, functions) for routine in header.routines),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def status_text() -> str:
+    """The text of each status."""
+    from codegen.header.contract import STATUSES
+
+    cases = [f'  case PFX_{name}: return "{meaning}";' for name, meaning in STATUSES.items()]
+    return "\n".join(
+        [
+            "const char *pfx_status_text(pfx_status status)",
+            "{",
+            "  switch (status) {",
+            *cases,
+            "  }",
+            '  return "no status of this file";',
+            "}",
+        ]
+    )

@@ -1,0 +1,115 @@
+"""`poly header`: nests as one C file to embed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from codegen.header.values import Threading
+from microkernels.isa import ISAS
+from poly.commands.options import parse_sizes, size_option
+from poly.embed import write_header
+from poly.embed.files import replace_file
+from poly.embed.tuned import tuned_sizes
+from poly.kernel import Kernel, checked_threads, compile_nest
+from poly.nest import Nest
+from poly.nestfile import NestFile, open_nests
+
+
+def parse_isas(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """`avx2,neon` as names."""
+    names = None if text is None else tuple(name.strip() for name in text.split(","))
+    unknown = sorted(set(names or ()) - ISAS.keys())
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(ISAS)}", context, option)
+    return names
+
+
+def parse_special(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[dict[str, int]]:
+    """`M=512,N=512`, any number of times."""
+    return [parse_sizes(context, option, tuple(text.split(","))) for text in texts]
+
+
+@click.command("header")
+@click.argument("nests", metavar="FILE.py[:NAME]")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
+)
+@size_option
+@click.option(
+    "--special",
+    multiple=True,
+    metavar="M=512,N=512,…",
+    callback=parse_special,
+    help="Sizes that get a kernel of their own in a function that serves any size; may be repeated.",
+)
+@click.option("--tuned", is_flag=True, help="A kernel of its own for every size that was tuned on this machine.")
+@click.option(
+    "--isa", "isas", callback=parse_isas, metavar="NAME,…", help=f"Instruction sets, of {', '.join(ISAS)} (all)."
+)
+@click.option(
+    "--threads",
+    type=click.Choice(["openmp", "pthreads", "none"]),
+    default="openmp",
+    show_default=True,
+    help="How parallel loops run.",
+)
+@click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules are chosen for (this machine's).")
+@click.option("--prefix", help="What every name begins with (the nest's name, or the file's).")
+@click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
+@click.option("-MD", "depends", is_flag=True, help="Write what the header is made from beside it, for make or ninja.")
+@click.option(
+    "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for that (OUTPUT.d)."
+)
+def command(
+    nests: str,
+    output: Path,
+    sizes: dict[str, int],
+    special: list[dict[str, int]],
+    tuned: bool,
+    isas: Sequence[str] | None,
+    threads: Threading,
+    cores: int | None,
+    prefix: str | None,
+    dense: bool,
+    depends: bool,
+    depend_file: Path | None,
+) -> None:
+    """Write a nest, or all nests in a file, as one C header with nothing to install.
+
+    \b
+    poly header gemm.py:matmul -o matmul.h                         any size
+    poly header gemm.py:matmul --special M=512,N=512,K=512 -o …    and one size with a kernel of its own
+    poly header gemm.py:matmul --size M=16 --size N=16 …           these sizes alone
+    """
+    opened = open_nests(nests)
+    count = 1 if threads == "none" else checked_threads(cores)
+    kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
+    try:
+        write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+        if depends or depend_file:
+            replace_file(depend_file or output.with_suffix(".d"), _rules(output, opened))
+    except OSError as error:
+        raise click.FileError(str(output), error.strerror or str(error)) from error
+
+
+def _kernels(
+    nest: Nest, sizes: dict[str, int], special: list[dict[str, int]], tuned: bool, threads: int
+) -> list[Kernel]:
+    """The kernels of one nest: with the sizes that are fixed, and further ones of their own."""
+    base = compile_nest(
+        nest, sizes={name: value for name, value in sizes.items() if name in nest.sizes}, threads=threads
+    )
+    found = [{**one} for one in special if one.keys() <= set(base.nest.sizes)]
+    if tuned:
+        found += [one for one in tuned_sizes(base.nest, base.isa, threads) if one not in found]
+    return [base, *(compile_nest(base.nest, sizes=one, threads=threads) for one in found)]
+
+
+def _rules(output: Path, opened: NestFile) -> str:
+    """What the header depends on, as a rule of make; a source that is gone is no error."""
+    names = [str(path).replace(" ", "\\ ").replace("$", "$$") for path in opened.sources]
+    target = str(output).replace(" ", "\\ ").replace("$", "$$")
+    return "".join([f"{target}: {' '.join(names)}\n", *(f"\n{name}:\n" for name in names)])

@@ -1,0 +1,110 @@
+"""One function of a header: its kernels for each instruction set, scheduled, lowered and named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from codegen.header import Routine, Variant
+from codegen.program import Program
+from codegen.signature import Signature
+from microkernels.isa import ISA, host_machine
+from poly.bounds import check
+from poly.default import default_schedule
+from poly.embed.group import Group
+from poly.embed.trials import trials
+from poly.errors import ScheduleError
+from poly.kernel import Kernel, with_strides
+from poly.lower import lower
+from poly.model.choice import Caches
+from poly.model.host import caches, known_rates
+from poly.nest import Nest
+from poly.recorded import recorded
+from poly.schedule import Schedule, schedule
+
+USUAL = Caches(32 << 10, 512 << 10, 1 << 20)
+"""The caches that a core of another family is taken to have: nearly every one of the last ten years has these."""
+
+
+def routine(group: Group, name: str, label: str, isas: Sequence[ISA], threads: int | None, dense: bool) -> Routine:
+    """The function `name`, with kernels for each of `isas`, whose names begin with `label`.
+
+    `threads` replaces the number that kernels were scheduled for. A `dense` one takes no strides.
+    """
+    nest = check(group.base.nest)
+    open_nest = nest if dense else with_strides(nest)
+    reference = replace(_program(open_nest, schedule(open_nest), isas[-1]), name=f"{name}_reference")
+    made = [variant for isa in isas for variant in _variants(group, nest, isa, threads, dense)]
+    found = [replace(one, program=replace(one.program, name=label + one.program.name)) for one in made]
+    told = [dict(_special(kernel, group.base)) for kernel in group.special]
+    return Routine(
+        name=name,
+        signature=Signature(name, reference.sizes, tuple(b for b in reference.buffers if b.kind != "local")),
+        strides=tuple(size for size in reference.sizes if size not in nest.sizes),
+        loops=nest.source[nest.source.index("def ") :].rstrip(),
+        variants=tuple(found),
+        reference=reference,
+        trials=trials(nest, told),
+        notes=tuple(_note(kernel) for kernel in (*group.special, group.base)),
+    )
+
+
+def _variants(group: Group, nest: Nest, isa: ISA, threads: int | None, dense: bool) -> list[Variant]:
+    """Kernels for the special sizes, and behind them the one that serves every call."""
+    found = [
+        _variant(kernel, check(kernel.nest), isa, threads, _special(kernel, group.base), True)
+        for kernel in group.special
+    ]
+    if dense or not nest.sizes:
+        found.append(_variant(group.base, nest, isa, threads, (), True))
+    if not dense:
+        found.append(_variant(group.base, with_strides(nest), isa, threads, (), False))
+    return found
+
+
+def _special(kernel: Kernel, base: Kernel) -> tuple[tuple[str, int], ...]:
+    """The sizes that the kernel fixes and the base leaves open."""
+    known = dict(kernel.nest.fixed)
+    return tuple((size, known[size]) for size in base.nest.sizes)
+
+
+def _variant(
+    kernel: Kernel, nest: Nest, isa: ISA, threads: int | None, sizes: tuple[tuple[str, int], ...], dense: bool
+) -> Variant:
+    made = scheduled(kernel, nest, isa, threads or kernel.threads)
+    which = "_".join(f"{name}{value}" for name, value in sizes) or ("dense" if dense else "any")
+    program = replace(_program(made.nest, made, isa), name=which)
+    return Variant(isa, program, sizes, dense, str(made))
+
+
+def _program(nest: Nest, made: Schedule, isa: ISA) -> Program:
+    return lower(nest, made.tree, isa)
+
+
+def scheduled(kernel: Kernel, nest: Nest, isa: ISA, threads: int) -> Schedule:
+    """The schedule of `nest`, the kernel's own or the same with strides, on an instruction set.
+
+    On the kernel's own it is the kernel's, where that can be. On another it is that of a record, if the kernel
+    follows one, or the model's.
+    """
+    here = isa == kernel.isa and threads == kernel.threads
+    if here and kernel.told is not None:
+        with suppress(ScheduleError):
+            return kernel.schedule if nest is kernel.schedule.nest else kernel.schedule.on(nest)
+    record = recorded(nest, isa, threads) if kernel.origin == "record" else None
+    if record is not None:
+        with suppress(ScheduleError):
+            return Schedule.from_json(nest, record.schedule)
+    known = caches() if isa.machine in ("", host_machine()) else USUAL
+    return default_schedule(nest, isa, known, threads, known_rates(isa, threads))
+
+
+def _note(kernel: Kernel) -> str:
+    sizes = ", ".join(f"{name} = {value}" for name, value in kernel.nest.fixed) or "any size"
+    chosen = {
+        "given": "the schedule was given",
+        "model": "the model of the caches chose the schedule",
+        "record": str(kernel.record),
+    }
+    return f"For {sizes}: {chosen[kernel.origin]} ({kernel.isa.name}, {kernel.threads} threads)."
