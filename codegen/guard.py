@@ -31,7 +31,7 @@ def guard(signature: Signature) -> str:
     empty = " && ".join(f"!{counts[b.name]}" for b in signature.outputs)
     if empty:
         lines.append(f"if ({empty}) return 0;")
-    lines += [f"if ({_overlaps(a, b, counts)}) return 1;" for a, b in _pairs(signature)]
+    lines += [f"if ({_overlaps(a, b, counts)}) return 1;" for a, b in pairs(signature)]
     aligned = [b for b in signature.arrays if b.dtype.size > 1]
     lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in aligned]
     lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
@@ -68,7 +68,7 @@ def _parameter(buffer: Buffer) -> Parameter:
     return Parameter(parameter.prefix.replace("restrict ", ""), parameter.name)
 
 
-def _pairs(signature: Signature) -> list[tuple[Buffer, Buffer]]:
+def pairs(signature: Signature) -> list[tuple[Buffer, Buffer]]:
     """Each output with each other array, once."""
     outputs = signature.outputs
     inputs = [b for b in signature.arrays if b not in outputs]
