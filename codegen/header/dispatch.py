@@ -110,7 +110,7 @@ def run(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, str])
             )
         lines.append("#endif")
     lines += ["  default:", "    return;", "  }"]
-    head = prototype("static void", f"{routine.name}_run", run_parameters(routine))
+    head = prototype("static void", f"pfx_{routine.name}_run", run_parameters(routine))
     return "\n".join([head, "{", *_unused(routine), *lines, "}"])
 
 
@@ -157,5 +157,5 @@ def need(routine: Routine, isas: Sequence[ISA]) -> str:
         lines += [f"#if {has(isa)}", *own, "#endif"] if own else []
     parameters = (*size_parameters(routine.sizes), Parameter("int64_t ", "threads"))
     unused = " ".join(f"(void){p.name};" for p in parameters)
-    head = prototype("static int64_t", f"{routine.name}_need", parameters)
+    head = prototype("static int64_t", f"pfx_{routine.name}_need", parameters)
     return "\n".join([head, "{", *lines, f"  (void)bytes; {unused}", "  return most;", "}"])

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.c import functions, used_helpers
-from codegen.header.items import Item, items, used
+from codegen.header.items import items, renamed, used
 from codegen.header.macros import replaced
 from codegen.header.values import Header, Variant
 from codegen.names import function_name
 from microkernels.isa import ISA
+from microkernels.prune import Item
 
 CONDITIONS = {
     "x86_64": "defined(__x86_64__) && !defined(__ILP32__)",
@@ -46,14 +47,12 @@ def section(header: Header, isa: ISA) -> Section:
     names: dict[Variant, str] = {}
     for routine in header.routines:
         for variant in routine.variants:
-            if variant.isa != isa:
-                continue
-            made, root = _variant(variant, kept)
-            kept |= {item.names[0]: item for item in made}
-            names[variant] = root
-    own = {name: own_name(name, isa) for item in kept.values() for name in item.names}
-    body = "\n\n".join(item.renamed(own).text for item in kept.values())
-    text = "\n".join([opening(isa), "", replaced(body), "", closing(isa)])
+            if variant.isa == isa:
+                made, names[variant] = _variant(variant, kept)
+                kept |= {name: item for item in made for name in item.names}
+    own = {name: own_name(name, isa) for name in kept}
+    body = "\n".join(renamed(item, own).text for item in dict.fromkeys(kept.values()))
+    text = "\n".join([opening(isa), "", replaced(body), closing(isa)])
     return Section(isa, text, {variant: own[name] for variant, name in names.items()})
 
 
@@ -63,24 +62,23 @@ def _variant(variant: Variant, kept: Mapping[str, Item]) -> tuple[list[Item], st
     Two variants may need different items of one name, such as tiles for other edges: the later one is numbered.
     """
     code = functions(variant.program, "static ")
-    found = items("\n".join([used_helpers(code), variant.program.preamble, code]))
-    name = function_name(variant.program.name)
-    found = used(found, [name])
-    renames = {}
+    root = function_name(variant.program.name)
+    found = used(items("\n".join([used_helpers(code), variant.program.preamble, code])), [root])
+    names: dict[str, str] = {}
     for item in found:
-        other = kept.get(item.names[0])
-        if other is not None and other.text != item.renamed(renames).text:
-            renames[item.names[0]] = _numbered(item.names[0], kept)
-    found = [item.renamed(renames) for item in found]
-    new = [item for item in found if item.names[0] not in kept]
-    return [_described(item, variant, renames.get(name, name)) for item in new], renames.get(name, name)
+        for name in sorted(item.names):
+            if name in kept and kept[name].text != renamed(item, names).text:
+                names[name] = _numbered(name, kept)
+    new = [renamed(item, names) for item in found]
+    root = names.get(root, root)
+    return [_described(item, variant, root) for item in new if not item.names & kept.keys()], root
 
 
 def _described(item: Item, variant: Variant, name: str) -> Item:
     """The kernel itself gets its schedule as a comment."""
     if name not in item.names or not variant.loops:
         return item
-    return Item(item.names, f"{comment(variant.loops)}\n{item.text}")
+    return replace(item, text=f"{comment(variant.loops)}\n{item.text}")
 
 
 def comment(text: str) -> str:
@@ -121,6 +119,13 @@ def features(isas: Sequence[ISA]) -> str:
         else:
             lines.append(f"#define {has(isa)} 1")
     return "\n".join(lines)
+
+
+def intrinsics(isas: Sequence[ISA]) -> str:
+    """The headers with the intrinsics; they stand before every section, which is not their target."""
+    headers = {"x86_64": "immintrin.h", "aarch64": "arm_neon.h"}
+    first = {isa.machine: isa for isa in reversed(isas) if isa.machine}
+    return "\n".join(f"#if {has(isa)}\n#include <{headers[machine]}>\n#endif" for machine, isa in first.items())
 
 
 def target(isa: ISA) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from codegen.c import used_helpers
 from codegen.header.contract import STATUSES, contract
+from codegen.header.checks import LIMITS
 from codegen.header.dispatch import choice, enumeration, need, run
-from codegen.header.items import items
+from codegen.header.entry import functions, prototypes
+from codegen.header.items import items, renamed
 from codegen.header.macros import MACROS, OPENMP
 from codegen.header.prefix import prefixed
-from codegen.header.sections import features, section
+from codegen.header.sections import features, intrinsics, section
 from codegen.header.values import Header
 
 COMMON = """const char *pfx_status_text(pfx_status status);
@@ -36,12 +38,11 @@ def header_text(header: Header) -> str:
 
 def declarations(header: Header) -> str:
     """Types and prototypes."""
-    from codegen.header.entry import prototypes
-
     statuses = ", ".join(f"PFX_{name} = {number}" for number, name in enumerate(STATUSES))
     return "\n\n".join(
         [
             f'#define PFX_VERSION "{header.version}"',
+            LIMITS,
             f"typedef enum pfx_status {{ {statuses} }} pfx_status;",
             enumeration(),
             COMMON,
@@ -52,32 +53,30 @@ def declarations(header: Header) -> str:
 
 def implementation(header: Header) -> str:
     """Everything else."""
-
     sections = [section(header, isa) for isa in header.isas]
-    functions = {variant: name for one in sections for variant, name in one.functions.items()}
+    kernels = {variant: name for one in sections for variant, name in one.functions.items()}
     needs = "\n\n".join(need(routine, header.isas) for routine in header.routines)
     shared = items(used_helpers(needs))
     names = {name: f"pfx_{name}" for item in shared for name in item.names}
     parts = [
-        "#include <math.h>\n#include <stddef.h>\n#include <stdlib.h>",
+        "#include <math.h>\n#include <stddef.h>",
         features(header.isas),
-        "#if defined(__x86_64__)\n#include <immintrin.h>\n#endif",
+        intrinsics(header.isas),
         MACROS,
         OPENMP if header.threads == "openmp" else "",
         *(one.text for one in sections),
         status_text(),
         choice(header.isas),
-        *(item.renamed(names).text for item in shared),
-        *(item.renamed(names).text for item in items(needs)),
-        *(run(routine, header.isas, functions) for routine in header.routines),
+        *(renamed(item, names).text for item in shared),
+        *(renamed(item, names).text for item in items(needs)),
+        *(run(routine, header.isas, kernels) for routine in header.routines),
+        functions(header),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
 def status_text() -> str:
     """The text of each status."""
-    from codegen.header.contract import STATUSES
-
     cases = [f'  case PFX_{name}: return "{meaning}";' for name, meaning in STATUSES.items()]
     return "\n".join(
         [
