@@ -33,7 +33,7 @@ WINDOW = 3
 
 
 def trials(nest: Nest, special: Sequence[Mapping[str, int]]) -> tuple[Trial, ...]:
-    """Trials of a nest, and of kernels for `special` values of all its open sizes. The same nest has the same trials."""
+    """Trials of a nest, and of kernels for `special` values of all its open sizes: the same for the same nest."""
     timed = [dict(sizes) for sizes in special] or ([{}] if not nest.sizes else [])
     usual = _usual(nest)
     if usual is not None and usual not in timed:
