@@ -9,7 +9,6 @@ from codegen.header.values import Routine, Variant
 from codegen.integer import product
 from codegen.names import c_name
 from codegen.parameters import Parameter, data_parameters, prototype, size_parameters
-from codegen.scalar import strides
 from codegen.workspace import Layout
 from microkernels.isa import ISA, ISAS
 
@@ -85,7 +84,7 @@ def _supported(isa: ISA) -> str:
     """The question to the CPU, once the section is compiled at all."""
     if isa.machine != "x86_64":
         return "1"
-    return " && ".join(f'__builtin_cpu_supports("{flag}")' for flag in isa.cpu_flags)
+    return "\n      && ".join(f'__builtin_cpu_supports("{flag}")' for flag in isa.cpu_flags)
 
 
 def run_parameters(routine: Routine) -> tuple[Parameter, ...]:
@@ -129,11 +128,10 @@ def _serves(routine: Routine, variant: Variant) -> str:
     """The condition on sizes and strides; empty where the variant serves all."""
     tests = [f"{c_name(size)} == {value}" for size, value in variant.sizes]
     known = dict(variant.sizes)
-    if variant.dense:
-        for buffer in routine.signature.arrays:
-            for at, stride in enumerate(strides(buffer)[:-1]):
-                rest = [extent.substitute(known) for extent in buffer.shape[at + 1 :]]
-                tests.append(f"{stride} == {product(rest)}")
+    for buffer in routine.signature.arrays if variant.dense else ():
+        for at, stride in enumerate(buffer.strides or ()):
+            rest = [extent.substitute(known) for extent in buffer.shape[at + 1 :]]
+            tests += [f"{c_name(stride)} == {product(rest)}"] if stride in routine.strides else []
     return " && ".join(tests)
 
 

@@ -51,7 +51,7 @@ def section(header: Header, isa: ISA) -> Section:
                 made, names[variant] = _variant(variant, kept)
                 kept |= {name: item for item in made for name in item.names}
     own = {name: own_name(name, isa) for name in kept}
-    body = "\n".join(renamed(item, own).text for item in dict.fromkeys(kept.values()))
+    body = "".join("\n" * item.spaced + renamed(item, own).text for item in dict.fromkeys(kept.values()))
     text = "\n".join([opening(isa), "", replaced(body), closing(isa)])
     return Section(isa, text, {variant: own[name] for variant, name in names.items()})
 
@@ -78,7 +78,7 @@ def _described(item: Item, variant: Variant, name: str) -> Item:
     """The kernel itself gets its schedule as a comment."""
     if name not in item.names or not variant.loops:
         return item
-    return replace(item, text=f"{comment(variant.loops)}\n{item.text}")
+    return replace(item, text=f"{comment(variant.loops)}\n{item.text}", spaced=True)
 
 
 def comment(text: str) -> str:

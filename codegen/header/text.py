@@ -33,7 +33,7 @@ def header_text(header: Header) -> str:
         implementation(header),
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    return prefixed("\n\n".join(parts), header.prefix) + "\n"
+    return prefixed("\n\n".join(parts), header.prefix).replace("…", "...") + "\n"
 
 
 def declarations(header: Header) -> str:
