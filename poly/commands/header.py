@@ -13,6 +13,7 @@ from poly.commands.options import parse_sizes, size_option
 from poly.embed import write_header
 from poly.embed.files import replace_file
 from poly.embed.tuned import tuned_sizes
+from poly.errors import SpecError
 from poly.kernel import Kernel, checked_threads, compile_nest
 from poly.nest import Nest
 from poly.nestfile import NestFile, open_nests
@@ -85,6 +86,7 @@ def command(
     poly header gemm.py:matmul --size M=16 --size N=16 …           these sizes alone
     """
     opened = open_nests(nests)
+    _check_names(opened, [sizes, *special])
     count = 1 if threads == "none" else checked_threads(cores)
     kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
     try:
@@ -93,6 +95,17 @@ def command(
             replace_file(depend_file or output.with_suffix(".d"), _rules(output, opened))
     except OSError as error:
         raise click.FileError(str(output), error.strerror or str(error)) from error
+
+
+def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
+    """Each size belongs to a nest. Raises SpecError."""
+    known = {size for nest in opened.nests for size in nest.sizes}
+    for name in (name for sizes in given for name in sizes):
+        if name not in known:
+            names = ", ".join(nest.name for nest in opened.nests)
+            raise SpecError(
+                f"{names}: there is no size {name} that is still open; open sizes: {', '.join(sorted(known))}"
+            )
 
 
 def _kernels(
