@@ -1,0 +1,239 @@
+"""Arguments that a call must not be made with: a status for each, and no undefined behaviour for any.
+
+Two functions in C for each routine. `ROUTINE_sizes` sees what `NAME_workspace_size` is told, sizes and threads;
+`ROUTINE_check` sees the arrays, once the sizes are right and no stride is 0. What they accept keeps every product of
+extents, every distance between elements and every array's bytes far inside of 64 bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+
+from codegen.affine import Affine
+from codegen.guard import pairs
+from codegen.header.api import array_parameters, listed, open_strides, own_name, size_arguments
+from codegen.header.values import Header, Routine
+from codegen.integer import extent, product
+from codegen.names import c_name
+from codegen.parameters import Parameter, prototype, size_parameters
+from codegen.program import Buffer
+from codegen.signature import describe
+
+LIMITS = """/* The most that a size, a stride, and the bytes of an array may be; the most threads. */
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define PFX_SIZE_LIMIT INT64_C(0xFFFFFFFFFFFF)
+#else
+#define PFX_SIZE_LIMIT INT64_C(0x3FFFFFFF)
+#endif
+#define PFX_MAX_THREADS 256"""
+
+WIDE, NARROW = 48, 30
+"""The bits of PFX_SIZE_LIMIT, which are all ones, with 64-bit addresses and with shorter ones."""
+
+ORDER = """Arguments are checked in this order, and the first that is wrong makes the status: sizes, and the shapes that
+follow from them; threads; strides; null pointers; alignment; overlaps; the workspace. An array's bytes are limited as
+if each dimension of 0 were 1. An array without elements may be null, and overlaps nothing. Where no output has an
+element, a call that is right so far returns PFX_OK without a look at the workspace."""
+"""For the contract."""
+
+HELPERS = {
+    "PFX_BITS": """#if UINTPTR_MAX > 0xFFFFFFFFu
+#define PFX_BITS(wide, narrow) wide
+#else
+#define PFX_BITS(wide, narrow) narrow
+#endif""",
+    "pfx_some": """/* An extent, 0 counted as 1. */
+static inline int64_t pfx_some(int64_t count) { return count > 1 ? count : 1; }""",
+    "pfx_times": """/* The product of two numbers from 0 up; INT64_MAX where it is more than that. */
+static inline int64_t pfx_times(int64_t a, int64_t b)
+{
+  uint64_t result;
+  const int wraps = __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result);
+  return wraps || result > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)result;
+}""",
+    "pfx_beyond": """/* Whether the product of two numbers from 0 up is beyond a limit. */
+static inline int pfx_beyond(int64_t a, int64_t b, int64_t limit)
+{
+  uint64_t result;
+  return __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result) || result > (uint64_t)limit;
+}""",
+    "pfx_overlap": """/* Whether two arrays share bytes; addresses are subtracted modulo the size of the address space. */
+static inline int pfx_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+{
+  const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
+  return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;
+}""",
+}
+"""What the checks call."""
+
+
+def helpers(code: str) -> str:
+    """Those that the code calls."""
+    return "\n\n".join(text for name, text in HELPERS.items() if re.search(rf"\b{name}\(", code))
+
+
+def check(routine: Routine, header: Header) -> str:
+    """The C text of `ROUTINE_sizes` and `ROUTINE_check`."""
+    return f"{_sizes_function(routine, header)}\n\n{_check_function(routine)}"
+
+
+def check_parameters(routine: Routine) -> tuple[Parameter, ...]:
+    """What `ROUTINE_check` takes; the last is where it puts the bytes of each array, as far as it has elements."""
+    scalars = {c_name(b.name) for b in routine.signature.buffers if b.kind == "scalar"}
+    arrays = tuple(p for p in array_parameters(routine) if p.name not in scalars)
+    return (*size_parameters(routine.sizes), *arrays, Parameter("int64_t *", own_name(routine, "bytes")))
+
+
+def resolved(routine: Routine) -> list[str]:
+    """C lines that give strides of 0 their dense values; they stand behind the check of the sizes."""
+    return [line for buffer in routine.signature.arrays for line in _resolved(routine, buffer)]
+
+
+def spans(routine: Routine) -> dict[str, str]:
+    """Where the bytes of each array stand."""
+    return {b.name: f"{own_name(routine, 'bytes')}[{at}]" for at, b in enumerate(routine.signature.arrays)}
+
+
+def filled(*arrays: Buffer) -> str:
+    """C text of whether all of the arrays have elements: `M > 0 && K > 0`; empty where that goes without saying."""
+    shape = [size for array in arrays for size in array.shape]
+    if any(size.constant == 0 for size in shape if not size.terms):
+        return "0"
+    return " && ".join(dict.fromkeys(f"{extent(size)} > 0" for size in shape if size.terms))
+
+
+def _sizes_function(routine: Routine, header: Header) -> str:
+    lines = [*_limit_lines(routine), *_shape_lines(routine)]
+    if header.threads != "none":
+        lines.append("if (threads < 1 || threads > PFX_MAX_THREADS) return PFX_BAD_THREADS;")
+    return _function(f"pfx_{routine.name}_sizes", size_arguments(routine, header), lines)
+
+
+def _check_function(routine: Routine) -> str:
+    arrays = routine.signature.arrays
+    bytes_of = spans(routine)
+    strided = any(b.strides is not None for b in arrays)
+    lines = [f"int64_t {own_name(routine, 'reach')};"] * strided + list(_stride_limits(routine))
+    for buffer in arrays:
+        lines += _span_lines(routine, buffer, bytes_of[buffer.name])
+    lines += [f"if ({_all(f'!{c_name(b.name)}', filled(b))}) return PFX_NULL_POINTER;" for b in arrays]
+    for size in sorted({b.dtype.size for b in arrays} - {1}):
+        addresses = " | ".join(f"(uintptr_t){c_name(b.name)}" for b in arrays if b.dtype.size == size)
+        lines.append(f"if (({addresses}) % {size} != 0) return PFX_MISALIGNED;")
+    for a, b in pairs(routine.signature):
+        overlap = f"pfx_overlap({c_name(a.name)}, {bytes_of[a.name]}, {c_name(b.name)}, {bytes_of[b.name]})"
+        lines.append(f"if ({_all(overlap, filled(a, b))}) return PFX_OVERLAP;")
+    return _function(f"pfx_{routine.name}_check", check_parameters(routine), lines)
+
+
+def _function(name: str, parameters: Sequence[Parameter], lines: Sequence[str]) -> str:
+    body = "\n".join(f"  {line}" for line in (*lines, "return PFX_OK;"))
+    return f"{prototype('static pfx_status', name, listed(parameters))}\n{{\n{body}\n}}"
+
+
+def _all(*conditions: str) -> str:
+    return " && ".join(condition for condition in conditions if condition)
+
+
+def _limit_lines(routine: Routine) -> Iterator[str]:
+    """Sizes are within the limit, and so are the arrays' bytes; small sizes need no look at the arrays."""
+    if not routine.sizes:
+        return
+    every = f"({' | '.join(f'(uint64_t){c_name(size)}' for size in routine.sizes)})"
+    limits = [f"if ({every} > (uint64_t)PFX_SIZE_LIMIT) return PFX_BAD_SIZE;"]
+    rooms = [room for buffer in _all_arrays(routine) for room in _room_lines(buffer)]
+    if rooms:
+        wide, narrow = (min(_small(buffer, bits) for buffer in _all_arrays(routine)) for bits in (WIDE, NARROW))
+        yield f"if ({every} >> PFX_BITS({wide}, {narrow}) != 0) {{"
+        yield from (f"  {line}" for line in (*limits, *_factor_lines(routine), *rooms))
+        yield "}"
+    else:
+        yield from limits
+
+
+def _all_arrays(routine: Routine) -> list[Buffer]:
+    """The arrays that a caller gives, and those that a call makes for itself."""
+    return [*routine.signature.arrays, *(b for b in routine.reference.buffers if b.kind == "local")]
+
+
+def _small(buffer: Buffer, bits: int) -> int:
+    """How many bits the sizes may have so that the array's bytes have not more than `bits`."""
+    opened = [size for size in buffer.shape if size.terms]
+    known = (_known_bytes(buffer) - 1).bit_length() + sum((_factors(size) - 1).bit_length() for size in opened)
+    return max(bits - known, 0) // len(opened) if opened else bits
+
+
+def _known_bytes(buffer: Buffer) -> int:
+    """An element's bytes times the extents that are numbers."""
+    return prod((max(size.constant, 1) for size in buffer.shape if not size.terms), start=buffer.dtype.size)
+
+
+def _factors(size: Affine) -> int:
+    """At most so many times the greatest size is an extent."""
+    return sum(abs(factor) for _, factor in size.terms) + abs(size.constant)
+
+
+def _room_lines(buffer: Buffer) -> Iterator[str]:
+    """The bytes of an array whose rows lie close together are within the limit."""
+    known = _known_bytes(buffer)
+    opened = [size for size in buffer.shape if size.terms]
+    if not opened and known < 1 << NARROW:
+        return
+    room = str(min(known, 1 << WIDE))
+    for size in opened:
+        room = f"pfx_times({room}, pfx_some({extent(size)}))"
+    yield f"if ({room} > PFX_SIZE_LIMIT) return PFX_BAD_SIZE;  /* {describe(buffer)} */"
+
+
+def _factor_lines(routine: Routine) -> Iterator[str]:
+    """No extent overflows, however large its factors are."""
+    for size in _shapes(routine):
+        if _factors(size) >= 1 << (62 - WIDE):
+            tests = [f"{c_name(name)} > PFX_SIZE_LIMIT/{_factors(size)}" for name in sorted(size.names)]
+            yield f"if ({' || '.join(tests)}) return PFX_BAD_SIZE;"
+
+
+def _shape_lines(routine: Routine) -> Iterator[str]:
+    """Extents such as `P + R - 1` are not negative."""
+    for size in _shapes(routine):
+        if size.constant < 0 or any(factor < 0 for _, factor in size.terms):
+            yield f"if ({extent(size)} < 0) return PFX_BAD_SIZE;"
+
+
+def _shapes(routine: Routine) -> list[Affine]:
+    """Every extent that depends on sizes, once."""
+    return list(dict.fromkeys(size for buffer in _all_arrays(routine) for size in buffer.shape if size.terms))
+
+
+def _stride_limits(routine: Routine) -> Iterator[str]:
+    if routine.strides:
+        every = " | ".join(f"(uint64_t){c_name(stride)}" for stride in routine.strides)
+        yield f"if (({every}) > (uint64_t)PFX_SIZE_LIMIT) return PFX_BAD_STRIDE;"
+
+
+def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
+    """Strides are right, and `span` is how many bytes an array has from its first element to behind its last."""
+    size = buffer.dtype.size
+    if buffer.strides is None:
+        yield f"{span} = {product(buffer.shape, size)};"
+        return
+    reach = own_name(routine, "reach")
+    yield f"{reach} = {extent(buffer.shape[-1])};  /* {describe(buffer)} */"
+    for shape, stride in reversed(list(zip(buffer.shape, map(c_name, buffer.strides[:-1]), strict=False))):
+        yield f"if ({_all(f'{stride} < {reach}', filled(buffer))}) return PFX_BAD_STRIDE;"
+        yield f"if (pfx_beyond({extent(shape)}, {stride}, PFX_SIZE_LIMIT/{size})) return PFX_BAD_STRIDE;"
+        yield f"{reach} += ({extent(shape)} - 1)*{stride};"
+    yield f"{span} = {reach}*{size};"
+
+
+def _resolved(routine: Routine, buffer: Buffer) -> Iterator[str]:
+    """`if (A_ld == 0) A_ld = K;`, from the innermost stride out."""
+    opened = open_strides(routine, buffer)
+    steps = pairwise(zip(buffer.strides or (), buffer.shape, strict=False))
+    for (stride, _), (inner, size) in reversed(list(steps)):
+        if stride in opened:
+            dense = extent(size) if inner == "1" else f"pfx_times({extent(size)}, {c_name(inner)})"
+            yield f"if ({c_name(stride)} == 0) {c_name(stride)} = {dense};"

@@ -1,0 +1,156 @@
+"""The three functions of a routine that users call.
+
+    NAME(…)                     takes the memory it needs from PFX_MALLOC, and gives it back
+    NAME_with_workspace(…)      takes it from the caller, and allocates nothing
+    NAME_workspace_size(…)      says how much that is
+
+The first two do the same, but for the workspace: `ROUTINE_call` in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codegen.header.api import call_arguments, listed, names, own_name, size_arguments
+from codegen.header.checks import check, check_parameters, filled, helpers, resolved, spans
+from codegen.header.values import Header, Routine
+from codegen.names import c_name
+from codegen.parameters import Parameter, prototype, size_parameters
+from codegen.program import Buffer
+
+ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
+#include <stdlib.h>
+#define PFX_MALLOC malloc
+#define PFX_FREE free
+#elif !defined(PFX_MALLOC) || !defined(PFX_FREE)
+#error "define both PFX_MALLOC and PFX_FREE, or neither"
+#endif
+
+/* The bytes of a workspace that is given at any address, where `bytes` are needed at a multiple of 64. */
+static inline int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes + 63 : 0; }
+
+static inline void *pfx_aligned(void *memory) { return (char *)memory + (-(uintptr_t)memory & 63u); }
+
+static inline void *pfx_allocate(int64_t bytes) { return bytes > PFX_SIZE_LIMIT ? NULL : PFX_MALLOC((size_t)bytes); }
+
+static inline void pfx_release(void *memory) { PFX_FREE(memory); }"""
+"""What the functions take memory with; once a file."""
+
+ALLOCATE = Parameter("int ", "allocate")
+WORKSPACE = Parameter("void *", "workspace")
+WORKSPACE_BYTES = Parameter("int64_t ", "workspace_bytes")
+
+
+def prototypes(routine: Routine, header: Header) -> str:
+    """The declarations of the three functions."""
+    return ";\n".join(_heads(routine, header)) + ";"
+
+
+def functions(header: Header) -> str:
+    """Definitions for all routines, the checks and what they call among them; `ROUTINE_run` and so on stand before."""
+    texts = [text for routine in header.routines for text in (check(routine, header), bodies(routine, header))]
+    return "\n\n".join([ALLOCATION, helpers("\n".join(texts)), *texts])
+
+
+def bodies(routine: Routine, header: Header) -> str:
+    """Their definitions, and that of `ROUTINE_call`."""
+    plain, with_workspace, size = _heads(routine, header)
+    told = names(call_arguments(routine, header))
+    call, comma = f"pfx_{routine.name}_call", ", " * bool(told)
+    given = names((WORKSPACE, _own(routine, WORKSPACE_BYTES)))
+    return "\n\n".join(
+        [
+            _call(routine, header),
+            f"{plain}\n{{\n  return {call}({told}{comma}1, NULL, 0);\n}}",
+            f"{with_workspace}\n{{\n  return {call}({told}{comma}0, {given});\n}}",
+            f"{size}\n{_size_body(routine, header)}",
+        ]
+    )
+
+
+def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
+    plain = call_arguments(routine, header)
+    more = (*plain, WORKSPACE, _own(routine, WORKSPACE_BYTES))
+    return (
+        prototype("pfx_status", routine.name, listed(plain)),
+        prototype("pfx_status", f"{routine.name}_with_workspace", more),
+        prototype("int64_t", f"{routine.name}_workspace_size", listed(size_arguments(routine, header))),
+    )
+
+
+def _call(routine: Routine, header: Header) -> str:
+    """Check, find memory, run."""
+    allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
+    status, needed, bytes_ = (own_name(routine, name) for name in ("status", "needed", "bytes"))
+    arrays, outputs = routine.signature.arrays, [filled(b) for b in routine.signature.outputs]
+    parameters = (*call_arguments(routine, header), allocate, WORKSPACE, given)
+    lines = [
+        f"int64_t {bytes_}[{len(arrays)}], {needed};",
+        f"pfx_status {status} = pfx_{routine.name}_sizes({names(size_arguments(routine, header))});",
+        f"if ({status} != PFX_OK) return {status};",
+        *resolved(routine),
+        f"{status} = pfx_{routine.name}_check({names(check_parameters(routine))});",
+        f"if ({status} != PFX_OK) return {status};",
+        *([f"if ({_none(outputs)}) return PFX_OK;"] if all(outputs) else []),
+        f"{needed} = {_needed(routine, header)};",
+        f"if ({needed} > 0 && {allocate.name}) {{",
+        f"  workspace = pfx_allocate({needed});",
+        "  if (!workspace) return PFX_OUT_OF_MEMORY;",
+        f"}} else if ({needed} > 0) {{",
+        f"  if (!workspace || {given.name} < {needed}) return PFX_WORKSPACE_TOO_SMALL;",
+        *(f"  if ({_overlap(routine, b, needed)}) return PFX_OVERLAP;" for b in arrays),
+        "}",
+        f"pfx_{routine.name}_run({_run_arguments(routine, header)});",
+        f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
+    ]
+    body = "\n".join(f"  {line}" for line in (*lines, "return PFX_OK;"))
+    return f"{prototype('static pfx_status', f'pfx_{routine.name}_call', parameters)}\n{{\n{body}\n}}"
+
+
+def _none(conditions: Sequence[str]) -> str:
+    """C text of that none of some conditions holds."""
+    return " && ".join(f"!({condition})" for condition in conditions)
+
+
+def _overlap(routine: Routine, array: Buffer, needed: str) -> str:
+    """C text of whether the workspace overlaps an array."""
+    overlap = f"pfx_overlap(workspace, {needed}, {c_name(array.name)}, {spans(routine)[array.name]})"
+    return " && ".join(filter(None, (overlap, filled(array))))
+
+
+def _size_body(routine: Routine, header: Header) -> str:
+    status = own_name(routine, "status")
+    sizes = names(size_arguments(routine, header))
+    return "\n".join(
+        [
+            "{",
+            f"  const pfx_status {status} = pfx_{routine.name}_sizes({sizes});",
+            f"  return {status} == PFX_OK ? {_needed(routine, header)} : -(int64_t){status};",
+            "}",
+        ]
+    )
+
+
+def _needed(routine: Routine, header: Header) -> str:
+    """The workspace's bytes, those included that bring it to a multiple of 64."""
+    return f"pfx_with_slack(pfx_{routine.name}_need({', '.join([*_sizes(routine), _threads(header)])}))"
+
+
+def _run_arguments(routine: Routine, header: Header) -> str:
+    """As `codegen.parameters` orders them: sizes, then strides, then arrays and scalars."""
+    signature, needed = routine.signature, own_name(routine, "needed")
+    data = [c_name(name) for name in (*signature.sizes, *(b.name for b in signature.buffers))]
+    return ", ".join(["pfx_chosen_isa()", *data, _threads(header), f"{needed} > 0 ? pfx_aligned(workspace) : NULL"])
+
+
+def _sizes(routine: Routine) -> list[str]:
+    return [p.name for p in size_parameters(routine.sizes)]
+
+
+def _threads(header: Header) -> str:
+    return "1" if header.threads == "none" else "threads"
+
+
+def _own(routine: Routine, parameter: Parameter) -> Parameter:
+    """The parameter under a name that the routine does not have."""
+    return Parameter(parameter.prefix, own_name(routine, parameter.name))
