@@ -17,7 +17,7 @@ from operator import mul
 
 from poly.cost import Cost, Part
 from poly.grouping import Side
-from poly.model.choice import LATENCY, PER_CYCLE, POINTERS, Caches, Choice, call_steps, shape_penalty
+from poly.model.choice import POINTERS, SUMS, Caches, Choice, call_steps, shape_penalty
 from poly.model.footprint import Operand
 from poly.model.rates import Rates
 from poly.model.traffic import FULL, SHORT, Traffic, crowding
@@ -118,7 +118,7 @@ class Model:
         size, steps = rows * vectors, steps * (1 + shape_penalty(rows, vectors))
         near = min((r for r, v in self._tiles if v == vectors), key=lambda r: abs(r - rows), default=None)
         if near is None:
-            return steps * max(size, LATENCY * PER_CYCLE, rows + vectors) + calls * ENTRY * size
+            return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
         known = self._tiles[near, vectors]
         step = size if choice.pack_left and rows > POINTERS else known.step * size / (near * vectors)
         return steps * step + calls * known.call * size / (near * vectors)
