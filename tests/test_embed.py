@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tuning_records import record
 
 import poly
+from microkernels.isa import host
 from poly import f32, f64
 from poly.commands import poly as command
 from poly.embed.write import make
+from poly.nestfile import load_nest
+from poly.records import Store, key_for
 
 M, N, K = poly.sizes("M N K")
 
@@ -52,16 +56,16 @@ def compiled(nest: poly.Nest, **sizes: int) -> poly.Kernel:
 
 
 @pytest.fixture
-def nests(tmp_path: Path) -> Path:
+def nests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "beside.py").write_text("from poly import f32 as DTYPE\n")
     path = tmp_path / "my nests.py"
     path.write_text(NESTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
     return path
 
 
 def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: object) -> str:
     monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(str(folder))
     result = CliRunner().invoke(command, ["header", *map(str, arguments)], catch_exceptions=False)
     return f"{result.exit_code} {result.output}"
 
@@ -186,6 +190,19 @@ def test_wrong_use_of_the_command(
     output = run(monkeypatch, nests.parent, f"{nests}:twice", *arguments, "-o", "t.h")
     assert output.startswith("2 ") and message in output
     assert not (nests.parent / "t.h").exists()
+
+
+def test_sizes_that_were_tuned_get_kernels(monkeypatch: pytest.MonkeyPatch, nests: Path) -> None:
+    monkeypatch.setenv("POLY_CACHE_DIR", str(nests.parent / "cache"))
+    monkeypatch.delenv("POLY_RECORDS", raising=False)
+    nest = load_nest(f"{nests}:twice").with_sizes({"M": 12, "N": 34})
+    schedule = '[{"step": "split", "args": [], "kwargs": {"i": 3}}]'
+    Store.open().save(record(key_for(nest, host(), 1), schedule=schedule))
+    output = run(monkeypatch, nests.parent, f"{nests}:twice", "--tuned", "--threads", "none", "-o", "t.h")
+    assert output == "0 "
+    text = (nests.parent / "t.h").read_text()
+    assert "if (M == 12 && N == 34" in text and "i_tile in range(4)" in text
+    assert "For M = 12, N = 34: the record of twice" in text and "12 trials" in text
 
 
 def test_a_folder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, nests: Path) -> None:
