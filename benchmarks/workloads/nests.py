@@ -71,6 +71,33 @@ def gemm_batched(dtype: DType) -> Any:
     return gemm
 
 
+def gemv(dtype: DType) -> Any:
+    @poly.nest
+    def gemv(A: dtype[M, K], x: dtype[K], y: dtype[M]):
+        for i in range(M):
+            for k in range(K):
+                y[i] += A[i, k] * x[k]
+
+    return gemv
+
+
+def softmax(dtype: DType) -> Any:
+    @poly.nest
+    def softmax(X: dtype[M, N], Y: dtype[M, N]):
+        for i in range(M):
+            m = X[i, 0]
+            for j in range(1, N):
+                m = max(m, X[i, j])
+            s = 0.0
+            for j in range(N):
+                Y[i, j] = exp(X[i, j] - m)
+                s += Y[i, j]
+            for j in range(N):
+                Y[i, j] /= s
+
+    return softmax
+
+
 def conv2d_nchw_1(dtype: DType) -> Any:
     @poly.nest
     def conv2d(X: dtype[N, C, P + R - 1, Q + S - 1], W: dtype[K, C, R, S], Y: dtype[N, K, P, Q]):
@@ -224,6 +251,8 @@ NESTS: dict[str, Callable[[DType], Any]] = {
         gemm_tn,
         gemm_tt,
         gemm_batched,
+        gemv,
+        softmax,
         conv2d_nchw_1,
         conv2d_nchw_2,
         conv2d_nhwc_1,

@@ -1,0 +1,1 @@
+"""`poly bench header`: what a header is worth: speed, dispatch, compile time, size, two compilers, and OpenBLAS."""

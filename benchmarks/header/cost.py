@@ -1,0 +1,78 @@
+"""What a header costs: seconds to compile it, its bytes, and the code of one small kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.case import Case
+from benchmarks.header.embedded import Embedded, write
+from benchmarks.header.finding import BYTES, CODE, COMPILE, Finding
+from benchmarks.header.setting import Setting
+from benchmarks.header.speed import compiled
+from benchmarks.header.toolchain import Compiler, code_sizes
+from benchmarks.header.workloads import convolution, product
+from benchmarks.stats import summarize
+from microkernels.dtypes import f32
+from microkernels.isa import host
+
+TUNED = 512
+"""The size that the tuned product has a special kernel for."""
+SMALL = 16
+KILO = 1000
+ROUNDS = {False: 7, True: 3}
+"""How often each compiler compiles, in the full run and in the short one."""
+
+
+def compile_time(setting: Setting) -> Iterator[Finding]:
+    """Seconds of a core from a header to an object file: what a clock shows where nothing else runs."""
+    yield from _compile_times("tuned product", tuned(product(TUNED, f32), setting), setting)
+    yield from _compile_times("tuned convolution", tuned(convolution(f32), setting), setting)
+    if setting.clang is None:
+        yield Finding(COMPILE, "by clang", None, note="clang is not installed")
+
+
+def size(setting: Setting) -> Iterator[Finding]:
+    """Bytes of the header of a tuned product."""
+    count = tuned(product(TUNED, f32), setting).path.stat().st_size
+    yield Finding(BYTES, f"product, all sizes and {TUNED}", count / KILO, note=f"{count} bytes")
+
+
+def code(setting: Setting) -> Iterator[Finding]:
+    """Bytes of machine code of the kernel for one small product and one instruction set."""
+    case, isa = product(SMALL, f32), host().name
+    embedded = write([compiled(case, case.sizes)], "small", setting.folder, isas=[isa])
+    target = embedded.path.with_suffix(".o")
+    setting.host.object(source(embedded), target)
+    sizes = code_sizes(target)
+    kernel = {name: count for name, count in sizes.items() if isa in name}
+    note = f"{', '.join(kernel)}; with checks and all else {sum(sizes.values())} bytes"
+    yield Finding(CODE, f"{SMALL}x{SMALL}x{SMALL} {isa}", sum(kernel.values()) / KILO or None, note=note)
+
+
+def tuned(case: Case, setting: Setting) -> Embedded:
+    """A kernel for any size and a special one, as a tuned nest has them, for all instruction sets."""
+    prefix = case.workload
+    path = setting.folder / f"{prefix}.h"
+    kernels = compiled(case, {}), compiled(case, case.sizes)
+    return Embedded(path, prefix, kernels) if path.exists() else write(kernels, prefix, setting.folder)
+
+
+def source(embedded: Embedded) -> Path:
+    """The file that has the header's implementation."""
+    path = embedded.path.with_suffix(".c")
+    path.write_text(embedded.source)
+    return path
+
+
+def _compile_times(what: str, embedded: Embedded, setting: Setting) -> Iterator[Finding]:
+    """Both compilers in turn, since what else the machine does then slows both."""
+    file, target = source(embedded), embedded.path.with_suffix(".o")
+    samples: dict[Compiler, list[float]] = {compiler: [] for compiler in setting.compilers}
+    for _ in range(ROUNDS[setting.quick]):
+        for compiler, seconds in samples.items():
+            setting.announce(f"{what}: {compiler.version}")
+            seconds.append(compiler.object(file, target))
+    for compiler, seconds in samples.items():
+        time = summarize(seconds)
+        yield Finding(COMPILE, f"{what}, {compiler.family}", time.median, time.spread, compiler.version)

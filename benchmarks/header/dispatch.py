@@ -1,0 +1,69 @@
+"""What it costs to choose the kernel in each call: the CPU's instruction set is loaded, and sizes are compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.contender import Failed
+from benchmarks.header.cost import TUNED
+from benchmarks.header.embedded import Embedded, write
+from benchmarks.header.finding import DISPATCH, Finding
+from benchmarks.header.program import run, words
+from benchmarks.header.setting import Setting
+from benchmarks.header.speed import compiled
+from benchmarks.header.workloads import product
+from benchmarks.stats import Summary, summarize
+from microkernels.dtypes import f32
+from microkernels.isa import host
+from poly.measure import process
+
+PROGRAM = Path(__file__).with_name("dispatch.c")
+NANO = 1e-9
+DIRECT, CHOSEN, PUBLIC = "direct", "chosen", "public"
+
+
+def cost(setting: Setting) -> Iterator[Finding]:
+    """The time of the choice alone; what checks and the whole call take is told. Raises Failed."""
+    case = product(1, f32)
+    sizes = [{}, product(TUNED, f32).sizes, case.sizes]
+    embedded = write([compiled(case, known) for known in sizes], "least", setting.folder)
+    (setting.folder / "calls.h").write_text(calls(embedded))
+    program = setting.folder / "dispatch"
+    setting.host.program([PROGRAM], program, f"-I{setting.folder}")
+    process.pin(process.choose(setting.cpus, 1))
+    setting.announce("dispatch")
+    times = run(program, words(setting.budget)).shapes[0].times
+    note = f"a call of a 1x1x1 product, beside special kernels for {TUNED} and 1"
+    yield _finding("choice", _differences(times[CHOSEN], times[DIRECT]), note, True)
+    yield _finding("checks", _differences(times[PUBLIC], times[CHOSEN]), "sizes, strides, pointers, overlaps", False)
+    yield _finding("kernel", times[DIRECT], "called directly", False)
+    yield _finding("whole call", times[PUBLIC], "the public function", False)
+
+
+def calls(embedded: Embedded) -> str:
+    """The header's implementation, and three ways to call it. Raises Failed where it has not the functions we know."""
+    text = embedded.path.read_text()
+    kernel = re.search(rf"\b{embedded.prefix}_\w*M1_K1_N1\w*_{host().name}(?=\()", text)
+    if kernel is None:
+        raise Failed(f"the header has no kernel for 1x1x1 products on {host().name}")
+    choice, sizes, strides = f"{embedded.prefix}_{embedded.function}_run", ", ".join(embedded.sizes), "K, N, N"
+    return embedded.source + "\n".join(
+        [
+            f"#define DIRECT (void){kernel[0]}(A, B, C, 1, NULL)",
+            f"#define CHOSEN {choice}({embedded.prefix}_chosen_isa(), {sizes}, {strides}, A, B, C, 1, NULL)",
+            f"#define PUBLIC (void){embedded.function}_with_workspace({sizes}, A, 0, B, 0, C, 0, W, sizeof W)",
+            "",
+        ]
+    )
+
+
+def _differences(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
+    """Round by round, so that what slows a whole round down cancels."""
+    return [s - f for s, f in zip(slow, fast, strict=True)]
+
+
+def _finding(what: str, seconds: Sequence[float], note: str, judged: bool) -> Finding:
+    found: Summary = summarize([second / NANO for second in seconds])
+    return Finding(DISPATCH, what, found.median, abs(found.spread), note, judged)

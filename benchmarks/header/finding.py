@@ -1,0 +1,79 @@
+"""What was found, beside its goal."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A goal of the header: its name for `--only`, what is asked, and the figure to reach."""
+
+    name: str
+    title: str
+    wanted: float
+    unit: str = ""
+    at_least: bool = False
+
+    def met(self, value: float) -> bool:
+        return value >= self.wanted if self.at_least else value <= self.wanted
+
+    @property
+    def text(self) -> str:
+        return f"{'≥' if self.at_least else '≤'} {self.wanted:g}{' ' * bool(self.unit)}{self.unit}"
+
+
+SPEED = Goal("speed", "header's kernel, of the Python kernel's speed", 0.98, at_least=True)
+DISPATCH = Goal("dispatch", "choice of the kernel, a call", 5.0, "ns")
+COMPILE = Goal("compile", "compile time at -O2, four instruction sets", 3.0, "s")
+BYTES = Goal("bytes", "header of a tuned product", 120.0, "KB")
+CLANG = Goal("clang", "built by clang, of gcc's speed", 0.95, at_least=True)
+OPENBLAS = Goal("openblas", "of OpenBLAS's speed, in a C program", 1.03, at_least=True)
+CODE = Goal("code", "code of one 16x16x16 kernel", 4.0, "KB")
+
+GOALS = {goal.name: goal for goal in (SPEED, DISPATCH, COMPILE, BYTES, CLANG, OPENBLAS, CODE)}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One figure for a goal. One that isn't `judged` tells what lies behind another; without a `value`, why is noted.
+
+    `spread` is half the distance of the quartiles, relative to the figure; `details` are further figures, for JSON.
+    """
+
+    goal: Goal
+    what: str
+    value: float | None
+    spread: float | None = None
+    note: str = ""
+    judged: bool = True
+    wrong: bool = False
+    details: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is reached; None where nothing is said about it."""
+        if self.wrong:
+            return False
+        return self.goal.met(self.value) if self.judged and self.value is not None else None
+
+    def row(self) -> dict[str, Any]:
+        """The finding for JSON."""
+        return {
+            "goal": self.goal.name,
+            "what": self.what,
+            "found": self.value,
+            "unit": self.goal.unit,
+            "wanted": self.goal.wanted,
+            "at_least": self.goal.at_least,
+            "met": self.met,
+            "spread": self.spread,
+            "note": self.note,
+            **dict(self.details),
+        }
+
+
+def goals() -> list[dict[str, Any]]:
+    """All goals, for JSON."""
+    return [asdict(goal) for goal in GOALS.values()]

@@ -1,0 +1,64 @@
+"""A C program that measures: what it is told, and what it prints.
+
+core Zen                    a word and what it says
+shape 512                   what follows is about this
+error special 1.2e-06       of a contender's result
+times special 1e-3 1.1e-3   a contender's samples, in seconds a call
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.contender import Failed
+from benchmarks.runner import Budget
+
+
+@dataclass
+class Shape:
+    """What a program says of one shape, by contender: samples in seconds a call, and the result's error."""
+
+    name: str
+    times: dict[str, list[float]] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Told:
+    """All that a program says."""
+
+    words: dict[str, str] = field(default_factory=dict)
+    shapes: list[Shape] = field(default_factory=list)
+
+
+def words(budget: Budget) -> list[str]:
+    """A budget as a program takes it: seconds, fewest and most rounds."""
+    return [str(budget.seconds), *map(str, budget.rounds)]
+
+
+def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Told:
+    """What the program says. Raises Failed where it ends with an error."""
+    done = subprocess.run([str(program), *arguments], env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{program.name} ended with status {done.returncode}: {done.stderr.strip()}")
+    return read(done.stdout)
+
+
+def read(text: str) -> Told:
+    """The lines as values."""
+    told = Told()
+    for line in text.splitlines():
+        kind, _, rest = line.partition(" ")
+        name, _, values = rest.partition(" ")
+        if kind == "shape":
+            told.shapes.append(Shape(rest))
+        elif kind == "error":
+            told.shapes[-1].errors[name] = float(values)
+        elif kind == "times":
+            told.shapes[-1].times[name] = [float(value) for value in values.split()]
+        else:
+            told.words[kind] = rest.strip()
+    return told

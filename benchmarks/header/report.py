@@ -1,0 +1,75 @@
+"""What was found as a table, and as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.header.finding import GOALS, Finding
+from benchmarks.header.finding import goals as all_goals
+from benchmarks.stats import geometric_mean
+
+HEAD = ("goal", "wanted", "", "found", "±%", "", "")
+LEFT = {0, 2, 5, 6}
+DIGITS = 3
+
+
+def text(findings: Sequence[Finding]) -> Iterator[str]:
+    """The table: a goal's name once, its findings below each other; then what is missed."""
+    rows = [HEAD]
+    named = ""
+    for finding in findings:
+        goal = finding.goal
+        head = (goal.title, goal.text) if goal.name != named else ("", "")
+        named = goal.name
+        rows.append(
+            (*head, finding.what, _number(finding.value), _percent(finding.spread), _verdict(finding), finding.note)
+        )
+    yield from aligned(rows)
+    yield ""
+    yield from summary(findings)
+
+
+def summary(findings: Sequence[Finding]) -> Iterator[str]:
+    """A line for each goal: the geometric mean and the worst of what is judged."""
+    for goal in GOALS.values():
+        known = [(one.value, one) for one in findings if one.goal == goal and one.judged and one.value is not None]
+        if not known:
+            continue
+        value, worst = sorted(known, key=lambda pair: pair[0], reverse=not goal.at_least)[0]
+        missed = sum(not one.met for _, one in known)
+        verdict = f"{missed} of {len(known)} MISSED" if missed else "met"
+        mean = geometric_mean(value for value, _ in known if value > 0)
+        told = f", mean {mean:.{DIGITS}f}" if len(known) > 1 and mean else ""
+        yield f"{goal.title}, {goal.text}: {verdict}{told}, worst {value:.{DIGITS}f} ({worst.what})"
+
+
+def document(findings: Sequence[Finding], machine: Mapping[str, Any], tools: Mapping[str, str]) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    return {
+        "machine": dict(machine),
+        "tools": dict(tools),
+        "goals": all_goals(),
+        "findings": [finding.row() for finding in findings],
+    }
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD) - 1)]
+    for row in rows:
+        cells = [c.ljust(w) if n in LEFT else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths, strict=False))]
+        yield "  ".join([*cells, row[-1]]).rstrip()
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.{DIGITS}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.wrong:
+        return "WRONG"
+    return {None: "", True: "met", False: "MISSED"}[finding.met]

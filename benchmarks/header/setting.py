@@ -1,0 +1,29 @@
+"""What all measurements of a header share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.header.toolchain import Compiler
+from benchmarks.runner import Announce, Budget
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Compilers, time to spend, a folder for files, the CPUs to run on; `announce` hears what is done next.
+
+    `host` builds the Python kernels too; `clang` is None where it isn't installed, or is the host's compiler.
+    """
+
+    host: Compiler
+    clang: Compiler | None
+    budget: Budget
+    quick: bool
+    folder: Path
+    cpus: tuple[int, ...]
+    announce: Announce
+
+    @property
+    def compilers(self) -> tuple[Compiler, ...]:
+        return (self.host, self.clang) if self.clang else (self.host,)

@@ -1,0 +1,71 @@
+"""What a header is measured on: products, a convolution, a stencil, a softmax, a matrix times a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.case import Case
+from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.loops import Loops
+from benchmarks.problems.matmul import Matmul
+from benchmarks.problems.softmax import Softmax
+from benchmarks.workloads import nests
+from microkernels.dtypes import DType, f32, f64
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One header. A symbolic one has a kernel for all sizes, which serves every case; else each case has its own."""
+
+    prefix: str
+    cases: tuple[Case, ...]
+    symbolic: bool
+
+
+def workloads(quick: bool) -> Iterator[Workload]:
+    """Special kernels and symbolic ones on the same sizes; the short list has fewer sizes."""
+    products = (64, 512) if quick else (64, 128, 256, 512, 1024)
+    for dtype, sizes in ((f32, products), (f64, (256,) if quick else (128, 512))):
+        cases = tuple(product(size, dtype) for size in sizes)
+        yield Workload(f"special_{dtype.name}", cases, symbolic=False)
+        yield Workload(f"symbolic_{dtype.name}", cases, symbolic=True)
+    yield Workload("conv", (convolution(f32),), symbolic=False)
+    yield Workload("jacobi", (jacobi(f32),), symbolic=False)
+    for symbolic in (False, True):
+        kind = "symbolic" if symbolic else "special"
+        yield Workload(f"{kind}_softmax", (softmax(f32),), symbolic)
+        yield Workload(f"{kind}_gemv", (matrix_vector(f32),), symbolic)
+
+
+def product(size: int, dtype: DType) -> Case:
+    """A square matrix product."""
+    sizes = {"M": size, "N": size, "K": size}
+    return Case("gemm", str(size), dtype, Matmul(size, size, size), partial(nests.make, "gemm_nn", dtype), sizes)
+
+
+def convolution(dtype: DType) -> Case:
+    """A layer of ResNet-50, channels last: 3x3, 128 channels, 28x28."""
+    problem = Convolution(128, 128, 28, 3, 1, 1, "NHWC")
+    return Case("conv2d", "28² 3x3", dtype, problem, partial(nests.make, "conv2d_nhwc_1", dtype), problem.sizes)
+
+
+def jacobi(dtype: DType) -> Case:
+    """A stencil of five points over time."""
+    problem = Loops("jacobi_2d", (("N", 500), ("T", 20)))
+    return Case("jacobi-2d", "500² x 20", dtype, problem, partial(nests.make, "jacobi_2d", dtype), problem.size)
+
+
+def softmax(dtype: DType) -> Case:
+    """Rows of a thousand elements."""
+    problem = Softmax(256, 1000)
+    return Case("softmax", "256x1000", dtype, problem, partial(nests.make, "softmax", dtype), {"M": 256, "N": 1000})
+
+
+def matrix_vector(dtype: DType) -> Case:
+    """A matrix that the second cache holds."""
+    sizes = {"M": 480, "K": 512}
+    problem = Contraction("i", "ik", "k", (("i", 480), ("k", 512)))
+    return Case("gemv", "480x512", dtype, problem, partial(nests.make, "gemv", dtype), sizes)
