@@ -101,10 +101,15 @@ def scheduled(kernel: Kernel, nest: Nest, isa: ISA, threads: int) -> Schedule:
 
 
 def _note(kernel: Kernel) -> str:
+    """Where the schedule for some sizes comes from."""
     sizes = ", ".join(f"{name} = {value}" for name, value in kernel.nest.fixed) or "any size"
-    chosen = {
-        "given": "the schedule was given",
-        "model": "the model of the caches chose the schedule",
-        "record": str(kernel.record),
-    }
-    return f"For {sizes}: {chosen[kernel.origin]} ({kernel.isa.name}, {kernel.threads} threads)."
+    threads = f"{kernel.threads} thread{'s' if kernel.threads > 1 else ''}"
+    return f"For {sizes}: {_origin(kernel)}, for {kernel.isa.name} and {threads}."
+
+
+def _origin(kernel: Kernel) -> str:
+    record = kernel.record
+    if record is None:
+        return {"given": "a schedule that was given", "model": "the choice of the model"}[kernel.origin]
+    speed = f", {record.gflops:.1f} GFLOP/s" if record.gflops else ""
+    return f"tuned on {record.when:%Y-%m-%d} by {record.trials} measurements{speed}"
