@@ -14,7 +14,7 @@ from math import prod
 
 from codegen.affine import Affine
 from codegen.guard import pairs
-from codegen.header.api import array_parameters, listed, open_strides, own_name, size_arguments
+from codegen.header.api import array_parameters, block, listed, open_strides, own_name, size_arguments
 from codegen.header.values import Header, Routine
 from codegen.integer import extent, product
 from codegen.names import c_name
@@ -60,11 +60,18 @@ static inline int pfx_beyond(int64_t a, int64_t b, int64_t limit)
   uint64_t result;
   return __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result) || result > (uint64_t)limit;
 }""",
-    "pfx_overlap": """/* Whether two arrays share bytes; addresses are subtracted modulo the size of the address space. */
+    "pfx_overlap": """/* Whether two arrays share bytes; addresses are subtracted modulo all addresses. */
 static inline int pfx_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
 {
   const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
   return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;
+}""",
+    "pfx_blocks": """/* Whether two arrays are blocks of one matrix: their parts lie equally far apart, side by side. */
+static int pfx_blocks(const void *a, int64_t a_part, int64_t a_stride, const void *b, int64_t b_part, int64_t b_stride)
+{
+  const uintptr_t from = (uintptr_t)a, to = (uintptr_t)b, stride = (uintptr_t)a_stride;
+  const uintptr_t gap = from <= to ? (to - from) % stride : stride - 1 - (from - to - 1) % stride;
+  return a_stride == b_stride && gap >= (uintptr_t)a_part && gap <= stride - (uintptr_t)b_part;
 }""",
 }
 """What the checks call."""
@@ -125,13 +132,35 @@ def _check_function(routine: Routine) -> str:
         lines.append(f"if (({addresses}) % {size} != 0) return PFX_MISALIGNED;")
     for a, b in pairs(routine.signature):
         overlap = f"pfx_overlap({c_name(a.name)}, {bytes_of[a.name]}, {c_name(b.name)}, {bytes_of[b.name]})"
-        lines.append(f"if ({_all(overlap, filled(a, b))}) return PFX_OVERLAP;")
+        lines.append(f"if ({_all(overlap, filled(a, b), _no_blocks(routine, a, b))}) return PFX_OVERLAP;")
     return _function(f"pfx_{routine.name}_check", check_parameters(routine), lines)
 
 
+def _no_blocks(routine: Routine, a: Buffer, b: Buffer) -> str:
+    """C text of that two arrays are no blocks of one matrix; empty where they never are."""
+    if not (open_strides(routine, a) and open_strides(routine, b)):
+        return ""
+    return f"!pfx_blocks({_block(a)}, {_block(b)})"
+
+
+def _block(array: Buffer) -> str:
+    """C text: the array, and the bytes of one part along its first stride and between two."""
+    size = array.dtype.size
+    stride = c_name((array.strides or ("",))[0])
+    return f"{c_name(array.name)}, {_part(array)}*{size}, {stride}*{size}"
+
+
+def _part(array: Buffer) -> str:
+    """C text of how many elements an array has along its first stride."""
+    part = extent(array.shape[-1])
+    inner = list(zip(array.shape, array.strides or (), strict=False))[1:-1]
+    for shape, stride in reversed(inner):
+        part = f"(({extent(shape)} - 1)*{c_name(stride)} + {part})"
+    return part
+
+
 def _function(name: str, parameters: Sequence[Parameter], lines: Sequence[str]) -> str:
-    body = "\n".join(f"  {line}" for line in (*lines, "return PFX_OK;"))
-    return f"{prototype('static pfx_status', name, listed(parameters))}\n{{\n{body}\n}}"
+    return f"{prototype('static pfx_status', name, listed(parameters))}\n{block((*lines, 'return PFX_OK;'))}"
 
 
 def _all(*conditions: str) -> str:
@@ -185,7 +214,8 @@ def _room_lines(buffer: Buffer) -> Iterator[str]:
     room = str(min(known, 1 << WIDE))
     for size in opened:
         room = f"pfx_times({room}, pfx_some({extent(size)}))"
-    yield f"if ({room} > PFX_SIZE_LIMIT) return PFX_BAD_SIZE;  /* {describe(buffer)} */"
+    yield f"/* {describe(buffer)} */"
+    yield f"if ({room} > PFX_SIZE_LIMIT) return PFX_BAD_SIZE;"
 
 
 def _factor_lines(routine: Routine) -> Iterator[str]:
@@ -221,7 +251,8 @@ def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
         yield f"{span} = {product(buffer.shape, size)};"
         return
     reach = own_name(routine, "reach")
-    yield f"{reach} = {extent(buffer.shape[-1])};  /* {describe(buffer)} */"
+    yield f"/* {describe(buffer)} */"
+    yield f"{reach} = {extent(buffer.shape[-1])};"
     for shape, stride in reversed(list(zip(buffer.shape, map(c_name, buffer.strides[:-1]), strict=False))):
         yield f"if ({_all(f'{stride} < {reach}', filled(buffer))}) return PFX_BAD_STRIDE;"
         yield f"if (pfx_beyond({extent(shape)}, {stride}, PFX_SIZE_LIMIT/{size})) return PFX_BAD_STRIDE;"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.header.api import call_arguments, listed, names, own_name, size_arguments
+from codegen.header.api import block, call_arguments, listed, names, own_name, size_arguments
 from codegen.header.checks import check, check_parameters, filled, helpers, resolved, spans
 from codegen.header.values import Header, Routine
 from codegen.names import c_name
@@ -31,7 +31,10 @@ static inline int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes +
 
 static inline void *pfx_aligned(void *memory) { return (char *)memory + (-(uintptr_t)memory & 63u); }
 
-static inline void *pfx_allocate(int64_t bytes) { return bytes > PFX_SIZE_LIMIT ? NULL : PFX_MALLOC((size_t)bytes); }
+static inline void *pfx_allocate(int64_t bytes)
+{
+  return bytes > PFX_SIZE_LIMIT ? NULL : PFX_MALLOC((size_t)bytes);
+}
 
 static inline void pfx_release(void *memory) { PFX_FREE(memory); }"""
 """What the functions take memory with; once a file."""
@@ -61,8 +64,8 @@ def bodies(routine: Routine, header: Header) -> str:
     return "\n\n".join(
         [
             _call(routine, header),
-            f"{plain}\n{{\n  return {call}({told}{comma}1, NULL, 0);\n}}",
-            f"{with_workspace}\n{{\n  return {call}({told}{comma}0, {given});\n}}",
+            f"{plain}\n{block([f'return {call}({told}{comma}1, NULL, 0);'])}",
+            f"{with_workspace}\n{block([f'return {call}({told}{comma}0, {given});'])}",
             f"{size}\n{_size_body(routine, header)}",
         ]
     )
@@ -103,8 +106,8 @@ def _call(routine: Routine, header: Header) -> str:
         f"pfx_{routine.name}_run({_run_arguments(routine, header)});",
         f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
     ]
-    body = "\n".join(f"  {line}" for line in (*lines, "return PFX_OK;"))
-    return f"{prototype('static pfx_status', f'pfx_{routine.name}_call', parameters)}\n{{\n{body}\n}}"
+    head = prototype("static pfx_status", f"pfx_{routine.name}_call", parameters)
+    return f"{head}\n{block((*lines, 'return PFX_OK;'))}"
 
 
 def _none(conditions: Sequence[str]) -> str:
@@ -121,14 +124,11 @@ def _overlap(routine: Routine, array: Buffer, needed: str) -> str:
 def _size_body(routine: Routine, header: Header) -> str:
     status = own_name(routine, "status")
     sizes = names(size_arguments(routine, header))
-    return "\n".join(
-        [
-            "{",
-            f"  const pfx_status {status} = pfx_{routine.name}_sizes({sizes});",
-            f"  return {status} == PFX_OK ? {_needed(routine, header)} : -(int64_t){status};",
-            "}",
-        ]
-    )
+    lines = [
+        f"const pfx_status {status} = pfx_{routine.name}_sizes({sizes});",
+        f"return {status} == PFX_OK ? {_needed(routine, header)} : -(int64_t){status};",
+    ]
+    return block(lines)
 
 
 def _needed(routine: Routine, header: Header) -> str:
