@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from codegen.c import used_helpers
-from codegen.header.contract import STATUSES, contract
 from codegen.header.checks import LIMITS
+from codegen.header.contract import STATUSES, contract
 from codegen.header.dispatch import choice, enumeration, need, run
 from codegen.header.entry import functions, prototypes
 from codegen.header.items import items, renamed
 from codegen.header.macros import MACROS, OPENMP
 from codegen.header.prefix import prefixed
 from codegen.header.sections import features, intrinsics, section
+from codegen.header.selftest import selftest
 from codegen.header.values import Header
 
 COMMON = """const char *pfx_status_text(pfx_status status);
@@ -71,6 +72,7 @@ def implementation(header: Header) -> str:
         *(renamed(item, names).text for item in items(needs)),
         *(run(routine, header.isas, kernels) for routine in header.routines),
         functions(header),
+        f"#if defined(PFX_SELFTEST)\n{selftest(header)}\n#endif /* PFX_SELFTEST */",
     ]
     return "\n\n".join(part for part in parts if part)
 

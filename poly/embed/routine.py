@@ -17,6 +17,7 @@ from poly.embed.trials import trials
 from poly.errors import ScheduleError
 from poly.kernel import Kernel, with_strides
 from poly.lower import lower
+from poly.measure.facts import delicate, drifts
 from poly.model.choice import Caches
 from poly.model.host import caches, known_rates
 from poly.nest import Nest
@@ -46,6 +47,8 @@ def routine(group: Group, name: str, label: str, isas: Sequence[ISA], threads: i
         variants=tuple(found),
         reference=reference,
         trials=trials(nest, told),
+        delicate=delicate(nest),
+        drifts=drifts(nest),
         notes=tuple(_note(kernel) for kernel in (*group.special, group.base)),
     )
 
