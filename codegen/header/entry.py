@@ -29,7 +29,11 @@ ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
 /* The bytes of a workspace that is given at any address, where `bytes` are needed at a multiple of 64. */
 static inline int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes + 63 : 0; }
 
-static inline void *pfx_aligned(void *memory) { return (char *)memory + (-(uintptr_t)memory & 63u); }
+/* The first multiple of 64 in a workspace; null where nothing is needed. */
+static inline void *pfx_aligned(void *workspace, int64_t needed)
+{
+  return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : NULL;
+}
 
 static inline void *pfx_allocate(int64_t bytes)
 {
@@ -140,7 +144,7 @@ def _run_arguments(routine: Routine, header: Header) -> str:
     """As `codegen.parameters` orders them: sizes, then strides, then arrays and scalars."""
     signature, needed = routine.signature, own_name(routine, "needed")
     data = [c_name(name) for name in (*signature.sizes, *(b.name for b in signature.buffers))]
-    return ", ".join(["pfx_chosen_isa()", *data, _threads(header), f"{needed} > 0 ? pfx_aligned(workspace) : NULL"])
+    return ", ".join(["pfx_chosen_isa()", *data, _threads(header), f"pfx_aligned(workspace, {needed})"])
 
 
 def _sizes(routine: Routine) -> list[str]:
