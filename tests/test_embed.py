@@ -1,5 +1,6 @@
 """From kernels to a header: which kernels go together, what their functions are called, the command and its files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,25 @@ def test_kernels_that_do_not_go_together(tmp_path: Path, kernels, message) -> No
 def test_a_prefix_is_a_c_name(tmp_path: Path, prefix: str) -> None:
     with pytest.raises(poly.SpecError, match="prefix is letters"):
         compiled(matmul).write_header(tmp_path / "m.h", prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    ("names", "prefix", "message"),
+    [
+        (("rows", "matmul"), "double", None),
+        (("exp",), None, "C has a function or word exp of its own: give a prefix"),
+        (("exp",), "mine", None),
+        (("status", "rows"), "m", "declare m_status twice"),
+        (("rows", "rows_workspace_size"), "m", "declare m_rows_workspace_size twice"),
+    ],
+)
+def test_names_that_are_taken(names: tuple[str, ...], prefix: str | None, message: str | None) -> None:
+    kernels = [compiled(replace(matmul, name=name)) for name in names]
+    if message is None:
+        make("m", kernels, prefix=prefix, isas=["portable"])
+        return
+    with pytest.raises(poly.SpecError, match=message):
+        make("m", kernels, prefix=prefix, isas=["portable"])
 
 
 def test_an_unknown_instruction_set(tmp_path: Path) -> None:

@@ -28,16 +28,20 @@ USUAL = Caches(32 << 10, 512 << 10, 1 << 20)
 """The caches that a core of another family is taken to have: nearly every one of the last ten years has these."""
 
 
-def routine(group: Group, name: str, label: str, isas: Sequence[ISA], threads: int | None, dense: bool) -> Routine:
-    """The function `name`, with kernels for each of `isas`, whose names begin with `label`.
+def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: int | None, dense: bool) -> Routine:
+    """The function `name` of a header with `prefix`, with kernels for each of `isas`.
 
     `threads` replaces the number that kernels were scheduled for. A `dense` one takes no strides.
     """
     nest = check(group.base.nest)
     open_nest = nest if dense else with_strides(nest)
     reference = replace(_program(open_nest, schedule(open_nest), isas[-1]), name=f"{name}_reference")
+    label = name.removeprefix(prefix).removeprefix("_")
     made = [variant for isa in isas for variant in _variants(group, nest, isa, threads, dense)]
-    found = [replace(one, program=replace(one.program, name=label + one.program.name)) for one in made]
+    found = [
+        replace(one, program=replace(one.program, name="_".join(filter(None, (label, one.program.name)))))
+        for one in made
+    ]
     told = [dict(_special(kernel, group.base)) for kernel in group.special]
     return Routine(
         name=name,

@@ -11,6 +11,7 @@ from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
 from poly.embed.files import replace_file
 from poly.embed.group import groups
+from poly.embed.naming import checked_prefix, function_names
 from poly.errors import SpecError
 from poly.kernel import Kernel
 from poly.machine import machine
@@ -66,16 +67,11 @@ def make(
     found = groups(kernels)
     chosen = _isas(isas)
     way = threads or ("openmp" if any(kernel.threads > 1 for kernel in kernels) else "none")
-    name = _prefix(prefix or (found[0].name if len(found) == 1 else re.sub(r"\W", "_", stem)))
-    routines = tuple(
-        routine(group, *_names(group.name, name), chosen, 1 if way == "none" else None, dense) for group in found
-    )
-    return Header(name, routines, chosen, way, __version__, machine().cpu)
-
-
-def _names(nest: str, prefix: str) -> tuple[str, str]:
-    """The function's name, and what its kernels' names begin with behind the prefix."""
-    return (prefix, "") if nest == prefix else (f"{prefix}_{nest}", f"{nest}_")
+    own = checked_prefix(prefix or (found[0].name if len(found) == 1 else re.sub(r"\W", "_", stem)))
+    names = function_names([group.name for group in found], own)
+    most = 1 if way == "none" else None
+    routines = tuple(routine(group, name, own, chosen, most, dense) for group, name in zip(found, names, strict=True))
+    return Header(own, routines, chosen, way, __version__, machine().cpu)
 
 
 def _listed(kernels: Kernel | Iterable[Kernel]) -> list[Kernel]:
@@ -84,14 +80,6 @@ def _listed(kernels: Kernel | Iterable[Kernel]) -> list[Kernel]:
         if not isinstance(kernel, Kernel):
             raise SpecError(f"{kernel!r} is no kernel: make one with poly.compile or poly.tune.")
     return listed
-
-
-def _prefix(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise SpecError(
-            f"{name!r} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
-        )
-    return name
 
 
 def _isas(names: Sequence[str] | None) -> tuple[ISA, ...]:

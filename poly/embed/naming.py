@@ -1,0 +1,41 @@
+"""What the functions of a header are called: everything under one prefix, nothing twice, nothing that is C's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from codegen.names import function_name
+from poly.errors import SpecError
+
+OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
+"""What every header declares behind its prefix."""
+PUBLIC = ("", "_with_workspace", "_workspace_size")
+"""What a function's name is followed by in those that are declared for it."""
+
+
+def checked_prefix(name: str) -> str:
+    """The prefix. Raises SpecError where it is none."""
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise SpecError(
+            f"{name!r} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
+        )
+    return name
+
+
+def function_names(nests: Sequence[str], prefix: str) -> tuple[str, ...]:
+    """The functions' names: `PREFIX_nest`, and `PREFIX` alone for the nest of that name.
+
+    Raises:
+        SpecError: two functions would have one name, or one that C has.
+    """
+    names = tuple(prefix if nest == prefix else f"{prefix}_{nest}" for nest in nests)
+    taken = [f"{prefix}_{name}" for name in OWN]
+    for name in names:
+        if function_name(name) != name:
+            raise SpecError(f"C has a function or word {name} of its own: give a prefix.")
+        for declared in (name + suffix for suffix in PUBLIC):
+            if declared in taken:
+                raise SpecError(f"the header would declare {declared} twice: rename a nest, or give another prefix.")
+            taken.append(declared)
+    return names
