@@ -16,7 +16,9 @@ from benchmarks.contender import Failed
 from benchmarks.header.toolchain import Compiler
 from benchmarks.peers.cblas import c_type
 from codegen.clock import CFunction
+from codegen.header.dispatch import NUMBERS
 from microkernels.dtypes import i8
+from microkernels.isa import ISA
 
 WORKSPACE = ("void *", "int64_t")
 
@@ -59,6 +61,7 @@ class Embedded:
             f"int {self.function}({types});\n"
             f"int {self.function}_with_workspace({types}, {', '.join(WORKSPACE)});\n"
             f"int64_t {self.function}_workspace_size({sizes});\n"
+            f"int {self.prefix}_force_isa(int);\n"
         )
 
 
@@ -105,12 +108,16 @@ class Built:
         return self.ffi.from_buffer("char[]", aligned((count,), i8)), count
 
 
-def build(embedded: Embedded, compiler: Compiler) -> Built:
-    """Compile the header with plain flags, and load it. Raises Failed."""
+def build(embedded: Embedded, compiler: Compiler, isa: ISA) -> Built:
+    """Compile the header with plain flags, load it, and have it take an instruction set. Raises Failed."""
     stem = f"{embedded.prefix}_{compiler.family}"
     source, library = (embedded.path.with_name(f"{stem}{suffix}") for suffix in (".c", ".so"))
     source.write_text(embedded.source)
     compiler.shared(source, library)
     ffi = cffi.FFI()
     ffi.cdef(embedded.declarations())
-    return Built(embedded, ffi, ffi.dlopen(str(library)))
+    lib = ffi.dlopen(str(library))
+    status = getattr(lib, f"{embedded.prefix}_force_isa")(NUMBERS[isa.name])
+    if status != 0:
+        raise Failed(f"the header refuses {isa.name}: status {status}")
+    return Built(embedded, ffi, lib)

@@ -18,6 +18,7 @@ from benchmarks.probe import PeakProbe
 from benchmarks.runner import Result, measure
 from benchmarks.stats import paired_ratio
 from codegen.clock import CFunction
+from microkernels.isa import ISA
 
 PYTHON, HEADER, ALLOCATING, BY_CLANG = "python", "header", "allocating", "clang"
 
@@ -87,10 +88,10 @@ class Compared:
 def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
     """Measure the cases of a workload."""
     setting.announce(f"{workload.prefix}: kernels")
-    kernels = [compiled(case, {} if workload.symbolic else case.sizes) for case in workload.cases]
+    kernels = [compiled(case, {} if workload.symbolic else case.sizes, workload.isa) for case in workload.cases]
     embedded = write(_together(workload, kernels), workload.prefix, setting.folder)
     built: dict[str, Callable[[], Built]] = {
-        name: cache(partial(build, embedded, compiler))
+        name: cache(partial(build, embedded, compiler, workload.isa))
         for name, compiler in ((HEADER, setting.host), (BY_CLANG, setting.clang))
         if compiler
     }
@@ -98,7 +99,7 @@ def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
         probe = PeakProbe(setting.cpus, case.dtype, 1)
         entrants = list(_entrants(Bench(case), kernel, built, setting))
         result = measure(case, 1, entrants, probe, setting.budget, setting.announce)
-        yield Compared(f"{case.title}{' symbolic' * workload.symbolic}", result)
+        yield Compared(workload.title(case), result)
 
 
 def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Finding]:
@@ -113,16 +114,17 @@ def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Finding]:
         yield one.finding(CLANG, BY_CLANG, HEADER)
 
 
-def compiled(case: Case, sizes: Mapping[str, int]) -> poly.Kernel:
+def compiled(case: Case, sizes: Mapping[str, int], isa: ISA | None = None) -> poly.Kernel:
     """The Python kernel of a case, by the model's schedule."""
-    return poly.compile(case.nest(), sizes=sizes, threads=1, records=False)
+    target = f"c:{isa.name}" if isa else "c"
+    return poly.compile(case.nest(), sizes=sizes, threads=1, records=False, target=target)
 
 
 def _together(workload: Workload, kernels: Sequence[poly.Kernel]) -> Sequence[poly.Kernel]:
     """The kernels of one header: beside several special ones, the one for all other sizes."""
     if workload.symbolic:
         return kernels[:1]
-    return [compiled(workload.cases[0], {}), *kernels] if len(kernels) > 1 else kernels
+    return [compiled(workload.cases[0], {}, workload.isa), *kernels] if len(kernels) > 1 else kernels
 
 
 def _entrants(

@@ -40,8 +40,8 @@ class Compiler:
         start = _children()
         done = subprocess.run([*self.command, *map(str, arguments)], capture_output=True, text=True, errors="replace")
         if done.returncode:
-            said = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[:10])
-            raise Failed(f"{' '.join(self.command)} failed: {said}")
+            errors = [line for line in done.stderr.splitlines() if "error" in line]
+            raise Failed(f"{' '.join(self.command)} failed: {(errors or ['(it did not say why)'])[0]}")
         return _children() - start
 
     def object(self, source: Path, target: Path, *flags: str) -> float:

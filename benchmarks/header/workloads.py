@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from benchmarks.case import Case
@@ -14,15 +14,25 @@ from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32, f64
+from microkernels.isa import ISA, ISAS, host
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One header. A symbolic one has a kernel for all sizes, which serves every case; else each case has its own."""
+    """One header. A symbolic one has a kernel for all sizes, which serves every case; else each case has its own.
+
+    Where `isa` isn't the best that this CPU has, the header is told to take it.
+    """
 
     prefix: str
     cases: tuple[Case, ...]
     symbolic: bool
+    isa: ISA = field(default_factory=host)
+
+    def title(self, case: Case) -> str:
+        """What the case is called in the table."""
+        isa = "" if self.isa == host() else f" {self.isa.name}"
+        return f"{case.title}{' symbolic' * self.symbolic}{isa}"
 
 
 def workloads(quick: bool) -> Iterator[Workload]:
@@ -32,12 +42,21 @@ def workloads(quick: bool) -> Iterator[Workload]:
         cases = tuple(product(size, dtype) for size in sizes)
         yield Workload(f"special_{dtype.name}", cases, symbolic=False)
         yield Workload(f"symbolic_{dtype.name}", cases, symbolic=True)
+    for isa in lesser():
+        cases = (product(512, f32),)
+        yield Workload(f"special_{isa.name}", cases, False, isa)
+        yield Workload(f"symbolic_{isa.name}", cases, True, isa)
     yield Workload("conv", (convolution(f32),), symbolic=False)
     yield Workload("jacobi", (jacobi(f32),), symbolic=False)
     for symbolic in (False, True):
         kind = "symbolic" if symbolic else "special"
         yield Workload(f"{kind}_softmax", (softmax(f32),), symbolic)
         yield Workload(f"{kind}_gemv", (matrix_vector(f32),), symbolic)
+
+
+def lesser() -> Iterator[ISA]:
+    """The instruction sets that this CPU has beside its best."""
+    return (isa for isa in ISAS.values() if isa.runs_here() and isa != host())
 
 
 def product(size: int, dtype: DType) -> Case:
