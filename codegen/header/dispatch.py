@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from codegen.header.api import own_name
 from codegen.header.sections import has
 from codegen.header.values import Routine, Variant
 from codegen.integer import product
@@ -91,12 +92,12 @@ def run_parameters(routine: Routine) -> tuple[Parameter, ...]:
     """What `ROUTINE_run` takes."""
     data = data_parameters(routine.reference)
     plain = tuple(Parameter(p.prefix.replace("restrict ", ""), p.name) for p in data)
-    return (Parameter("pfx_isa ", "isa"), *plain, Parameter("int64_t ", "threads"), Parameter("void *", "workspace"))
+    return (Parameter("pfx_isa ", own_name(routine, "isa")), *plain, Parameter("int64_t ", "threads"), Parameter("void *", "workspace"))
 
 
 def run(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, str]) -> str:
     """`ROUTINE_run(isa, sizes, strides, arrays, threads, workspace)`: arguments are right, memory is there."""
-    lines = ["  switch (isa) {"]
+    lines = [f"  switch ({own_name(routine, 'isa')}) {{"]
     for isa in isas:
         lines += [f"#if {has(isa)}", f"  case {constant(isa)}:"]
         for variant in (v for v in routine.variants if v.isa == isa):
@@ -137,7 +138,8 @@ def _serves(routine: Routine, variant: Variant) -> str:
 
 def need(routine: Routine, isas: Sequence[ISA]) -> str:
     """`ROUTINE_need(sizes, threads)`: the most bytes that any kernel takes, whichever instruction set is forced."""
-    lines = ["  int64_t most = 0, bytes = 0;"]
+    most, count = own_name(routine, "most"), own_name(routine, "bytes")
+    lines = [f"  int64_t {most} = 0, {count} = 0;"]
     for isa in isas:
         own: list[str] = []
         for variant in (v for v in routine.variants if v.isa == isa):
@@ -149,11 +151,11 @@ def need(routine: Routine, isas: Sequence[ISA]) -> str:
             )
             tests = " && ".join(f"{c_name(size)} == {value}" for size, value in variant.sizes)
             own += [
-                f"  bytes = {' + '.join(parts)};",
-                f"  if ({' && '.join(filter(None, (tests, 'bytes > most')))}) most = bytes;",
+                f"  {count} = {' + '.join(parts)};",
+                f"  if ({' && '.join(filter(None, (tests, f'{count} > {most}')))}) {most} = {count};",
             ]
         lines += [f"#if {has(isa)}", *own, "#endif"] if own else []
     parameters = (*size_parameters(routine.sizes), Parameter("int64_t ", "threads"))
     unused = " ".join(f"(void){p.name};" for p in parameters)
     head = prototype("static int64_t", f"pfx_{routine.name}_need", parameters)
-    return "\n".join([head, "{", *lines, f"  (void)bytes; {unused}", "  return most;", "}"])
+    return "\n".join([head, "{", *lines, f"  (void){count}; {unused}", f"  return {most};", "}"])
