@@ -90,9 +90,11 @@ def check(routine: Routine, header: Header) -> str:
 
 def check_parameters(routine: Routine) -> tuple[Parameter, ...]:
     """What `ROUTINE_check` takes; the last is where it puts the bytes of each array, as far as it has elements."""
+    shapes = frozenset[str]().union(*(size.names for b in routine.signature.arrays for size in b.shape))
     scalars = {c_name(b.name) for b in routine.signature.buffers if b.kind == "scalar"}
+    sizes = size_parameters([size for size in routine.sizes if size in shapes])
     arrays = tuple(p for p in array_parameters(routine) if p.name not in scalars)
-    return (*size_parameters(routine.sizes), *arrays, Parameter("int64_t *", own_name(routine, "bytes")))
+    return (*sizes, *arrays, Parameter("int64_t *", own_name(routine, "bytes")))
 
 
 def resolved(routine: Routine) -> list[str]:
