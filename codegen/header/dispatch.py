@@ -92,7 +92,12 @@ def run_parameters(routine: Routine) -> tuple[Parameter, ...]:
     """What `ROUTINE_run` takes."""
     data = data_parameters(routine.reference)
     plain = tuple(Parameter(p.prefix.replace("restrict ", ""), p.name) for p in data)
-    return (Parameter("pfx_isa ", own_name(routine, "isa")), *plain, Parameter("int64_t ", "threads"), Parameter("void *", "workspace"))
+    return (
+        Parameter("pfx_isa ", own_name(routine, "isa")),
+        *plain,
+        Parameter("int64_t ", "threads"),
+        Parameter("void *", "workspace"),
+    )
 
 
 def run(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, str]) -> str:
