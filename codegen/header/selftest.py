@@ -95,7 +95,8 @@ def _plain_loops(header: Header) -> list[str]:
 
 
 def _routine(routine: Routine, header: Header) -> str:
-    return "\n\n".join([_trials(routine), _describe(routine), _scratch(routine), *_calls(routine, header)])
+    parts = [_trials(routine), _describe(routine), _need(routine, header), _call(routine, header)]
+    return "\n\n".join(parts)
 
 
 def _trials(routine: Routine) -> str:
@@ -121,10 +122,15 @@ def _describe(routine: Routine) -> str:
     """What the arrays are at given sizes."""
     lines = ["(void)size;"]
     for at, buffer in enumerate(routine.signature.arrays):
-        made = f"\"{buffer.name}\", '{TYPES[buffer.dtype.name]}', {_use(routine, buffer)}, {len(buffer.shape)}"
-        lines.append(f"array[{at}] = pfx_try_new({made});")
-        lines += [f"array[{at}].extent[{d}] = {extent};" for d, extent in enumerate(_values(routine, buffer))]
-        lines += [f"array[{at}].open[{d}] = 1;" for d, _ in enumerate(open_strides(routine, buffer))]
+        facts = {
+            "name": f'"{buffer.name}"',
+            "type": f"'{TYPES[buffer.dtype.name]}'",
+            "use": _use(routine, buffer),
+            "rank": len(buffer.shape),
+            "open": len(open_strides(routine, buffer)),
+        }
+        facts |= {f"extent[{d}]": str(extent) for d, extent in enumerate(_values(routine, buffer))}
+        lines += [f"array[{at}].{fact} = {value};" for fact, value in facts.items()]
     head = f"static void pfx_try_{routine.name}_describe(const int64_t *size, pfx_try_array *array)"
     return _function(head, lines)
 
@@ -141,40 +147,43 @@ def _use(routine: Routine, buffer: Buffer) -> str:
         return "PFX_TRY_READ" if buffer.kind == "in" else "PFX_TRY_SET"
     bodies = (statement.body for statement in routine.reference.statements.values())
     assigned = any(isinstance(b, Assign) and b.op == "=" and b.target.array == buffer.name for b in bodies)
-    return "PFX_TRY_MAYBE_FRESH" if assigned and buffer.dtype.is_float else "PFX_TRY_UPDATED"
+    return "PFX_TRY_MAYBE_SET" if assigned and buffer.dtype.is_float else "PFX_TRY_UPDATED"
 
 
-def _scratch(routine: Routine) -> str:
-    """The bytes that the plain loops need for the nest's local arrays."""
+def _need(routine: Routine, header: Header) -> str:
+    """The bytes of a call's workspace; the plain loops have the nest's local arrays in theirs."""
     local = [b for b in routine.reference.buffers if b.kind == "local"]
     bytes_ = [f"({product(_values(routine, b), b.dtype.size)} + 63)/64*64" for b in local]
-    head = f"static int64_t pfx_try_{routine.name}_scratch(const int64_t *size)"
-    return _function(head, ["(void)size;", f"return {' + '.join(bytes_) or '0'};"])
+    told = ", ".join([*(f"size[{at}]" for at in range(len(routine.sizes))), *_team(header)])
+    return _function(
+        f"static int64_t pfx_try_{routine.name}_need(const int64_t *size, int how, int32_t threads)",
+        [
+            "(void)size;",
+            "(void)threads;",
+            f"return how == PFX_TRY_PLAIN ? {' + '.join(bytes_) or '0'} : {routine.name}_workspace_size({told});",
+        ],
+    )
 
 
-def _calls(routine: Routine, header: Header) -> list[str]:
-    """The three functions of the routine and its plain loops, with arguments as a case has them."""
-    name = f"pfx_try_{routine.name}"
+def _call(routine: Routine, header: Header) -> str:
+    """A call of one of the routine's functions or of its plain loops, with arguments as a case has them."""
     sizes = [f"c->size[{at}]" for at in range(len(routine.sizes))]
-    team = ["threads"] * (header.threads != "none")
-    public = ", ".join([*sizes, *_public_data(routine), *team])
-    given = ", ".join(filter(None, [public, "c->workspace, c->workspace_bytes"]))
+    public = [*sizes, *_public_data(routine), *_team(header)]
+    given = ", ".join([*public, "c->workspace", "c->bytes"])
     plain = ", ".join([*sizes, *_strides(routine), *_data(routine), "1", "c->workspace"])
-    call = f"static pfx_status {name}_call(const pfx_try_case *c, int how, int32_t threads)"
-    size = f"static int64_t {name}_workspace_size(const int64_t *size, int32_t threads)"
-    size_arguments = ", ".join([*(f"size[{at}]" for at in range(len(routine.sizes))), *team])
-    return [
-        _function(size, ["(void)size;", "(void)threads;", f"return {routine.name}_workspace_size({size_arguments});"]),
-        _function(
-            call,
-            [
-                "(void)threads;",
-                f"if (how == PFX_TRY_ALLOCATING) return {routine.name}({public});",
-                f"if (how == PFX_TRY_GIVEN) return {routine.name}_with_workspace({given});",
-                f"return pfx_try_{function_name(routine.reference.name)}({plain}) == 0 ? PFX_OK : PFX_OUT_OF_MEMORY;",
-            ],
-        ),
-    ]
+    return _function(
+        f"static pfx_status pfx_try_{routine.name}_call(const pfx_try_case *c, int how, int32_t threads)",
+        [
+            "(void)threads;",
+            f"if (how == PFX_TRY_ALLOCATING) return {routine.name}({', '.join(public)});",
+            f"if (how == PFX_TRY_GIVEN) return {routine.name}_with_workspace({given});",
+            f"return pfx_try_{function_name(routine.reference.name)}({plain}) ? PFX_OUT_OF_MEMORY : PFX_OK;",
+        ],
+    )
+
+
+def _team(header: Header) -> list[str]:
+    return [] if header.threads == "none" else ["threads"]
 
 
 def _strides(routine: Routine) -> list[str]:
@@ -232,7 +241,7 @@ def _tables(header: Header) -> str:
 def _entry(routine: Routine) -> str:
     name = f"pfx_try_{routine.name}"
     numbers = [len(routine.sizes), len(routine.signature.arrays), int(routine.delicate), int(routine.drifts)]
-    called = [f"{name}_{what}" for what in ("describe", "scratch", "workspace_size", "call")]
+    called = [f"{name}_{what}" for what in ("describe", "need", "call")]
     parts = [f'"{routine.name}"', *numbers, f"{name}_size", len(routine.trials), f"{name}_trial[0]", *called]
     return ", ".join(map(str, parts))
 
