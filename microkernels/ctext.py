@@ -37,6 +37,7 @@ def specialise(text: str, isa: ISA, dtype: DType) -> str:
         "UNROLL": UNROLL,
         "MASK": "__mmask16" if dtype.size == 4 else "__mmask8",
         "int_of_T": "int32_t" if dtype.size == 4 else "int64_t",
+        "EACH_X": ", ".join(["x"] * isa.lanes(dtype)),
     }
     px = {4: "ps", 8: "pd"}[dtype.size] if x86 else dtype.name
 

@@ -65,9 +65,9 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
     single = [f"            case {r}: {tile(r, 1, 'part', 'a + i', 'b + j', 'cj')} break;" for r in range(1, group + 1)]
     corner = [
         "    for (int64_t j = 0; j < n; j += LANES_T) {",
-        "        const int64_t part = n - j < LANES_T ? n - j : LANES_T;",
+        "        const int64_t part = least_T(n - j, LANES_T);",
         f"        for (int64_t i = 0; i < m; i += {group}) {{",
-        f"            const int64_t some = m - i < {group} ? m - i : {group};",
+        f"            const int64_t some = least_T(m - i, {group});",
         f"            T *cj[{group}];",
         "            for (int64_t r = 0; r < some; r++)",
         "                cj[r] = c[i + r] + j;",

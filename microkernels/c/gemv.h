@@ -2,7 +2,7 @@
 
 enum {
     GEMV_ROWS_T = 8,                  /* streams that the hardware prefetches well at a time; software prefetch slows them */
-    GEMV_BLOCK_T = 16384 / sizeof(T), /* of y, which stays in L1 */
+    GEMV_BLOCK_T = (int)(16384 / sizeof(T)), /* of y, which stays in L1 */
 };
 
 /* A few rows of B times their elements of x, added to y: y passes through registers once for all of them. `first` says that
@@ -34,13 +34,13 @@ INLINE void gemvn_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *B, in
         for (int64_t j = 0; j < n; j++)
             y[j] = 0;
     for (int64_t block = 0; block < n; block += GEMV_BLOCK_T) {
-        const int64_t here = n - block < GEMV_BLOCK_T ? n - block : GEMV_BLOCK_T;
+        const int64_t here = least_T(n - block, GEMV_BLOCK_T);
         for (int64_t k = 0, some; k < K; k += some) {
             const int64_t left = K - k;
             const int first = k == 0 && !accumulate;
             const T *rows = B + k * ldb + block;
             T scale[GEMV_ROWS_T];
-            some = left >= GEMV_ROWS_T ? GEMV_ROWS_T : left >= 2 ? 2 : 1;
+            some = left >= GEMV_ROWS_T ? (int64_t)GEMV_ROWS_T : left >= 2 ? 2 : 1;
             for (int64_t r = 0; r < some; r++)
                 scale[r] = alpha * x[(k + r) * xs];
             if (some == GEMV_ROWS_T)
@@ -56,7 +56,7 @@ INLINE void gemvn_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *B, in
 /* Dot products of a few rows of A with x, which is loaded once for all of them. The number of rows must be a constant. */
 INLINE void gemvt_rows_T(int64_t rows, int64_t K, const T *A, int64_t lda, const T *x, T *y, int64_t ys, T alpha, int accumulate)
 {
-    enum { CHAINS = 2 }; /* sums of a row, so that multiply-adds need not wait for each other */
+    enum { CHAINS = 2, STEP = CHAINS * LANES_T }; /* sums of a row, so that multiply-adds need not wait for each other */
     vec_T sum[GEMV_ROWS_T][CHAINS];
     UNROLL
     for (int64_t r = 0; r < rows; r++) {
@@ -65,7 +65,7 @@ INLINE void gemvt_rows_T(int64_t rows, int64_t K, const T *A, int64_t lda, const
             sum[r][v] = zero_T();
     }
     int64_t k = 0;
-    for (; k + CHAINS * LANES_T <= K; k += CHAINS * LANES_T) {
+    for (; k + STEP <= K; k += STEP) {
         UNROLL
         for (int64_t v = 0; v < CHAINS; v++) {
             const vec_T part = load_T(x + k + v * LANES_T);
@@ -75,7 +75,7 @@ INLINE void gemvt_rows_T(int64_t rows, int64_t K, const T *A, int64_t lda, const
         }
     }
     for (; k < K; k += LANES_T) {
-        const tail_T tail = tail_of_T(K - k < LANES_T ? K - k : LANES_T);
+        const tail_T tail = tail_of_T(least_T(K - k, LANES_T));
         const vec_T part = load_tail_T(x + k, tail);
         UNROLL
         for (int64_t r = 0; r < rows; r++)

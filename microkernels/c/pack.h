@@ -25,7 +25,7 @@ INLINE int64_t spill_T(int64_t width) { return width > 0 ? (LANES_T + width - 1)
 /* Lanes next to each other: rows are copied by vectors. */
 INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0, int64_t p0)
 {
-    const tail_T tail = tail_of_T(lanes % LANES_T ? lanes % LANES_T : LANES_T);
+    const tail_T tail = tail_of_T((lanes - 1) % LANES_T + 1);
     const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
     for (int64_t k = 0; k < K; k++, src += s0, dst += p0) {
         int64_t l = 0;
@@ -115,8 +115,8 @@ INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, i
 {
     const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
     for (int64_t l = (width - 1) / LANES_T * LANES_T; l >= 0; l -= LANES_T) {
-        const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
-        const int64_t there = width - l < LANES_T ? width - l : LANES_T;
+        const int64_t here = least_T(lanes - l, LANES_T);
+        const int64_t there = least_T(width - l, LANES_T);
         const T *from[LANES_T];
         for (int64_t i = 0; i < LANES_T; i++)
             from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
@@ -141,7 +141,8 @@ INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, const int64_t *offsets)
         length = 1;
         while (l + length < lanes && length < LANES_T && offsets[l + length] == offsets[l] + length)
             length++;
-        runs[count] = (run_T){l, offsets[l], length, tail_of_T(length)};
+        const run_T run = {l, offsets[l], length, tail_of_T(length)};
+        runs[count] = run;
     }
     return count;
 }
@@ -151,7 +152,7 @@ INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, cons
                         int64_t p0)
 {
     for (int64_t l = 0; l < lanes; l += PACK_CHUNK_T) {
-        const int64_t chunk = lanes - l < PACK_CHUNK_T ? lanes - l : PACK_CHUNK_T;
+        const int64_t chunk = least_T(lanes - l, PACK_CHUNK_T);
         run_T runs[PACK_CHUNK_T];
         const int64_t count = find_runs_T(runs, chunk, offsets + l);
         for (int64_t k = 0; k < K; k++) {
@@ -234,8 +235,8 @@ INLINE void pack_turned_T(T *dst, int64_t next, int64_t panels, int64_t width, i
                           int64_t K2, int64_t s2, int64_t p2)
 {
     for (int64_t l = 0; l < width; l += LANES_T) {
-        const int64_t here = lanes - l < LANES_T ? lanes - l : LANES_T;
-        const int64_t there = width - l < LANES_T ? width - l : LANES_T;
+        const int64_t here = least_T(lanes - l, LANES_T);
+        const int64_t there = least_T(width - l, LANES_T);
         for (int64_t k2 = 0; k2 < K2; k2++)
             for (int64_t k1 = 0; k1 < K1; k1++)
                 for (int64_t k = 0; k < K; k++) {

@@ -2,10 +2,12 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-enum { LANES_T = 32 / sizeof(T) };
+enum { LANES_T = (int)(32 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(32)));
 typedef int_of_T ints_T __attribute__((vector_size(32)));
 typedef __m256i tail_T; /* the sign bit of each lane that is there */
+
+INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE tail_T tail_of_T(int64_t lanes)
 {

@@ -2,10 +2,12 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-enum { LANES_T = 64 / sizeof(T) };
+enum { LANES_T = (int)(64 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(64)));
 typedef int_of_T ints_T __attribute__((vector_size(64)));
 typedef uint16_t tail_T; /* which lanes of a partial vector are there */
+
+INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE tail_T tail_of_T(int64_t lanes) { return (tail_T)((1u << lanes) - 1); }
 

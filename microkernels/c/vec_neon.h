@@ -2,8 +2,10 @@
 #include <arm_neon.h>
 #include <stdint.h>
 
-enum { LANES_T = 16 / sizeof(T) };
+enum { LANES_T = (int)(16 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(16)));
+
+INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE vec_T zero_T(void) { return vdupq_n_px(0); }
 INLINE vec_T broadcast_T(T x) { return vdupq_n_px(x); }

@@ -1,12 +1,24 @@
 /* The vector layer in the vector extensions of gcc and clang, 16 bytes wide: any CPU. */
 #include <stdint.h>
 
-enum { LANES_T = 16 / sizeof(T) };
+enum { LANES_T = (int)(16 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(16)));
 typedef T loose_T __attribute__((vector_size(16), may_alias, aligned(sizeof(T)))); /* at any element's address */
 
-INLINE vec_T zero_T(void) { return (vec_T){0}; }
-INLINE vec_T broadcast_T(T x) { return x - (vec_T){0}; }
+INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
+
+INLINE vec_T zero_T(void)
+{
+    const vec_T zero = {0};
+    return zero;
+}
+
+INLINE vec_T broadcast_T(T x)
+{
+    const vec_T all = {EACH_X};
+    return all;
+}
+
 INLINE vec_T load_T(const T *p) { return (vec_T)*(const loose_T *)p; }
 INLINE void store_T(T *p, vec_T x) { *(loose_T *)p = (loose_T)x; }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }

@@ -14,7 +14,7 @@ INLINE tail_T tail_of_T(int64_t lanes)
     for (int64_t l = 0; l < LANES_T; l++) {
         const int64_t beyond = lanes - 1 - l;
         tail.at[l] = l + (beyond & beyond >> 63); /* arithmetic: a branch would be copied into every loop that loads a tail */
-        number[l] = l;
+        number[l] = (int_of_T)l;
     }
     tail.there = number < (int_of_T)lanes;
     return tail;
