@@ -13,12 +13,13 @@ from codegen.guard import guard
 from codegen.loops import Scope, Writer
 from codegen.names import RESERVED, c_name, function_name
 from codegen.parameters import (
+    Parameter,
     call_parameters,
     data_parameters,
-    private_setup,
     prototype,
-    shared_setup,
+    serial_setup,
     size_parameters,
+    unused,
 )
 from codegen.program import Program
 from codegen.signature import Signature
@@ -52,10 +53,12 @@ def functions(program: Program, linkage: str = "") -> str:
     taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
     writer = Writer(program, parameters)
     body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
-    setup = shared_setup(program) + (private_setup(program) if writer.serial else [])
-    lines = [cgen.Line(line) for line in setup]
-    function = cgen.Block([*lines, *body, cgen.Line("return 0;")])
-    head = prototype(f"{linkage}int32_t", function_name(program.name), parameters + call_parameters())
+    text = str(cgen.Block(body))
+    setup = serial_setup(program, text)
+    every = parameters + call_parameters()
+    lines = [*unused(every, "\n".join([*setup, text])), *setup]
+    function = cgen.Block([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
+    head = prototype(f"{linkage}int32_t", function_name(program.name), every)
     return "\n\n".join([*writer.functions, f"{head}\n{function}"])
 
 
@@ -83,9 +86,11 @@ def used_helpers(code: str) -> str:
 def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
     layout = Layout.of(program)
-    parameters = ", ".join(map(str, (*size_parameters(program.sizes), "int64_t threads")))
+    parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
     parts = [layout.shared_bytes] * bool(layout.shared) + [f"threads*({layout.private_bytes})"] * bool(layout.private)
-    return f"int64_t {function_name(program.name)}_workspace({parameters})\n{{\n  return {' + '.join(parts) or 0};\n}}"
+    total = " + ".join(parts) or "0"
+    body = cgen.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
+    return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 
 
 def link_flags(text: str) -> tuple[str, ...]:

@@ -19,13 +19,15 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.integer import called, children, condition, integer, kind, operation
-from codegen.names import fresh, function_name
-from codegen.parameters import Parameter, private_setup, prototype, scratch_parameters
+from codegen.names import c_name, fresh, function_name
+from codegen.parameters import Parameter, needed, private_setup, prototype, scratch_parameters
 from codegen.program import LoopMark, Program, Text
 from codegen.scalar import Body
 from codegen.simd import Reduction, reductions
+from codegen.workspace import Layout
 
 MARK = "loop:"
+WORD = re.compile(r"[A-Za-z_]\w*")
 NO_MARK = LoopMark("")
 
 
@@ -88,8 +90,6 @@ class Writer:
     program: Program
     parameters: tuple[Parameter, ...]
     functions: list[str] = field(default_factory=list)
-    serial: bool = False
-    """Some statement stands outside of every parallel loop."""
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The C of a node."""
@@ -141,21 +141,22 @@ class Writer:
 
     def _parallel(self, loop: Loop) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""
-        body = self.write(loop.node.for_get_body(), replace(loop.scope, parallel=True))
+        body = str(block(self.write(loop.node.for_get_body(), replace(loop.scope, parallel=True))))
         counters = tuple(Parameter("int64_t ", variable) for variable in loop.scope.variables)
-        scratch = scratch_parameters(self.program)
-        parameters = (*self.parameters, *scratch, *counters)
+        parameters = needed((*self.parameters, *scratch_parameters(self.program), *counters), body)
         number = f"_{len(self.functions) + 1}" if self.functions else ""
         name = f"{function_name(self.program.name)}_{loop.variable}{number}"
-        self.functions.append(f"{prototype('static void', name, parameters)}\n{block(body)}")
-        shared = loop.around([cgen.Line(f"{name}({', '.join(p.name for p in parameters)});")])
+        self.functions.append(f"{prototype('static void', name, parameters)}\n{body}")
+        private = {c_name(w.name) for w in Layout.of(self.program).private}
+        mine = {p.name: fresh(f"my_{p.name}", loop.scope.taken) for p in parameters if p.name in private}
+        shared = loop.around([cgen.Line(f"{name}({', '.join(mine.get(p.name, p.name) for p in parameters)});")])
         team = "num_threads((int)threads) if(threads > 1)"
-        setup = [cgen.Line(line) for line in private_setup(self.program, "(int64_t)omp_get_thread_num()")]
-        if not setup:
+        if not mine:
             return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
+        setup = private_setup(self.program, mine, "(int64_t)omp_get_thread_num()")
         return [
             cgen.Pragma(f"omp parallel {team}"),
-            block([*setup, cgen.Pragma("omp for schedule(static) nowait"), shared]),
+            block([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
         ]
 
     def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
@@ -174,11 +175,10 @@ class Writer:
         return [cgen.If(cgen.Line(loop.entered), block([*before, *lines, *after]))]
 
     def _user(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
-        self.serial |= not scope.parallel
         name, arguments = called(node, scope.values)
         statement = self.program.statements[name]
         if isinstance(statement.body, Text):
-            return text_block(statement.iterators, arguments, statement.body)
+            return text_block(statement.iterators, arguments, statement.body, scope.taken)
         values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
         printer = Body({b.name: b for b in self.program.buffers}, values)
         if name in scope.accumulators:
@@ -186,16 +186,22 @@ class Writer:
         return cgen.Line(printer.assign(statement.body))
 
 
-def text_block(iterators: tuple[str, ...], values: tuple[Affine, ...], text: Text) -> cgen.Generable:
-    """The lines below declarations of the iterators; one that already has its value needs none."""
-    pairs = [(i, v) for i, v in zip(iterators, values, strict=True) if v != Affine.name(i)]
-    names = re.compile(r"\b(" + "|".join(i for i, _ in pairs) + r")\b")
-    clash = any(names.search(str(value)) for _, value in pairs)
-    lines = [f"const int64_t {i}{'_value' * clash} = {v};" for i, v in pairs]
-    inner: list[cgen.Generable] = [cgen.Line(line) for line in text.lines]
-    if clash:
-        inner = [block([*(cgen.Line(f"const int64_t {i} = {i}_value;") for i, _ in pairs), *inner])]
-    return block([*(cgen.Line(line) for line in lines), *inner])
+def text_block(
+    iterators: tuple[str, ...], values: tuple[Affine, ...], text: Text, taken: frozenset[str]
+) -> cgen.Generable:
+    """The lines below declarations of the iterators that they use; one that already has its value needs none.
+
+    An iterator whose name something else has there is given another one.
+    """
+    words = frozenset(word for line in text.lines for word in WORD.findall(line))
+    declared = [(i, v) for i, v in zip(iterators, values, strict=True) if i in words and v != Affine.name(i)]
+    names: dict[str, str] = {}
+    for iterator, _ in declared:
+        names[iterator] = fresh(iterator, taken | words) if iterator in taken else iterator
+        taken |= {names[iterator]}
+    lines = [f"const int64_t {names[i]} = {v};" for i, v in declared]
+    lines += [WORD.sub(lambda found: names.get(found.group(), found.group()), line) for line in text.lines]
+    return block([cgen.Line(line) for line in lines])
 
 
 def block(nodes: Sequence[cgen.Generable]) -> cgen.Block:

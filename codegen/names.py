@@ -14,6 +14,14 @@ KEYWORDS = frozenset({
     "signed", "sizeof", "static", "struct", "switch", "typedef", "typeof", "union", "unsigned", "void",
     "volatile", "while",
 })
+CXX_KEYWORDS = frozenset({
+    "alignas", "alignof", "and", "and_eq", "bitand", "bitor", "bool", "catch", "char16_t", "char32_t", "char8_t",
+    "class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast", "consteval", "constexpr",
+    "constinit", "decltype", "delete", "dynamic_cast", "explicit", "export", "false", "friend", "mutable",
+    "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected",
+    "public", "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this", "thread_local",
+    "throw", "true", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
+})
 TYPES = frozenset({
     "int32_t", "int64_t", "int8_t", "size_t", "uintptr_t",
 })
@@ -22,13 +30,13 @@ FUNCTIONS = frozenset({
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "INFINITY", "NAN", "NULL", "at", "corner_column", "corner_row", "first_lane", "first_row", "lane", "lanes",
-    "length", "linux", "mine", "offsets", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1",
-    "steps2", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
+    "INFINITY", "NAN", "NULL", "at", "lane", "lanes", "length", "linux", "mine", "offsets", "row", "row_a", "row_c",
+    "row_offset", "run", "steps0", "steps1", "steps2", "this_column", "this_lane", "this_row", "threads", "tile",
+    "tile_columns", "tile_rows", "unix", "workspace",
 })
 # fmt: on
 HELPERS = frozenset(f"{function}_{dtype}" for function in ("min", "max", "abs") for dtype in DTYPES)
-RESERVED = KEYWORDS | TYPES | FUNCTIONS | HELPERS | VARIABLES
+RESERVED = KEYWORDS | CXX_KEYWORDS | TYPES | FUNCTIONS | HELPERS | VARIABLES
 
 
 def c_name(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.names import c_name
@@ -53,24 +54,36 @@ def scratch_parameters(program: Program) -> tuple[Parameter, ...]:
     return tuple(Parameter(f"{w.dtype.c_name} *restrict ", c_name(w.name)) for w in workspaces)
 
 
-def shared_setup(program: Program) -> list[str]:
-    """C lines that find the shared scratch arrays in the workspace."""
-    return pointers(Layout.of(program).shared, "(char *)workspace")
+def needed(parameters: Sequence[Parameter], code: str) -> tuple[Parameter, ...]:
+    """Those that occur in the C text, where the compiler may not know its pragmas."""
+    plain = re.sub(r"^ *#.*", "", code, flags=re.MULTILINE)
+    words = frozenset(re.findall(r"\w+", plain))
+    return tuple(parameter for parameter in parameters if parameter.name in words)
 
 
-def private_setup(program: Program, thread: str = "") -> list[str]:
-    """C lines that find the scratch arrays of one thread, behind the shared ones; `thread` is its number, if not 0."""
+def unused(parameters: Sequence[Parameter], code: str) -> list[str]:
+    """C lines for the other ones, which tell the compiler that they are meant to be there."""
+    known = needed(parameters, code)
+    return [f"(void){parameter.name};" for parameter in parameters if parameter not in known]
+
+
+def serial_setup(program: Program, code: str) -> list[str]:
+    """C lines that find the scratch arrays that the text uses; private ones are those of the first thread."""
     layout = Layout.of(program)
-    if not layout.private:
-        return []
-    terms = ["(char *)workspace"] + [layout.shared_bytes] * bool(layout.shared)
-    terms += [f"{thread}*({layout.private_bytes})"] * bool(thread)
-    return [f"char *const mine = {' + '.join(terms)};", *pointers(layout.private, "mine")]
+    names = [parameter.name for parameter in needed(scratch_parameters(program), code)]
+    return pointers(layout.shared + layout.private, "(char *)workspace", dict(zip(names, names, strict=True)))
+
+
+def private_setup(program: Program, names: Mapping[str, str], thread: str) -> list[str]:
+    """C lines that find scratch arrays of one thread, behind the shared ones; `names` has those wanted, by C names."""
+    layout = Layout.of(program)
+    terms = ["(char *)workspace", *[layout.shared_bytes] * bool(layout.shared), f"{thread}*({layout.private_bytes})"]
+    return [f"char *const mine = {' + '.join(terms)};", *pointers(layout.private, "mine", names)]
 
 
 def prototype(result: str, name: str, parameters: Sequence[Parameter]) -> str:
     """The head of a C function, over several lines between its parameters where it is long."""
-    declared = ", ".join(str(parameter).replace(" ", "\0") for parameter in parameters)
+    declared = ", ".join(str(parameter).replace(" ", "\0") for parameter in parameters) or "void"
     head = f"{result} {name}(".replace(" ", "\0")
     lines = textwrap.wrap(f"{head}{declared})", 110, subsequent_indent="    ", break_long_words=False)
     return "\n".join(lines).replace("\0", " ")

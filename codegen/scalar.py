@@ -2,6 +2,9 @@
 
 A number or an index takes the type of what it meets, as in NumPy: `2.0*x` is `2.0f*x` where `x` is f32. Division is
 true division also of integers. `max(a, b)` is `a` unless `b > a`, so a NaN goes through as it does in Python's loops.
+
+Each text carries the type that C gives it: a conversion that may change a value is written out, `(float)i`, so that no
+compiler has to warn of it.
 """
 
 from __future__ import annotations
@@ -9,20 +12,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
-from microkernels.dtypes import DTYPES, DType, f32, f64, i64
+from microkernels.dtypes import DTYPES, DType, f32, f64, i32, i64
 
 SUM, PRODUCT, SIGN, PRIMARY = 1, 2, 3, 4
 """How tightly a text binds."""
 
-Typed = tuple[str, int]
-"""A text, and how tightly it binds."""
+
+class Typed(NamedTuple):
+    """A text, how tightly it binds, and its type in C, which promotes small integers."""
+
+    text: str
+    level: int
+    dtype: DType
 
 
 def helpers() -> dict[str, str]:
@@ -33,7 +42,8 @@ def helpers() -> dict[str, str]:
         result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
         result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"
         if not dtype.is_float:
-            result[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return a < 0 ? -a : a; }}"
+            cast = f"({c})" if dtype.size < i32.size else ""
+            result[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return a < 0 ? {cast}-a : a; }}"
     return result
 
 
@@ -49,10 +59,12 @@ Type = DType | Weak
 
 @dataclass(frozen=True)
 class Body:
-    """The surroundings of a statement: the program's buffers, and what sizes and its iterators stand for."""
+    """The surroundings of a statement: the program's buffers, what sizes and its iterators stand for, and the
+    variables that hold elements which it may read."""
 
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Affine]
+    held: Mapping[str, str] = field(default_factory=dict)
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -63,11 +75,26 @@ class Body:
         dtype = self.buffers[statement.target.array].dtype
         match statement.op, statement.expr:
             case "+", Unary("-", operand):
-                return f"{target} -= {_tight(self.print(operand, dtype), PRODUCT)};"
+                return self._step(target, "-", operand, dtype)
+            case ("+" | "*") as op, expr:
+                return self._step(target, op, expr, dtype)
             case ("min" | "max") as op, expr:
-                return f"{target} = {op}_{dtype.name}({target}, {self.print(expr, dtype)[0]});"
-            case op, expr:
-                return f"{target} {op.strip('=')}= {self.print(expr, dtype)[0]};"
+                return f"{target} = {op}_{dtype.name}({target}, {self._value(expr, dtype)});"
+        return f"{target} = {self._value(statement.expr, dtype)};"
+
+    def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
+        """`target op= expr;`, spelled out where the result must be converted to the target's type."""
+        typed = self.print(expr, dtype)
+        joined = _joined(dtype, typed.dtype)
+        value = _converted(typed, joined)
+        if not _may_change(joined, dtype):
+            return f"{target} {op}= {_tight(value, PRODUCT) if op == '-' else value.text};"
+        before = _converted(Typed(target, PRIMARY, dtype), joined).text
+        return f"{target} = ({dtype.c_name})({before} {op} {_tight(value, SIGN if op == '*' else PRODUCT)});"
+
+    def _value(self, expr: Expr, dtype: DType) -> str:
+        """The text where C wants a value of this type."""
+        return _converted(self.print(expr, dtype), dtype).text
 
     def element(self, load: Load) -> str:
         """`A[i*N + j]`, or a scalar's name."""
@@ -105,31 +132,36 @@ class Body:
 
     def _number(self, expr: Expr, python: DType, context: DType) -> Typed:
         """An expression of numbers alone: reckoned as Python does, and then rounded to `context`."""
-        text, level = self._typed(expr, python)
-        return (text, level) if context == f64 or not context.is_float else (f"({context.c_name})({text})", SIGN)
+        typed = self._typed(expr, python)
+        return _cast(typed, context) if context == f32 else typed
 
     def _typed(self, expr: Expr, dtype: DType) -> Typed:
         match expr:
             case Const(value):
                 return literal(value, dtype)
             case Index(affine):
-                return primary(affine.substitute(self.values)), PRIMARY
-            case Load():
-                return self.element(expr), PRIMARY
+                place = affine.substitute(self.values)
+                return Typed(primary(place), PRIMARY, i64) if place.terms else literal(place.constant, dtype)
+            case Load(array):
+                element = self.element(expr)
+                return Typed(self.held.get(element, element), PRIMARY, self.buffers[array].dtype)
             case Unary(_, operand):
-                return "-" + _tight(self.print(operand, dtype), PRIMARY), SIGN
+                typed = self.print(operand, dtype)
+                return Typed("-" + _tight(typed, PRIMARY), SIGN, _joined(typed.dtype, i32))
             case Binary(op, left, right):
                 return self._binary(op, left, right, dtype)
             case Call(function, args):
-                texts = ", ".join(self.print(arg, dtype)[0] for arg in args)
-                return f"{function_name(function, dtype)}({texts})", PRIMARY
+                texts = ", ".join(self._value(arg, dtype) for arg in args)
+                return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
 
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM
         first, second = self.print(left, dtype), self.print(right, dtype)
-        if op == "/" and not join(self.type_of(left), self.type_of(right)).is_float:
-            first = f"({dtype.c_name}){_tight(first, PRIMARY)}", SIGN
-        return f"{_tight(first, level)} {op} {_tight(second, level + 1)}", level
+        if op == "/" and not join(self.type_of(left), self.type_of(right)).is_float and first.dtype != dtype:
+            first = _cast(first, dtype)
+        joined = _joined(first.dtype, second.dtype)
+        texts = _tight(_converted(first, joined), level), _tight(_converted(second, joined), level + 1)
+        return Typed(f"{texts[0]} {op} {texts[1]}", level, joined)
 
 
 def join(*types: Type) -> Type:
@@ -157,11 +189,12 @@ def literal(value: float | int, dtype: DType) -> Typed:
     """A number in a type: `0.5f`."""
     if not dtype.is_float:
         text = str(int(value))
+        dtype = dtype if -(1 << 8 * dtype.size - 1) <= value < 1 << 8 * dtype.size - 1 else i64
     elif math.isfinite(value):
         text = repr(float(value)) + ("f" if dtype == f32 else "")
     else:
         text = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
-    return text, SIGN if text.startswith("-") else PRIMARY
+    return Typed(text, SIGN if text.startswith("-") else PRIMARY, dtype)
 
 
 def function_name(function: str, dtype: DType) -> str:
@@ -188,7 +221,28 @@ def _scaled(index: Affine, stride: str) -> str:
     return f"{primary(index)}*{stride}"
 
 
+def _joined(first: DType, second: DType) -> DType:
+    """The type in which C reckons with both."""
+    floats = [dtype for dtype in (first, second) if dtype.is_float]
+    return max(floats or [first, second, i32], key=lambda dtype: dtype.size)
+
+
+def _may_change(source: DType, target: DType) -> bool:
+    """Whether a conversion may change a value, of which a compiler warns unless it is written out."""
+    if target.is_float and not source.is_float:
+        return source.size * 2 > target.size
+    return source.is_float > target.is_float or source.size > target.size
+
+
+def _converted(typed: Typed, dtype: DType) -> Typed:
+    """The text where C wants a value of a type, with a cast where it needs one."""
+    return _cast(typed, dtype) if _may_change(typed.dtype, dtype) else typed
+
+
+def _cast(typed: Typed, dtype: DType) -> Typed:
+    return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)
+
+
 def _tight(typed: Typed, level: int) -> str:
     """The text, in parentheses where it binds less tightly than `level`."""
-    text, own = typed
-    return text if own >= level else f"({text})"
+    return typed.text if typed.level >= level else f"({typed.text})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.integer import product
@@ -53,12 +53,17 @@ def total_bytes(workspaces: Sequence[Workspace]) -> str:
     return " + ".join(texts + [str(known)] * (known > 0 or not texts))
 
 
-def pointers(workspaces: Sequence[Workspace], base: str) -> list[str]:
-    """C declarations of the arrays one behind the other from `base`, a `char *`."""
+def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str]) -> list[str]:
+    """C declarations of some of the arrays that lie one behind the other from `base`, a `char *`.
+
+    `names` tells for each one that is wanted, by its C name, what to call it here.
+    """
     lines = []
     for position, workspace in enumerate(workspaces):
-        offset = total_bytes(workspaces[:position])
-        address = base if offset == "0" else f"{base} + {offset}"
-        declared = f"{workspace.dtype.c_name} *restrict const {c_name(workspace.name)}"
-        lines.append(f"{declared} = __builtin_assume_aligned({address}, 64);")
+        name = names.get(c_name(workspace.name))
+        if name is not None:
+            offset = total_bytes(workspaces[:position])
+            address = base if offset == "0" else f"{base} + {offset}"
+            c_type = workspace.dtype.c_name
+            lines.append(f"{c_type} *restrict const {name} = ({c_type} *)__builtin_assume_aligned({address}, 64);")
     return lines

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -110,6 +112,28 @@ def atom_lines(coordinates: Coordinates, used: frozenset[str], loops: frozenset[
         for atom, (loop, divisor) in coordinates.atoms.items()
         if atom in used and loop in loops
     ]
+
+
+def moved(op: Operand, part: Polynomial, loop: str, name: str) -> tuple[list[str], Polynomial]:
+    """A part of an operand's offset where the loop stands at `name`: C definitions of the quotients, and the offset."""
+    atoms = {atom: divisor for atom, (of, divisor) in op.coordinates.atoms.items() if of == loop and atom in part.names}
+    lines = [f"const int64_t {name}__{divisor} = {name} / {divisor};" for divisor in atoms.values()]
+    return lines, part.renamed({loop: name, **{atom: f"{name}__{divisor}" for atom, divisor in atoms.items()}})
+
+
+def needed(definitions: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """The lines below those definitions `const int64_t NAME = …;` that they use, directly or through others."""
+    kept = list(lines)
+    for definition in reversed(definitions):
+        name = definition.removeprefix("const int64_t ").partition(" ")[0]
+        if any(re.search(rf"\b{name}\b", line) for line in kept):
+            kept.insert(0, definition)
+    return kept
+
+
+def loop_lines(head: str, lines: Sequence[str]) -> list[str]:
+    """A C loop over lines."""
+    return [f"{head} {{", *(f"    {line}" for line in lines), "}"]
 
 
 def fixed(value: Affine | Polynomial | int) -> str:

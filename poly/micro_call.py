@@ -10,7 +10,19 @@ import islpy as isl
 from microkernels.catalogue import Microkernel, find
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
-from poly.calls import Call, Operand, Panel, atom_lines, fixed, inner_bands, involves, low_lines
+from poly.calls import (
+    Call,
+    Operand,
+    Panel,
+    atom_lines,
+    fixed,
+    inner_bands,
+    involves,
+    loop_lines,
+    low_lines,
+    moved,
+    needed,
+)
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
@@ -57,8 +69,8 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     kernel = find(node.kernel, tile.dtype)
     _check_operands(node, tile.left, tile.right, right is not None)
     run, accumulate = run_length(output, node), tile.accumulate
+    definitions = [*low_lines(instances, inner_bands(node), tile.statement.name), *_atoms(tile)]
     lines = [
-        *low_lines(instances, inner_bands(node), tile.statement.name),
         f"const int64_t tile_rows = {tile.count(node.rows)};",
         f"const int64_t tile_columns = {tile.count(node.columns)};",
         *_pointers(node, kernel, tile.left, output, left, run is not None),
@@ -70,11 +82,19 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
         instances.name,
         instances.names,
         instances.domain,
-        tuple(lines),
+        tuple(needed(definitions, lines)),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
     )
+
+
+def _atoms(tile: Tile) -> list[str]:
+    """C definitions of the quotients that are the same for the whole tile."""
+    inside = frozenset(band.name for band in (tile.node.rows, tile.node.columns) if band)
+    coordinates = tile.output.coordinates
+    loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
+    return atom_lines(coordinates, frozenset(coordinates.atoms), loops)
 
 
 def _ahead(tile: Tile, kernel: Microkernel) -> list[str]:
@@ -130,9 +150,6 @@ def _pointers(
     row = node.rows.name if node.rows else ""
     c_type = kernel.dtype.c_name
     count = range(kernel.rows)
-    read = frozenset() if panel else left.offset.names
-    written = frozenset() if scattered else output.offset.names
-    every = frozenset(loop for loop, _ in left.coordinates.atoms.values())
     lines = [f"{c_type} tile[{kernel.rows * kernel.columns}] __attribute__((aligned(64)));"] if scattered else []
     if (panel or left.is_linear(row)) and (scattered or output.is_linear(row)):
         sources = [f"{panel.start} + {r}" if panel else f"{left.array} + {_shifted(left, row, r)}" for r in count]
@@ -142,24 +159,23 @@ def _pointers(
         ]
         return [
             *lines,
-            *atom_lines(left.coordinates, read | written, every),
             f"const {c_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
             f"{c_type} *const row_c[{kernel.rows}] = {{{', '.join(results)}}};",
         ]
-    source = f"{panel.start} + row" if panel else f"{left.array} + {left.offset}"
-    result = f"tile + row * {kernel.columns}" if scattered else f"{output.array} + {output.offset}"
+    (left_atoms, left_offset), (output_atoms, output_offset) = (
+        moved(op, op.offset, row, "this_row") for op in (left, output)
+    )
+    definitions = dict.fromkeys([f"const int64_t this_row = {row} + row;", *left_atoms, *output_atoms])
+    source = f"{panel.start} + row" if panel else f"{left.array} + {left_offset}"
+    result = f"tile + row * {kernel.columns}" if scattered else f"{output.array} + {output_offset}"
     return [
         *lines,
-        *atom_lines(left.coordinates, read | written, every - {row}),
         f"const {c_type} *row_a[{kernel.rows}];",
         f"{c_type} *row_c[{kernel.rows}];",
-        f"const int64_t first_row = {row};",
-        "for (int64_t row = 0; row < tile_rows; row++) {",
-        f"    const int64_t {row} = first_row + row;",
-        *(f"    {line}" for line in atom_lines(left.coordinates, read | written, frozenset({row}))),
-        f"    row_a[row] = {source};",
-        f"    row_c[row] = {result};",
-        "}",
+        *loop_lines(
+            "for (int64_t row = 0; row < tile_rows; row++)",
+            needed(list(definitions), [f"row_a[row] = {source};", f"row_c[row] = {result};"]),
+        ),
     ]
 
 

@@ -16,7 +16,21 @@ from codegen.program import Workspace
 from microkernels.catalogue import find
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from poly.calls import Call, Operand, Panel, absorbed, atom_lines, fixed, involves, iterators_of, low_lines, operand
+from poly.calls import (
+    Call,
+    Operand,
+    Panel,
+    absorbed,
+    atom_lines,
+    fixed,
+    involves,
+    iterators_of,
+    loop_lines,
+    low_lines,
+    moved,
+    needed,
+    operand,
+)
 from poly.coordinates import solve
 from poly.ctext import text
 from poly.errors import ScheduleError
@@ -195,36 +209,32 @@ def _lines(source: Source, instances: Instances, start: str, suffix: str, group:
     lane = source.lanes.name if source.lanes else ""
     count = text(instances.count(source.lanes.function(statement)), instances.names) if source.lanes else "1"
     bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
-    lines = [*low_lines(instances, bands, statement), f"const int64_t lanes = {count};"]
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
+    linear = op.is_linear(lane)
+    definitions = [
+        *low_lines(instances, bands, statement),
+        *atom_lines(op.coordinates, op.offset.names, every if linear else every - {lane}),
+    ]
     panels = f"{group.apart}, {group.count}, " if group else ""
     levels = _levels(source, instances)
-    if op.is_linear(lane):
+    lines = [f"const int64_t lanes = {count};", *([] if linear else _gathered(source, lane))]
+    if linear:
         routine = "pack_turned" if group else "pack"
         where = f"{fixed(op.stride(lane)) if lane else '0'}, " + ("0, " if group else "")
-        return [
-            *lines,
-            *atom_lines(op.coordinates, op.offset.names, every),
-            f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array} + {op.offset}, {where}{levels});",
-        ]
-    routine, where = ("pack_turned", "0, offsets, ") if group else ("pack_gather", "offsets, ")
-    return [
-        *lines,
-        *atom_lines(op.coordinates, op.offset.names, every - {lane}),
-        *_gathered(source, lane),
-        f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array}, {where}{levels});",
-    ]
+        lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array} + {op.offset}, {where}{levels});")
+    else:
+        routine, where = ("pack_turned", "0, offsets, ") if group else ("pack_gather", "offsets, ")
+        lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array}, {where}{levels});")
+    return needed(definitions, lines)
 
 
 def _gathered(source: Source, lane: str) -> list[str]:
     """C lines that set `offsets` to each lane's offset in the source."""
-    op = source.operand
+    atoms, offset = moved(source.operand, source.operand.offset, lane, "this_lane")
     return [
         f"int64_t offsets[{source.width}];",
-        f"const int64_t first_lane = {lane};",
-        "for (int64_t lane = 0; lane < lanes; lane++) {",
-        f"    const int64_t {lane} = first_lane + lane;",
-        *(f"    {line}" for line in atom_lines(op.coordinates, op.offset.names, frozenset({lane}))),
-        f"    offsets[lane] = {op.offset};",
-        "}",
+        *loop_lines(
+            "for (int64_t lane = 0; lane < lanes; lane++)",
+            needed([f"const int64_t this_lane = {lane} + lane;", *atoms], [f"offsets[lane] = {offset};"]),
+        ),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from microkernels.catalogue import Microkernel
 from microkernels.isa import ISA
-from poly.calls import Operand, atom_lines
+from poly.calls import Operand, loop_lines, moved, needed
 from poly.polynomial import Polynomial
 from poly.tree import Micro
 
@@ -29,27 +29,29 @@ def scatter_lines(
     column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
     suffix = f"{kernel.dtype.name}_{isa.name}"
     by_column = _part(output, column)
-    by_row = output.offset + by_column * -1
-    atoms, loops = output.coordinates, frozenset(loop for loop, _ in output.coordinates.atoms.values())
-    length = f"imin(tile_columns - at, {run} - {column} % {run})" if run > 1 else "1"
+    column_atoms, column_offset = moved(output, by_column, column, "this_column")
+    row_atoms, row_offset = moved(output, output.offset + by_column * -1, row, "this_row")
+    length = f"imin(tile_columns - at, {run} - this_column % {run})" if run > 1 else "1"
+    rows = [f"const int64_t this_row = {row or '0'} + row;", *row_atoms]
+    columns = [f"const int64_t this_column = {column or '0'} + at;", *column_atoms]
     return [
-        f"const int64_t corner_column = {column};",
-        *([f"const int64_t corner_row = {row};"] if row else []),
         f"int64_t row_offset[{kernel.rows}];",
-        *atom_lines(atoms, by_row.names, loops - {row, column}),
-        "for (int64_t row = 0; row < tile_rows; row++) {",
-        *([f"    const int64_t {row} = corner_row + row;"] if row else []),
-        *(f"    {line}" for line in atom_lines(atoms, by_row.names, frozenset({row}))),
-        f"    row_offset[row] = {by_row};",
-        "}",
-        "for (int64_t at = 0, length; at < tile_columns; at += length) {",
-        f"    const int64_t {column} = corner_column + at;",
-        *(f"    {line}" for line in atom_lines(atoms, by_column.names, frozenset({column}))),
-        f"    {kernel.dtype.c_name} *const run = {output.array} + {by_column};",
-        f"    length = {length};",
-        "    for (int64_t row = 0; row < tile_rows; row++)",
-        f"        store_run_{suffix}(run + row_offset[row], tile + row * {kernel.columns} + at, length, {accumulate});",
-        "}",
+        *loop_lines(
+            "for (int64_t row = 0; row < tile_rows; row++)", needed(rows, [f"row_offset[row] = {row_offset};"])
+        ),
+        *loop_lines(
+            "for (int64_t at = 0, length; at < tile_columns; at += length)",
+            needed(
+                columns,
+                [
+                    f"{kernel.dtype.c_name} *const run = {output.array} + {column_offset};",
+                    f"length = {length};",
+                    "for (int64_t row = 0; row < tile_rows; row++)",
+                    f"    store_run_{suffix}("
+                    f"run + row_offset[row], tile + row * {kernel.columns} + at, length, {accumulate});",
+                ],
+            ),
+        ),
     ]
 
 

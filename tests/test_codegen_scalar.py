@@ -55,20 +55,20 @@ def over(a: Expr, b: Expr) -> Expr:
         (minus(X, Unary("-", X)), "= x[i] - -x[i];"),
         (Unary("-", Unary("-", X)), "= -(-x[i]);"),
         (times(Const(2), X), "= 2.0f * x[i];"),
-        (times(Const(0.1), D), "= 0.1 * d[i];"),
-        (plus(X, D), "= x[i] + d[i];"),
+        (times(Const(0.1), D), "= (float)(0.1 * d[i]);"),
+        (plus(X, D), "= (float)(x[i] + d[i]);"),
         (times(Const(-0.5), X), "= -0.5f * x[i];"),
         (Call("exp", (X,)), "= expf(x[i]);"),
-        (Call("exp", (D,)), "= exp(d[i]);"),
-        (Call("sqrt", (INT,)), "= sqrt(n[i]);"),
+        (Call("exp", (D,)), "= (float)exp(d[i]);"),
+        (Call("sqrt", (INT,)), "= (float)sqrt(n[i]);"),
         (Call("abs", (X,)), "= fabsf(x[i]);"),
-        (Call("abs", (INT,)), "= abs_i32(n[i]);"),
+        (Call("abs", (INT,)), "= (float)abs_i32(n[i]);"),
         (Call("max", (X, Const(0))), "= max_f32(x[i], 0.0f);"),
-        (Call("min", (X, D)), "= min_f64(x[i], d[i]);"),
-        (over(INT, INT), "= (double)n[i] / n[i];"),
-        (plus(INT, Const(0.5)), "= n[i] + 0.5;"),
-        (times(Index(Affine.name("i") + 1), X), "= (i + 1) * x[i];"),
-        (times(over(Index(i), Index(N)), X), "= (float)((double)i / N) * x[i];"),
+        (Call("min", (X, D)), "= (float)min_f64(x[i], d[i]);"),
+        (over(INT, INT), "= (float)((double)n[i] / n[i]);"),
+        (plus(INT, Const(0.5)), "= (float)(n[i] + 0.5);"),
+        (times(Index(Affine.name("i") + 1), X), "= (float)(i + 1) * x[i];"),
+        (times(over(Index(i), Index(N)), X), "= (float)((double)i / (double)N) * x[i];"),
         (Const(float("inf")), "= INFINITY;"),
         (Const(float("-inf")), "= -INFINITY;"),
         (Const(float("nan")), "= NAN;"),
@@ -86,6 +86,22 @@ def test_operators() -> None:
     assert text(Unary("-", times(X, X)), "+") == "-= x[i] * x[i];"
     assert text(X, "max") == "= max_f32(y[i], x[i]);"
     assert text(BYTE, "+", i32) == "+= b[i];"
+
+
+def test_conversions_that_may_change_a_value_are_written_out() -> None:
+    """As C does them anyway: the value is reckoned in the wider type, and then converted."""
+    assert text(plus(X, D), "+") == "= (float)(y[i] + (x[i] + d[i]));"
+    assert text(Unary("-", D), "+") == "= (float)(y[i] - d[i]);"
+    assert text(times(D, D), "*") == "= (float)(y[i] * (d[i] * d[i]));"
+    assert text(Index(i), "*") == "*= (float)i;"
+    assert text(D, "max") == "= max_f32(y[i], (float)d[i]);"
+    assert text(BYTE, "+", i8) == "= (int8_t)(y[i] + b[i]);"
+    assert text(times(BYTE, Const(3)), "=", i8) == "= (int8_t)(b[i] * 3);"
+    assert text(BYTE, "=", i8) == "= b[i];"
+    assert text(plus(INT, Index(i)), "=", i32) == "= (int32_t)(n[i] + i);"
+    assert text(Index(i), "=", f64) == "= (double)i;"
+    assert text(plus(D, Index(Affine.of(3))), "=", f64) == "= d[i] + 3.0;"
+    assert text(INT, "+", f64) == "+= n[i];"
 
 
 def vectors(dtype: type) -> dict[str, np.ndarray]:

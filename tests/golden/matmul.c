@@ -24,6 +24,8 @@ static void matmul_i_tile(int64_t M, int64_t N, int64_t K, const float *restrict
 int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
     float *restrict C, int64_t threads, void *workspace)
 {
+  (void)threads;
+  (void)workspace;
   #pragma omp parallel for schedule(static) num_threads((int)threads) if(threads > 1)
   for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
   {
@@ -34,6 +36,10 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
 
 int64_t matmul_workspace(int64_t M, int64_t N, int64_t K, int64_t threads)
 {
+  (void)M;
+  (void)N;
+  (void)K;
+  (void)threads;
   return 0;
 }
 

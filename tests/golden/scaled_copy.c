@@ -4,7 +4,7 @@
 
 static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
 
-static void scaled_copy_i(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha,
+static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y, float alpha,
     float *restrict all, float *restrict one, int64_t i)
 {
   {
@@ -22,15 +22,16 @@ static void scaled_copy_i(int64_t M, int64_t N, const float *restrict x, float *
 int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha,
     int64_t threads, void *workspace)
 {
-  float *restrict const all = __builtin_assume_aligned((char *)workspace, 64);
+  (void)threads;
+  float *restrict const all = (float *)__builtin_assume_aligned((char *)workspace, 64);
   #pragma omp parallel num_threads((int)threads) if(threads > 1)
   {
     char *const mine = (char *)workspace + align64(M*N*4) + (int64_t)omp_get_thread_num()*(align64(N*4));
-    float *restrict const one = __builtin_assume_aligned(mine, 64);
+    float *restrict const my_one = (float *)__builtin_assume_aligned(mine, 64);
     #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < M; i += 1)
     {
-      scaled_copy_i(M, N, x, y, alpha, all, one, i);
+      scaled_copy_i(N, x, y, alpha, all, my_one, i);
     }
   }
   return 0;

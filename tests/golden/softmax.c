@@ -15,8 +15,9 @@ static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
 int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y, int64_t threads,
     void *workspace)
 {
-  float *restrict const top = __builtin_assume_aligned((char *)workspace, 64);
-  float *restrict const total = __builtin_assume_aligned((char *)workspace + align64(M*4), 64);
+  (void)threads;
+  float *restrict const top = (float *)__builtin_assume_aligned((char *)workspace, 64);
+  float *restrict const total = (float *)__builtin_assume_aligned((char *)workspace + align64(M*4), 64);
   for (int64_t i = 0; i < M; i += 1)
   {
     top[i] = -INFINITY;
@@ -57,6 +58,8 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
 
 int64_t softmax_workspace(int64_t M, int64_t N, int64_t threads)
 {
+  (void)N;
+  (void)threads;
   return align64(M*4) + align64(M*4);
 }
 

@@ -1,0 +1,173 @@
+"""The functions generated for any nest are C99 and C++11 at once, and no compiler finds anything to warn of."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import classic_nests
+import doc_nests
+import pytest
+from contractions import Contraction
+from programs import N, i, matmul, scaled_copy, single, softmax
+
+import poly
+from codegen.affine import Affine
+from codegen.c import functions, includes, used_helpers, workspace_function
+from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.program import Buffer, LoopMark, Program
+from microkernels.dtypes import DTYPES
+from microkernels.isa import ISA, ISAS, host_machine
+from poly.bounds import check
+from poly.compiled import followed
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
+from poly.kernel import with_strides
+from poly.lower import lower
+from poly.nest import Nest
+
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
+LANGUAGES = {"c": ("-std=c99",), "c++": ("-std=c++11", "-Drestrict=__restrict")}
+COMPILERS = [
+    (name, language)
+    for family in (("gcc", "g++"), ("clang-19", "clang++-19"))
+    for name, language in zip(family, LANGUAGES, strict=True)
+]
+FORMS = {"set": "=", "add": "+=", "scaled": "alpha", "biased": "bias"}
+SPECS = ("ik,kj->ij", "ki,jk->ij", "bik,bkj->bij", "dbea,ec->abcd", "ik,k->i", "abk,cdk->acbd", "ik,kj->ikj")
+HOSTS = [isa for isa in ISAS.values() if isa.machine in ("", host_machine())]
+"""The instruction sets that this machine's compiler knows."""
+
+NESTS = """
+def bytes_(A: i8[M, K], B: i8[K, N], C: i8[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += A[i, k] * B[k, j]
+            C[i, j] = max(C[i, j], abs(C[i, j]) - i)
+
+def counts(A: i64[M], B: i64[M, N], S: i64[1]):
+    for i in range(M):
+        S[0] += abs(A[i])
+        for j in range(N):
+            B[i, j] = A[i] + 2 * B[i, j] - j
+
+def own(A: f32[M, N], B: f32[M, N]):
+    rows: f32[M]
+    for i in range(M):
+        rows[i] = 0
+        for j in range(N):
+            rows[i] += A[i, j]
+        total = rows[i] / N
+        for j in range(N):
+            B[i, j] = A[i, j] - total
+
+def template(this: f32[M, N], new: f32[N, M], operator: f32):
+    for i in range(M):
+        for bool_ in range(N):
+            new[bool_, i] = operator * this[i, bool_]
+
+def fifths(x: f32[5 * N + 7], y: f32[5 * N + 7], alpha: f32):
+    for i in range(2, 5 * N, 5):
+        if i < 3 * N or i > 4 * N:
+            y[i] = alpha * x[i + 4] + i
+        else:
+            y[i - 1] += exp(x[i])
+"""
+
+
+def names_of(nest: Nest, name: str, isa: ISA, threads: int = 2, strided: bool = False) -> Program:
+    """A nest's program in the default schedule, under a name of its own."""
+    nest = check(with_strides(nest) if strided else nest)
+    return replace(lower(nest, followed(nest, isa, threads, None).tree, isa), name=name)
+
+
+def nests() -> Iterator[tuple[str, Nest]]:
+    """Nests with symbolic sizes."""
+    for module in (classic_nests, doc_nests):
+        found = {name: value for name, value in vars(module).items() if isinstance(value, Nest)}
+        yield from ((f"{name}_{module.__name__}", nest) for name, nest in found.items())
+    known = {**DTYPES, **{size: poly.sizes(size) for size in "KMN"}}
+    for text in NESTS.strip().split("\n\n"):
+        nest = parse_text(Source(text + "\n", "clean.py", 1), known)
+        yield nest.name, nest
+
+
+def of_nests() -> Iterator[Program]:
+    """Every nest for one instruction set after the other, some strided, some of known sizes for one thread."""
+    for at, (name, nest) in enumerate(nests()):
+        yield names_of(nest, name, HOSTS[at % len(HOSTS)], strided=at % 3 == 0)
+        if nest in classic_nests.SIZES:
+            isa = HOSTS[(at + 1) % len(HOSTS)]
+            yield names_of(nest.with_sizes(classic_nests.SIZES[nest]), f"{name}_known", isa, threads=1)
+
+
+def of_contractions() -> Iterator[Program]:
+    """Microkernels: operands in place, in panels, gathered and scattered."""
+    for at, (spec, form) in enumerate(product(SPECS, FORMS)):
+        contraction = Contraction(spec, poly.f64 if at % 2 else poly.f32, FORMS[form])
+        nest, isa = contraction.nest(), HOSTS[at % len(HOSTS)]
+        yield names_of(nest, f"einsum_{at}", isa)
+        extents = {letter: (1, 30, 61, 7)[(at + place) % 4] for place, letter in enumerate("abcdeijk")}
+        yield names_of(nest.with_sizes(contraction.sizes(extents)), f"einsum_{at}_known", isa, threads=1 + at % 2)
+
+
+def of_expressions() -> Iterator[Program]:
+    """Each type met by each other type, in each operation."""
+    loads: list[Expr] = [Load(f"in_{name}", (i,)) for name in DTYPES]
+    operands = [*loads, Const(3), Const(0.5), Index(i), Index(N - i), Index(Affine.of(7)), Load("scalar", ())]
+    expressions: list[Expr] = [
+        *operands,
+        *(Unary("-", operand) for operand in operands),
+        *(Call(function, (operand,)) for function, operand in product(("abs", "tanh"), operands)),
+        *(Binary(op, left, right) for op, left, right in product("+*/", loads, operands)),
+        *(Binary("-", Index(i), operand) for operand in operands),
+        *(Call("max", (Binary("+", left, right), right)) for left, right in product(loads, operands)),
+    ]
+    inputs = [Buffer(f"in_{name}", dtype, (N,), "in") for name, dtype in DTYPES.items()]
+    scalar = Buffer("scalar", DTYPES["i32"], (), "scalar")
+    for at, (expression, dtype) in enumerate(product(expressions, DTYPES.values())):
+        op = ("=", "+", "*", "min", "max")[at // len(DTYPES) % 5]
+        program = single(expression, [*inputs, scalar, Buffer("y", dtype, (N,), "inout")], op)
+        yield replace(program, name=f"expression_{at}")
+
+
+def by_hand() -> Iterator[Program]:
+    """The programs of other tests: private scratch, marks, lanes."""
+    marks = [LoopMark("i_tile", parallel=True), LoopMark("j", vectorize=True), LoopMark("k", unroll=4)]
+    for at, program in enumerate((matmul(), matmul(marks), matmul(marks, "ijk", size=64), scaled_copy(), softmax())):
+        yield replace(program, name=f"by_hand_{at}")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The functions of all programs in one file, `nests.c`.
+
+    The microkernels are in a header that may warn; no compiler needs its own `omp.h`.
+    """
+    folder = tmp_path_factory.mktemp("clean")
+    programs = [*of_nests(), *of_contractions(), *of_expressions(), *by_hand()]
+    code = "\n\n".join(f"{functions(program)}\n\n{workspace_function(program)}" for program in programs)
+    preambles = dict.fromkeys(program.preamble for program in programs)
+    (folder / "microkernels.h").write_text("\n".join(["#pragma GCC system_header", *preambles]))
+    path = folder / "nests.c"
+    top = includes(code).replace("#include <omp.h>", "int omp_get_thread_num(void);")
+    parts = [top, '#include "microkernels.h"', used_helpers(code), code]
+    path.write_text("\n\n".join(parts) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("openmp", [True, False], ids=["openmp", "plain"])
+@pytest.mark.parametrize(("compiler", "language"), COMPILERS)
+def test_no_compiler_warns(corpus: Path, compiler: str, language: str, openmp: bool) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    flags = [flag for isa in HOSTS for flag in isa.flags if not (flag.startswith("-mprefer") and "clang" in compiler)]
+    more = ("-fopenmp",) if openmp else ("-Wno-unknown-pragmas",)
+    command = [compiler, "-x", language, *LANGUAGES[language], *STRICT, *flags, *more, "-fsyntax-only", str(corpus)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
