@@ -1,0 +1,243 @@
+"""A header's public functions around kernels that only say how they were called.
+
+They are a program that reads one call a line and answers it in a line, so they can be tried for any processor, under
+any sanitizer, with addresses at which nothing lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from headers import Toolchain, build
+
+from codegen.header import Header, Routine
+from codegen.header.api import call_arguments, names, size_arguments
+from codegen.header.checks import LIMITS
+from codegen.header.contract import STATUSES
+from codegen.header.dispatch import run_parameters
+from codegen.header.entry import functions, prototypes
+from codegen.header.prefix import prefixed
+from codegen.parameters import Parameter, prototype, size_parameters
+from codegen.signature import Signature
+from microkernels.isa import PORTABLE
+from poly.kernel import with_strides
+from poly.lower import lower
+from poly.nest import Nest
+
+CODES = {name: number for number, name in enumerate(STATUSES)}
+OWN_MEMORY = 0x5008
+"""Where PFX_MALLOC of these programs says that memory is."""
+
+STATUS = f"typedef enum pfx_status {{ {', '.join(f'PFX_{n} = {c}' for n, c in CODES.items())} }} pfx_status;"
+
+TOP = f"""#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+{LIMITS}
+{STATUS}
+typedef enum pfx_isa {{ PFX_ISA_AUTO, PFX_ISA_PORTABLE }} pfx_isa;
+static int64_t stub_need, stub_fails, stub_ran, stub_taken, stub_given;
+static void *stub_malloc(size_t bytes)
+{{
+  stub_taken += (int64_t)bytes;
+  return stub_fails ? NULL : (void *)(uintptr_t){OWN_MEMORY};
+}}
+static void stub_free(void *memory) {{ stub_given += memory == (void *)(uintptr_t){OWN_MEMORY}; }}
+#define PFX_MALLOC stub_malloc
+#define PFX_FREE stub_free
+static void stub_signed(int64_t value) {{ printf(" %" PRId64, value); }}
+static void stub_address(const void *value) {{ printf(" %" PRIuPTR, (uintptr_t)value); }}
+static inline pfx_isa pfx_chosen_isa(void) {{ return PFX_ISA_PORTABLE; }}
+static int64_t stub_next(char **text) {{ return (int64_t)strtoll(*text, text, 10); }}
+static void *stub_pointer(char **text) {{ return (void *)(uintptr_t)strtoull(*text, text, 10); }}"""
+
+MAIN = """int main(void)
+{
+  static char line[4096];
+  while (fgets(line, (int)sizeof line, stdin)) {
+    char *text = line;
+    const int64_t routine = stub_next(&text), function = stub_next(&text);
+    int64_t result = 0;
+    stub_need = stub_next(&text);
+    stub_fails = stub_next(&text);
+    stub_ran = stub_taken = stub_given = 0;
+    switch (routine) {
+%s
+    }
+    printf(" | %%" PRId64 " %%" PRId64 " %%" PRId64 " %%" PRId64 "\\n", result, stub_ran, stub_taken, stub_given);
+    fflush(stdout);
+  }
+  return 0;
+}"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: of `NAME` (0), `NAME_with_workspace` (1) or `NAME_workspace_size` (2), by a routine's number.
+
+    `values` are the arguments by their names in C, arrays as addresses. `need` is what the kernels say that they need;
+    with `fails`, there is no memory.
+    """
+
+    routine: int
+    function: int
+    values: Mapping[str, int]
+    need: int = 0
+    fails: bool = False
+    workspace: int = 0
+    workspace_bytes: int = 0
+
+    def but(self, **values: int) -> Call:
+        """The call with other arguments."""
+        return replace(self, values={**self.values, **values})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call returned, what the kernel was given, if it ran (-1 times: more than once), and the memory taken."""
+
+    result: int
+    seen: tuple[int, ...] | None = None
+    taken: int = 0
+    given: int = 0
+
+
+@dataclass
+class Program:
+    """A running program."""
+
+    header: Header
+    process: subprocess.Popen[str]
+    bits: int
+    log: Path
+    arguments: list[list[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = [call_arguments(routine, self.header) for routine in self.header.routines]
+        self.arguments = [[p.name for p in parameters] for parameters in found]
+
+    def answer(self, call: Call) -> Answer:
+        """Make the call."""
+        names = self.arguments[call.routine]
+        values = [call.values[name] for name in names]
+        told = [call.routine, call.function, call.need, int(call.fails), *values, call.workspace, call.workspace_bytes]
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(" ".join(map(str, told)) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line.endswith("\n"):
+            raise AssertionError(f"the program died of {call}:\n{self._last_words()}")
+        seen, _, rest = line.partition("|")
+        result, ran, taken, given = map(int, rest.split())
+        assert ran in (0, 1)
+        return Answer(result, tuple(map(int, seen.split())) if ran else None, taken, given)
+
+    def close(self) -> None:
+        """End the program; it must not have complained."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        assert self.process.wait(timeout=60) == 0, self._last_words()
+
+    def _last_words(self) -> str:
+        self.process.wait(timeout=60)
+        return self.log.read_text(errors="replace")
+
+
+def start(header: Header, toolchain: Toolchain, *flags: str) -> Program:
+    """Start the program of a header; it is built once in a run of the tests."""
+    binary = built(toolchain, program(header), *flags)
+    log = binary.with_name(f"{binary.name}-{os.getpid()}-{id(header)}.log")
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            [*toolchain.runner, str(binary)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stream, text=True
+        )
+    return Program(header, process, 32 if "-m32" in toolchain.command else 64, log)
+
+
+def built(toolchain: Toolchain, text: str, *flags: str) -> Path:
+    """The program of a text; the processes that run the tests share it."""
+    told = repr((toolchain, flags, text))
+    folder = Path(os.environ["POLY_CACHE_DIR"]) / "programs"
+    kept = folder / hashlib.sha256(told.encode()).hexdigest()[:16]
+    if not kept.exists():
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            build(toolchain, text, Path(own), *flags).replace(kept)
+    return kept
+
+
+def routine(nest: Nest, *, dense: bool = False) -> Routine:
+    """The routine of a nest, without kernels."""
+    opened = nest if dense else with_strides(nest)
+    reference = lower(opened, opened.tree, PORTABLE)
+    arguments = tuple(b for b in reference.buffers if b.kind != "local")
+    signature = Signature(nest.name, reference.sizes, arguments)
+    strides = tuple(size for size in reference.sizes if size not in nest.sizes)
+    return Routine(nest.name, signature, strides, nest.source, (), reference)
+
+
+def text(header: Header) -> str:
+    """The header's functions, with `pfx_` for the prefix, in an order that C takes."""
+    heads = [prototypes(one, header) for one in header.routines]
+    stubs = [stub for one in header.routines for stub in (_need(one), _run(one))]
+    return "\n\n".join([*heads, *stubs, functions(header)])
+
+
+def program(header: Header) -> str:
+    """The C text of the program."""
+    cases = "\n".join(_case(one, number, header) for number, one in enumerate(header.routines))
+    return prefixed("\n\n".join([TOP, text(header), MAIN % cases]), header.prefix) + "\n"
+
+
+def _need(routine: Routine) -> str:
+    parameters = (*size_parameters(routine.sizes), Parameter("int64_t ", "threads"))
+    unused = " ".join(f"(void){p.name};" for p in parameters)
+    head = prototype("static int64_t", f"pfx_{routine.name}_need", parameters)
+    return f"{head} {{ {unused} return stub_need; }}"
+
+
+def _run(routine: Routine) -> str:
+    parameters = run_parameters(routine)
+    lines = ["stub_ran++;"]
+    for p in parameters:
+        lines.append(f"stub_address({p.name});" if "*" in p.prefix else f"stub_signed((int64_t){p.name});")
+    head = prototype("static void", f"pfx_{routine.name}_run", parameters)
+    return "\n".join([head, "{", *(f"  {line}" for line in lines), "}"])
+
+
+def _case(routine: Routine, number: int, header: Header) -> str:
+    """The lines that read a routine's arguments and call one of its functions."""
+    told = call_arguments(routine, header)
+    read = [f"const {p.prefix.removeprefix('const ')}{p.name} = {_read(p)};" for p in told if "*" not in p.prefix]
+    reads = {p.name: line for p, line in zip((p for p in told if "*" not in p.prefix), read, strict=True)}
+    reads |= {p.name: f"{p.prefix}{p.name} = ({p.prefix.strip()})stub_pointer(&text);" for p in told if "*" in p.prefix}
+    plain, sizes = names(told), names(size_arguments(routine, header))
+    more = f"{plain}, " if plain else ""
+    lines = [
+        *(reads[p.name] for p in told),
+        "void *const stub_workspace = stub_pointer(&text);",
+        "const int64_t stub_bytes = stub_next(&text);",
+        f"if (function == 0) result = (int64_t){routine.name}({plain});",
+        f"if (function == 1) result = (int64_t){routine.name}_with_workspace({more}stub_workspace, stub_bytes);",
+        f"if (function == 2) result = {routine.name}_workspace_size({sizes});",
+        "break;",
+    ]
+    return "\n".join([f"    case {number}: {{", *(f"      {line}" for line in lines), "    }"])
+
+
+def _read(parameter: Parameter) -> str:
+    kind = parameter.prefix.strip()
+    return "stub_next(&text)" if kind == "int64_t" else f"({kind})stub_next(&text)"
