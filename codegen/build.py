@@ -25,7 +25,6 @@ FLAGS = (
     "-std=gnu11",
     "-fPIC",
     "-shared",
-    "-fopenmp-simd",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=fast",

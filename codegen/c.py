@@ -7,7 +7,7 @@ import re
 
 import cgen
 
-from codegen import integer, scalar, workspace
+from codegen import integer, lanes, scalar, workspace
 from codegen.affine import Affine
 from codegen.guard import guard
 from codegen.loops import Scope, Writer
@@ -72,15 +72,18 @@ def heading(program: Program) -> str:
 def includes(code: str) -> str:
     """The headers that the code needs."""
     lines = ["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * ("omp parallel" in code)
-    if "omp simd" in code and re.search(r"\b(exp|tanh)f?\(", code):
+    in_lanes = lanes.EACH_VECTOR in code or lanes.EACH_LANE in code
+    if in_lanes and re.search(r"\b(exp|tanh)f?\(", code):
         lines.append(LIBMVEC)
-    return "\n".join(lines)
+    return "\n".join([*lines, lanes.MACROS] if in_lanes else lines)
 
 
 def used_helpers(code: str) -> str:
     """The small functions that the code calls."""
     known = {**integer.HELPERS, **scalar.helpers(), "align64": workspace.ALIGN}
-    return "\n".join(text for name, text in known.items() if re.search(rf"\b{name}\(", code))
+    vectors = lanes.helpers(code)
+    texts = [text for name, text in known.items() if re.search(rf"\b{name}\(", code + vectors)]
+    return "\n".join([*texts, *[vectors] * bool(vectors)])
 
 
 def workspace_function(program: Program) -> str:

@@ -39,9 +39,13 @@ MACROS = re.compile(
 """Constants of the headers, and what C keeps for compilers: `_Bool`, `__asm__`."""
 
 
+VECTORS = re.compile(r"(\w+_)?[fi]\d+x\d+(_lanes)?|POLY_\w+")
+"""Generated types of vectors, functions on them, and macros."""
+
+
 def is_macro(name: str) -> bool:
     """Whether the name may mean something else to the compiler, wherever it stands."""
-    return bool(MACROS.fullmatch(name))
+    return bool(MACROS.fullmatch(name) or VECTORS.fullmatch(name))
 
 
 def is_function(name: str) -> bool:

@@ -86,8 +86,7 @@ def condition(expr: isl.AstExpr, values: Values) -> str:
     if op in COMPARISONS:
         left, right = arguments(expr)
         if op == "le" and operation(right) == "min":
-            bounds = [integer(arg, values) + 1 for arg in arguments(right)]
-            return f"{integer(left, values)} < {_extreme('imin', bounds)}"
+            return f"{integer(left, values)} < {end(expr, values)}"
         return comparison(integer(left, values), COMPARISONS[op], integer(right, values))
     if op in CONNECTIVES:
         symbol = CONNECTIVES[op]
@@ -95,6 +94,15 @@ def condition(expr: isl.AstExpr, values: Values) -> str:
         texts = [condition(arg, values) for arg in arguments(expr)]
         return f" {symbol} ".join(f"({text})" if other else text for text, other in zip(texts, mixed, strict=True))
     return f"{primary(integer(expr, values))} != 0"
+
+
+def end(expr: isl.AstExpr, values: Values) -> Affine:
+    """The first value that a loop's condition `i <= …` or `i < …` keeps out."""
+    _, bound = arguments(expr)
+    further = int(operation(expr) == "le")
+    if further and operation(bound) == "min":
+        return _extreme("imin", [integer(arg, values) + 1 for arg in arguments(bound)])
+    return integer(bound, values) + further
 
 
 def comparison(left: Affine, symbol: str, right: Affine) -> str:

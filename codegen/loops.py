@@ -18,12 +18,13 @@ import cgen
 import islpy as isl
 
 from codegen.affine import Affine
-from codegen.integer import called, children, condition, integer, kind, operation
+from codegen.integer import arguments, called, children, condition, end, integer, kind, operation
+from codegen.lanes import EACH_VECTOR, Counter, LaneLoop, holders, partials, shape
 from codegen.names import c_name, fresh, function_name
 from codegen.parameters import Parameter, needed, private_setup, prototype, scratch_parameters
 from codegen.program import LoopMark, Program, Text
 from codegen.scalar import Body
-from codegen.simd import Reduction, reductions
+from codegen.simd import Reduction, invariants, reductions
 from codegen.workspace import Layout
 
 MARK = "loop:"
@@ -47,6 +48,8 @@ class Scope:
     """Inside a parallel loop."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that stand for elements, by the names of the statements that reduce into them."""
+    held: Mapping[str, str] = field(default_factory=dict)
+    """The variables that hold elements which are only read."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,20 @@ class Loop:
     @property
     def entered(self) -> str:
         """The condition that it runs at least once."""
+        return self.condition_at(self.start)
+
+    def condition_at(self, value: Affine) -> str:
+        """The condition for a value of the variable."""
         isl_name = self.node.for_get_iterator().get_id().get_name()
-        return condition(self.node.for_get_cond(), {**self.scope.values, isl_name: self.start})
+        return condition(self.node.for_get_cond(), {**self.scope.values, isl_name: value})
+
+    @property
+    def counter(self) -> Counter:
+        """The variable of a canonical loop."""
+        test, values = self.node.for_get_cond(), self.scope.values
+        alone = integer(arguments(test)[0], values) == Affine.name(self.variable)
+        step = integer(self.node.for_get_inc(), values).constant
+        return Counter(self.variable, self.start, end(test, values) if alone else None, step, self.condition_at)
 
     def around(self, body: list[cgen.Generable]) -> cgen.Generable:
         """The C loop with a body."""
@@ -161,18 +176,20 @@ class Writer:
 
     def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
         """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
-        names: dict[str, str] = {}
-        for reduction in found:
-            names[reduction.statement] = fresh(reduction.name, loop.scope.taken | set(names.values()))
-        scope = replace(loop.scope, accumulators=names, taken=loop.scope.taken | set(names.values()))
-        clauses = "".join(f" reduction({r.op}:{names[r.statement]})" for r in found)
-        body = loop.around(self.write(loop.node.for_get_body(), scope))
-        lines: list[cgen.Generable] = [cgen.Pragma(f"omp simd{clauses}"), body]
+        inside = loop.node.for_get_body()
         if not found:
-            return lines
-        before = [cgen.Line(r.declaration(names[r.statement])) for r in found]
-        after = [cgen.Line(r.store(names[r.statement])) for r in found]
-        return [cgen.If(cgen.Line(loop.entered), block([*before, *lines, *after]))]
+            return [cgen.Line(EACH_VECTOR), loop.around(self.write(inside, loop.scope))]
+        isl_name = loop.node.for_get_iterator().get_id().get_name()
+        held = holders(invariants(inside, self.program, loop.scope.values, loop.variable), loop.scope.taken)
+        scope = replace(loop.scope, held=held.names, taken=loop.scope.taken.union(held.names.values()))
+
+        def body(value: Affine, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
+            values = {**scope.values, isl_name: value}
+            return self.write(inside, replace(scope, values=values, accumulators=accumulators))
+
+        counter, taken = loop.counter, scope.taken
+        lanes = LaneLoop(counter, shape(self.program, found, counter.trips), partials(found, taken), body, taken)
+        return [cgen.If(cgen.Line(loop.entered), block([*map(cgen.Line, held.lines), *lanes.lines()]))]
 
     def _user(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
         name, arguments = called(node, scope.values)
@@ -180,7 +197,7 @@ class Writer:
         if isinstance(statement.body, Text):
             return text_block(statement.iterators, arguments, statement.body, scope.taken)
         values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
-        printer = Body({b.name: b for b in self.program.buffers}, values)
+        printer = Body({b.name: b for b in self.program.buffers}, values, scope.held)
         if name in scope.accumulators:
             return cgen.Line(printer.update(scope.accumulators[name], statement.body))
         return cgen.Line(printer.assign(statement.body))

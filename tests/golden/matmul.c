@@ -1,6 +1,16 @@
 #include <math.h>
 #include <stdint.h>
 #include <omp.h>
+#if defined(__clang__)
+#define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
+#define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#elif defined(__GNUC__)
+#define POLY_SIMD _Pragma("GCC ivdep")
+#define POLY_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define POLY_SIMD
+#define POLY_LANES
+#endif
 
 static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -12,7 +22,7 @@ static void matmul_i_tile(int64_t M, int64_t N, int64_t K, const float *restrict
     #pragma GCC unroll 4
     for (int64_t k = 0; k < K; k += 1)
     {
-      #pragma omp simd
+      POLY_SIMD
       for (int64_t j = 0; j < N; j += 1)
       {
         C[(i + i_tile)*N + j] += A[(i + i_tile)*K + k] * B[k*N + j];

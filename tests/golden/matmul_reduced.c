@@ -1,7 +1,40 @@
 #include <math.h>
 #include <stdint.h>
+#if defined(__clang__)
+#define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
+#define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#elif defined(__GNUC__)
+#define POLY_SIMD _Pragma("GCC ivdep")
+#define POLY_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define POLY_SIMD
+#define POLY_LANES
+#endif
 
 static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
+static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
+{
+  const f32x4 zero = {0};
+  for (int v = 0; v < vectors; v += 1)
+    x[v] = value - zero;
+}
+static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int vectors)
+{
+  f32x4_lanes all = {x[0]};
+  for (int v = 1; v < vectors; v += 1) {
+    const f32x4_lanes next = {x[v]};
+    POLY_LANES
+    for (int lane = 0; lane < 4; lane += 1)
+      all.lane[lane] += next.lane[lane];
+  }
+  for (int lane = 0; lane < 2; lane += 1)
+    all.lane[lane] += all.lane[lane + 2];
+  for (int lane = 0; lane < 1; lane += 1)
+    all.lane[lane] += all.lane[lane + 1];
+  return all.lane[0];
+}
 
 int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
     float *restrict C, int64_t threads, void *workspace)
@@ -16,13 +49,41 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
       {
         if (0 < K)
         {
-          float C_sum = 0.0f;
-          #pragma omp simd reduction(+:C_sum)
-          for (int64_t k = 0; k < K; k += 1)
+          f32x4 C_sum[4];
+          fill_f32x4(C_sum, 4, 0.0f);
+          int64_t k = 0;
+          while (k + 15 < K)
           {
-            C_sum += A[(i + i_tile)*K + k] * B[k*N + j];
+            for (int v = 0; v < 4; v += 1)
+            {
+              f32x4_lanes C_lanes = {C_sum[v]};
+              POLY_LANES
+              for (int lane = 0; lane < 4; lane += 1)
+              {
+                C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+              }
+              C_sum[v] = C_lanes.all;
+              k += 4;
+            }
           }
-          C[(i + i_tile)*N + j] += C_sum;
+          while (k + 3 < K)
+          {
+            f32x4_lanes C_lanes = {C_sum[0]};
+            POLY_LANES
+            for (int lane = 0; lane < 4; lane += 1)
+            {
+              C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+            }
+            C_sum[0] = C_lanes.all;
+            k += 4;
+          }
+          float C_lane = sum_f32x4(C_sum, 4);
+          while (k < K)
+          {
+            C_lane += A[(i + i_tile)*K + k] * B[k*N + j];
+            k += 1;
+          }
+          C[(i + i_tile)*N + j] += C_lane;
         }
       }
     }

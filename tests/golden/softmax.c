@@ -8,9 +8,57 @@ __attribute__((simd("notinbranch"))) float tanhf(float);
 __attribute__((simd("notinbranch"))) double tanh(double);
 #endif
 #endif
+#if defined(__clang__)
+#define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
+#define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#elif defined(__GNUC__)
+#define POLY_SIMD _Pragma("GCC ivdep")
+#define POLY_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define POLY_SIMD
+#define POLY_LANES
+#endif
 
 static inline float max_f32(float a, float b) { return b > a ? b : a; }
 static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
+static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
+{
+  const f32x4 zero = {0};
+  for (int v = 0; v < vectors; v += 1)
+    x[v] = value - zero;
+}
+static inline __attribute__((always_inline)) float max_f32x4(const f32x4 *x, int vectors)
+{
+  f32x4_lanes all = {x[0]};
+  for (int v = 1; v < vectors; v += 1) {
+    const f32x4_lanes next = {x[v]};
+    POLY_LANES
+    for (int lane = 0; lane < 4; lane += 1)
+      all.lane[lane] = max_f32(all.lane[lane], next.lane[lane]);
+  }
+  for (int lane = 0; lane < 2; lane += 1)
+    all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 2]);
+  for (int lane = 0; lane < 1; lane += 1)
+    all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 1]);
+  return all.lane[0];
+}
+static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int vectors)
+{
+  f32x4_lanes all = {x[0]};
+  for (int v = 1; v < vectors; v += 1) {
+    const f32x4_lanes next = {x[v]};
+    POLY_LANES
+    for (int lane = 0; lane < 4; lane += 1)
+      all.lane[lane] += next.lane[lane];
+  }
+  for (int lane = 0; lane < 2; lane += 1)
+    all.lane[lane] += all.lane[lane + 2];
+  for (int lane = 0; lane < 1; lane += 1)
+    all.lane[lane] += all.lane[lane + 1];
+  return all.lane[0];
+}
 
 int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y, int64_t threads,
     void *workspace)
@@ -24,30 +72,86 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
     total[i] = 0.0f;
     if (0 < N)
     {
-      float top_max = -INFINITY;
-      #pragma omp simd reduction(max:top_max)
-      for (int64_t j = 0; j < N; j += 1)
+      f32x4 top_max[4];
+      fill_f32x4(top_max, 4, -INFINITY);
+      int64_t j = 0;
+      while (j + 15 < N)
       {
-        top_max = max_f32(top_max, x[i*N + j]);
+        for (int v = 0; v < 4; v += 1)
+        {
+          f32x4_lanes top_lanes = {top_max[v]};
+          POLY_LANES
+          for (int lane = 0; lane < 4; lane += 1)
+          {
+            top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+          }
+          top_max[v] = top_lanes.all;
+          j += 4;
+        }
       }
-      top[i] = max_f32(top[i], top_max);
+      while (j + 3 < N)
+      {
+        f32x4_lanes top_lanes = {top_max[0]};
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+        {
+          top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+        }
+        top_max[0] = top_lanes.all;
+        j += 4;
+      }
+      float top_lane = max_f32x4(top_max, 4);
+      while (j < N)
+      {
+        top_lane = max_f32(top_lane, x[i*N + j]);
+        j += 1;
+      }
+      top[i] = max_f32(top[i], top_lane);
     }
-    #pragma omp simd
+    POLY_SIMD
     for (int64_t j = 0; j < N; j += 1)
     {
       y[i*N + j] = expf(x[i*N + j] - top[i]);
     }
     if (0 < N)
     {
-      float total_sum = 0.0f;
-      #pragma omp simd reduction(+:total_sum)
-      for (int64_t j = 0; j < N; j += 1)
+      f32x4 total_sum[4];
+      fill_f32x4(total_sum, 4, 0.0f);
+      int64_t j = 0;
+      while (j + 15 < N)
       {
-        total_sum += y[i*N + j];
+        for (int v = 0; v < 4; v += 1)
+        {
+          f32x4_lanes total_lanes = {total_sum[v]};
+          POLY_LANES
+          for (int lane = 0; lane < 4; lane += 1)
+          {
+            total_lanes.lane[lane] += y[i*N + j + lane];
+          }
+          total_sum[v] = total_lanes.all;
+          j += 4;
+        }
       }
-      total[i] += total_sum;
+      while (j + 3 < N)
+      {
+        f32x4_lanes total_lanes = {total_sum[0]};
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+        {
+          total_lanes.lane[lane] += y[i*N + j + lane];
+        }
+        total_sum[0] = total_lanes.all;
+        j += 4;
+      }
+      float total_lane = sum_f32x4(total_sum, 4);
+      while (j < N)
+      {
+        total_lane += y[i*N + j];
+        j += 1;
+      }
+      total[i] += total_lane;
     }
-    #pragma omp simd
+    POLY_SIMD
     for (int64_t j = 0; j < N; j += 1)
     {
       y[i*N + j] = y[i*N + j] / total[i];

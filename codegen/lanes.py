@@ -1,0 +1,311 @@
+"""Reductions in vector lanes: each lane reduces its share, in several vectors at a time, and all are put together last.
+
+float s_sum = 0;                      f32x16 s_sum[4];
+for (j…)                              while (j + 63 < N)
+  s_sum += A[j];             ->         for (v…)
+                                          for (lane…)  // a vector operation
+                                            s_lanes.lane[lane] += A[j + lane];
+
+No compiler may change the order of a sum by itself. Written out, it takes no flag, and no compiler has another order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import cgen
+
+from codegen.affine import Affine
+from codegen.names import fresh
+from codegen.program import Program
+from codegen.simd import Reduction, neutral
+from microkernels.ctext import INLINE
+from microkernels.dtypes import DTYPES, DType, i32
+
+EACH_VECTOR = "POLY_SIMD"
+"""What stands before a loop whose iterations are independent: the compiler needs no proof to run it in vectors."""
+EACH_LANE = "POLY_LANES"
+"""What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
+
+MACROS = f"""#if defined(__clang__)
+#define {EACH_VECTOR} _Pragma("clang loop vectorize(assume_safety)")
+#define {EACH_LANE} _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#elif defined(__GNUC__)
+#define {EACH_VECTOR} _Pragma("GCC ivdep")
+#define {EACH_LANE} _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define {EACH_VECTOR}
+#define {EACH_LANE}
+#endif"""
+
+VECTORS = 4
+"""How many vectors a loop reduces into, so that each waits for its last result while the others are at work."""
+PART_OF_REGISTERS = 2
+"""Vectors that are reduced into take at most one in so many registers."""
+MASKED_SIZE = 4
+"""The least bytes of an element that every instruction set with masks can load a part of a vector of."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many lanes a vector has, how many vectors there are, and whether a part of a vector is loaded by a mask."""
+
+    lanes: int
+    vectors: int
+    masked: bool
+
+    @property
+    def block(self) -> int:
+        """Iterations that go into all vectors once."""
+        return self.lanes * self.vectors
+
+
+def shape(program: Program, found: Sequence[Reduction], trips: int | None) -> Shape:
+    """The shape of a loop with these reductions and so many iterations, where that is known.
+
+    All of them have the same lanes, so those of the widest type fill a register.
+    """
+    isa = program.isa
+    lanes = isa.vector_bytes // max(reduction.dtype.size for reduction in found)
+    vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
+    masked = isa.masks and all(buffer.dtype.size >= MASKED_SIZE for buffer in program.buffers)
+    if trips is not None:
+        lanes = min(lanes, 1 << max(0, trips.bit_length() - 1))
+        vectors = max(1, min(vectors, trips // lanes))
+    return Shape(lanes, vectors, masked)
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A loop's variable: where it starts and ends (None: unknown), by what it steps; `test` is the loop's condition."""
+
+    variable: str
+    start: Affine
+    end: Affine | None
+    step: int
+    test: Callable[[Affine], str]
+
+    @property
+    def trips(self) -> int | None:
+        """The number of iterations, where it is known."""
+        if self.end is None or self.end.terms or self.start.terms:
+            return None
+        return max(0, -((self.start.constant - self.end.constant) // self.step))
+
+
+Body = Callable[[Affine, Mapping[str, str]], list[cgen.Generable]]
+"""The loop's body for a value of its variable, and for where each statement reduces to."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A reduction's variables: its vectors, the vector at hand as lanes, and one lane, or all of them put together."""
+
+    reduction: Reduction
+    vectors: str
+    lanes: str
+    one: str
+
+    @staticmethod
+    def named(reduction: Reduction, taken: frozenset[str]) -> Partial:
+        root = reduction.element.partition("[")[0]
+        return Partial(reduction, *(fresh(name, taken) for name in (reduction.name, f"{root}_lanes", f"{root}_lane")))
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((self.vectors, self.lanes, self.one))
+
+
+def partials(found: Sequence[Reduction], taken: frozenset[str]) -> tuple[Partial, ...]:
+    """The variables of several reductions."""
+    made: list[Partial] = []
+    for reduction in found:
+        made.append(Partial.named(reduction, taken.union(*(partial.names for partial in made))))
+    return tuple(made)
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Variables that hold elements: their declarations, and their names by element."""
+
+    lines: tuple[str, ...]
+    names: Mapping[str, str]
+
+
+def holders(elements: Sequence[tuple[str, DType]], taken: frozenset[str]) -> Holders:
+    """Variables for elements of these types."""
+    lines: list[str] = []
+    names: dict[str, str] = {}
+    for element, dtype in elements:
+        names[element] = fresh(f"{element.partition('[')[0]}_value", taken.union(names.values()))
+        lines.append(f"const {dtype.c_name} {names[element]} = {element};")
+    return Holders(tuple(lines), names)
+
+
+@dataclass(frozen=True)
+class LaneLoop:
+    """A loop to be written in lanes."""
+
+    counter: Counter
+    shape: Shape
+    partials: tuple[Partial, ...]
+    body: Body
+    taken: frozenset[str]
+
+    def lines(self) -> list[cgen.Generable]:
+        """All vectors at a time, then one vector at a time, then what is less than a vector."""
+        lines = [*self._start(), self._all_vectors()]
+        trips, shape = self.counter.trips, self.shape
+        whole = trips is not None and trips % shape.block == 0
+        if not whole and shape.masked and self.counter.end is not None and self.counter.step == 1:
+            lines.append(self._masked())
+        elif not whole:
+            return [*lines, *([self._one_vector()] if shape.vectors > 1 else []), *self._scalars()]
+        return [*lines, *(cgen.Line(p.reduction.store(self._total(p))) for p in self.partials)]
+
+    def _start(self) -> list[cgen.Generable]:
+        count = self.shape.vectors
+        lines = []
+        for partial in self.partials:
+            kind, value = self._type(partial), neutral(partial.reduction.op, partial.reduction.dtype)
+            lines += [f"{kind} {partial.vectors}[{count}];", f"fill_{kind}({partial.vectors}, {count}, {value});"]
+        return [cgen.Line(line) for line in (*lines, f"int64_t {self.counter.variable} = {self.counter.start};")]
+
+    def _all_vectors(self) -> cgen.Generable:
+        if self.shape.vectors == 1:
+            return self._one_vector()
+        number = fresh("v", self.taken)
+        count = "int", number, self.shape.vectors
+        return self._while(self.shape.block, [_for(*count, [*self._vector(number), self._advance()])])
+
+    def _one_vector(self) -> cgen.Generable:
+        return self._while(self.shape.lanes, [*self._vector("0"), self._advance()])
+
+    def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
+        """The body as long as so many iterations are left."""
+        last = self._value + (iterations - 1) * self.counter.step
+        return cgen.While(cgen.Line(self.counter.test(last)), cgen.Block(body))
+
+    def _masked(self) -> cgen.Generable:
+        """One vector at a time, of which only the lanes take part that the loop still has iterations for."""
+        end, left = self.counter.end, fresh("left", self.taken)
+        assert end is not None
+        least = f"imin({self.shape.lanes}, {end - self._value})"
+        count = cgen.Line(f"const {self._index} {left} = {'(int)' * (self._index == 'int')}{least};")
+        return self._while(1, [count, *self._vector("0", f"lane < {left}"), self._advance()])
+
+    def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
+        """One vector's share of the work; where there is a condition, of those lanes alone that fulfil it."""
+        inner = self._lane(condition) if condition else self._body({p: f"{p.lanes}.lane[lane]" for p in self.partials})
+        loop = _for(self._index, "lane", self.shape.lanes, inner)
+        before = [f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};" for p in self.partials]
+        after = [f"{p.vectors}[{number}] = {p.lanes}.all;" for p in self.partials]
+        return [*map(cgen.Line, before), cgen.Line(EACH_LANE), loop, *map(cgen.Line, after)]
+
+    def _lane(self, condition: str) -> list[cgen.Generable]:
+        """Every lane is loaded and stored, so that only the work between depends on the condition."""
+        before = [f"{p.reduction.dtype.c_name} {p.one} = {p.lanes}.lane[lane];" for p in self.partials]
+        work = cgen.If(cgen.Line(condition), cgen.Block(self._body({p: p.one for p in self.partials})))
+        after = [f"{p.lanes}.lane[lane] = {p.one};" for p in self.partials]
+        return [*map(cgen.Line, before), work, *map(cgen.Line, after)]
+
+    def _scalars(self) -> list[cgen.Generable]:
+        """The lanes put together, then one iteration at a time."""
+        before = [f"{p.reduction.dtype.c_name} {p.one} = {self._total(p)};" for p in self.partials]
+        body = self.body(self._value, {p.reduction.statement: p.one for p in self.partials})
+        rest = self._while(1, [*body, cgen.Line(f"{self.counter.variable} += {self.counter.step};")])
+        after = [p.reduction.store(p.one) for p in self.partials]
+        return [*map(cgen.Line, before), rest, *map(cgen.Line, after)]
+
+    @property
+    def _index(self) -> str:
+        """The type that counts lanes: as wide as they are, so that a mask is made for them without a conversion."""
+        return "int64_t" if max(partial.reduction.dtype.size for partial in self.partials) > i32.size else "int"
+
+    @property
+    def _value(self) -> Affine:
+        return Affine.name(self.counter.variable)
+
+    def _body(self, targets: Mapping[Partial, str]) -> list[cgen.Generable]:
+        names = {partial.reduction.statement: target for partial, target in targets.items()}
+        return self.body(self._value + Affine.name("lane") * self.counter.step, names)
+
+    def _advance(self) -> cgen.Generable:
+        return cgen.Line(f"{self.counter.variable} += {self.shape.lanes * self.counter.step};")
+
+    def _type(self, partial: Partial) -> str:
+        return f"{partial.reduction.dtype.name}x{self.shape.lanes}"
+
+    def _total(self, partial: Partial) -> str:
+        name = partial.reduction.operation
+        return f"{name}_{self._type(partial)}({partial.vectors}, {self.shape.vectors})"
+
+
+def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
+    """A loop that counts up from 0."""
+    start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
+    return cgen.For(cgen.Line(start), cgen.Line(test), cgen.Line(update), cgen.Block(body))
+
+
+VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")
+
+
+def helpers(code: str) -> str:
+    """The types of vectors, and the functions on them, that a code uses."""
+    uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
+    texts = []
+    for dtype, lanes in dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses):
+        texts.append(_types(DTYPES[dtype], lanes))
+    for dtype, lanes, name in uses:
+        texts.append(_fill(DTYPES[dtype], lanes) if name == "fill" else _reduce(name, DTYPES[dtype], lanes))
+    return "\n".join(texts)
+
+
+def _types(dtype: DType, lanes: int) -> str:
+    name, c = f"{dtype.name}x{lanes}", dtype.c_name
+    return (
+        f"typedef {c} {name} __attribute__((vector_size({lanes * dtype.size})));\n"
+        f"typedef union {{ {name} all; {c} lane[{lanes}]; }} {name}_lanes;"
+    )
+
+
+def _fill(dtype: DType, lanes: int) -> str:
+    name = f"{dtype.name}x{lanes}"
+    return f"""{INLINE} void fill_{name}({name} *x, int vectors, {dtype.c_name} value)
+{{
+  const {name} zero = {{0}};
+  for (int v = 0; v < vectors; v += 1)
+    x[v] = value - zero;
+}}"""
+
+
+def _reduce(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that puts together all lanes of some vectors: halves of a vector, until one lane is left."""
+    name = f"{dtype.name}x{lanes}"
+    halves = [
+        f"  for (int lane = 0; lane < {half}; lane += 1)\n"
+        f"    {_update(operation, dtype, 'all.lane[lane]', f'all.lane[lane + {half}]')}\n"
+        for half in (lanes >> shift for shift in range(1, lanes.bit_length()))
+    ]
+    return f"""{INLINE} {dtype.c_name} {operation}_{name}(const {name} *x, int vectors)
+{{
+  {name}_lanes all = {{x[0]}};
+  for (int v = 1; v < vectors; v += 1) {{
+    const {name}_lanes next = {{x[v]}};
+    {EACH_LANE}
+    for (int lane = 0; lane < {lanes}; lane += 1)
+      {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
+  }}
+{"".join(halves)}  return all.lane[0];
+}}"""
+
+
+def _update(operation: str, dtype: DType, target: str, value: str) -> str:
+    symbol = {"sum": "+", "product": "*"}.get(operation)
+    if symbol is None:
+        return f"{target} = {operation}_{dtype.name}({target}, {value});"
+    if dtype.size < i32.size:
+        return f"{target} = ({dtype.c_name})({target} {symbol} {value});"
+    return f"{target} {symbol}= {value};"
