@@ -14,6 +14,7 @@ import click
 from benchmarks import outputs, report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
+from benchmarks.header.cli import header
 from benchmarks.ours import NAME, Poly
 from benchmarks.peers import PEERS, Library
 from benchmarks.probe import PeakProbe
@@ -46,7 +47,7 @@ class Bench(click.Group):
 
 @click.group(cls=Bench)
 def bench() -> None:
-    """Measure poly's kernels against the libraries installed here, and its search against a table of every point."""
+    """Measure poly's kernels against the libraries installed here, its search against tables, headers against goals."""
 
 
 @bench.command(LIBRARIES)
@@ -73,7 +74,8 @@ def libraries(
     """Measure poly's kernels against the libraries installed here.
 
     WORKLOADS are gemm, einsum, conv2d and stencil; all of them by default. Every result is checked against float64;
-    the exit status is 1 when one of poly's is wrong. `poly bench search` is another benchmark: that of the search.
+    the exit status is 1 when one of poly's is wrong. `poly bench search` and `poly bench header` are other benchmarks:
+    those of the search, and of headers to embed.
     """
     cpus = process.allowed()
     names = _peers(against)
@@ -94,6 +96,7 @@ def libraries(
     sys.exit(report.exit_status(lines))
 
 
+bench.add_command(header)
 bench.add_command(search)
 
 
