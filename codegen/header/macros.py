@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from codegen import lanes
 from microkernels.ctext import INLINE, NOINLINE, UNROLL
 
 MACROS = """#if !defined(__GNUC__)
@@ -24,7 +25,8 @@ MACROS = """#if !defined(__GNUC__)
 #define PFX_OMP(...) PFX_PRAGMA(omp __VA_ARGS__)
 #else
 #define PFX_OMP(...)
-#endif"""
+#endif
+""" + lanes.MACROS.replace("POLY_", "PFX_")
 
 OPENMP = """#if defined(_OPENMP)
 #include <omp.h>
@@ -43,6 +45,8 @@ PATTERNS = (
     (r"\brestrict\b", "PFX_RESTRICT"),
     (r"#pragma omp (.*)", r"PFX_OMP(\1)"),
     (r"#pragma GCC unroll (\d+)", r"PFX_UNROLL_BY(\1)"),
+    (rf"\b{lanes.EACH_VECTOR}\b", "PFX_SIMD"),
+    (rf"\b{lanes.EACH_LANE}\b", "PFX_LANES"),
     (r"(\(int64_t\))?\bomp_get_thread_num\(\)", "pfx_thread()"),
 )
 
