@@ -275,9 +275,9 @@ def _fill(dtype: DType, lanes: int) -> str:
     name = f"{dtype.name}x{lanes}"
     return f"""{INLINE} void fill_{name}({name} *x, int vectors, {dtype.c_name} value)
 {{
-  const {name} zero = {{0}};
+  const {name} all = {{{', '.join(['value'] * lanes)}}};
   for (int v = 0; v < vectors; v += 1)
-    x[v] = value - zero;
+    x[v] = all;
 }}"""
 
 

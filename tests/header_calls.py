@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from codegen.header import Header, Routine
 from codegen.header.api import call_arguments, names, size_arguments
 from codegen.header.checks import LIMITS
 from codegen.header.contract import STATUSES
-from codegen.header.dispatch import run_parameters
+from codegen.header.dispatch import most_parameters, need_parameters, run_parameters, select_parameters
 from codegen.header.entry import functions, prototypes
+from codegen.header.macros import MACROS
 from codegen.header.prefix import prefixed
-from codegen.parameters import Parameter, prototype, size_parameters
+from codegen.parameters import Parameter, prototype
 from codegen.signature import Signature
 from microkernels.isa import PORTABLE
 from poly.kernel import with_strides
@@ -46,7 +47,7 @@ TOP = f"""#include <inttypes.h>
 {LIMITS}
 {STATUS}
 typedef enum pfx_isa {{ PFX_ISA_AUTO, PFX_ISA_PORTABLE }} pfx_isa;
-static int64_t stub_need, stub_fails, stub_ran, stub_taken, stub_given;
+static int64_t stub_need, stub_fails, stub_ran, stub_taken, stub_given, stub_count;
 static void *stub_malloc(size_t bytes)
 {{
   stub_taken += (int64_t)bytes;
@@ -55,13 +56,17 @@ static void *stub_malloc(size_t bytes)
 static void stub_free(void *memory) {{ stub_given += memory == (void *)(uintptr_t){OWN_MEMORY}; }}
 #define PFX_MALLOC stub_malloc
 #define PFX_FREE stub_free
-static void stub_signed(int64_t value) {{ printf(" %" PRId64, value); }}
-static void stub_address(const void *value) {{ printf(" %" PRIuPTR, (uintptr_t)value); }}
+static uint64_t stub_seen[64];
+static void stub_number(int64_t value) {{ stub_seen[stub_count++] = (uint64_t)value; }}
+static void stub_address(const void *value) {{ stub_seen[stub_count++] = (uintptr_t)value; }}
 static inline pfx_isa pfx_chosen_isa(void) {{ return PFX_ISA_PORTABLE; }}
-static int64_t stub_next(char **text) {{ return (int64_t)strtoll(*text, text, 10); }}
-static void *stub_pointer(char **text) {{ return (void *)(uintptr_t)strtoull(*text, text, 10); }}"""
 
-MAIN = """int main(void)
+{MACROS}"""
+
+MAIN = """static int64_t stub_next(char **text) { return (int64_t)strtoll(*text, text, 10); }
+static void *stub_pointer(char **text) { return (void *)(uintptr_t)strtoull(*text, text, 10); }
+
+int main(void)
 {
   static char line[4096];
   while (fgets(line, (int)sizeof line, stdin)) {
@@ -70,11 +75,13 @@ MAIN = """int main(void)
     int64_t result = 0;
     stub_need = stub_next(&text);
     stub_fails = stub_next(&text);
-    stub_ran = stub_taken = stub_given = 0;
+    stub_ran = stub_taken = stub_given = stub_count = 0;
     switch (routine) {
 %s
     }
-    printf(" | %%" PRId64 " %%" PRId64 " %%" PRId64 " %%" PRId64 "\\n", result, stub_ran, stub_taken, stub_given);
+    printf("%%" PRId64 " %%" PRId64 " %%" PRId64 " %%" PRId64, result, stub_ran, stub_taken, stub_given);
+    for (int i = 0; i < stub_count; i++) printf(" %%" PRIu64, stub_seen[i]);
+    printf("\\n");
     fflush(stdout);
   }
   return 0;
@@ -104,7 +111,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call returned, what the kernel was given, if it ran (-1 times: more than once), and the memory taken."""
+    """What a call returned, what the kernel was given, if it ran, as numbers without a sign, and the memory taken."""
 
     result: int
     seen: tuple[int, ...] | None = None
@@ -140,10 +147,9 @@ class Program:
             line = ""
         if not line.endswith("\n"):
             raise AssertionError(f"the program died of {call}:\n{self._last_words()}")
-        seen, _, rest = line.partition("|")
-        result, ran, taken, given = map(int, rest.split())
+        result, ran, taken, given, *seen = map(int, line.split())
         assert ran in (0, 1)
-        return Answer(result, tuple(map(int, seen.split())) if ran else None, taken, given)
+        return Answer(result, tuple(seen) if ran else None, taken, given)
 
     def close(self) -> None:
         """End the program; it must not have complained."""
@@ -192,7 +198,7 @@ def routine(nest: Nest, *, dense: bool = False) -> Routine:
 def text(header: Header) -> str:
     """The header's functions, with `pfx_` for the prefix, in an order that C takes."""
     heads = [prototypes(one, header) for one in header.routines]
-    stubs = [stub for one in header.routines for stub in (_need(one), _run(one))]
+    stubs = [stub for one in header.routines for stub in (_sized(one), _run(one))]
     return "\n\n".join([*heads, *stubs, functions(header)])
 
 
@@ -202,19 +208,29 @@ def program(header: Header) -> str:
     return prefixed("\n\n".join([TOP, text(header), MAIN % cases]), header.prefix) + "\n"
 
 
-def _need(routine: Routine) -> str:
-    parameters = (*size_parameters(routine.sizes), Parameter("int64_t ", "threads"))
+def _sized(routine: Routine) -> str:
+    """Stubs of the three functions that a call asks before it runs."""
+    select, need, most = select_parameters(routine), need_parameters(routine), most_parameters(routine)
+    return "\n".join(
+        [
+            _returning("int", f"{routine.name}_select", select, "1"),
+            _returning("int64_t", f"{routine.name}_need", need, "stub_need"),
+            _returning("int64_t", f"{routine.name}_most", most, "stub_need"),
+        ]
+    )
+
+
+def _returning(result: str, name: str, parameters: Sequence[Parameter], value: str) -> str:
     unused = " ".join(f"(void){p.name};" for p in parameters)
-    head = prototype("static int64_t", f"pfx_{routine.name}_need", parameters)
-    return f"{head} {{ {unused} return stub_need; }}"
+    return f"{prototype(f'static {result}', name, parameters)} {{ {unused} return {value}; }}"
 
 
 def _run(routine: Routine) -> str:
     parameters = run_parameters(routine)
     lines = ["stub_ran++;"]
     for p in parameters:
-        lines.append(f"stub_address({p.name});" if "*" in p.prefix else f"stub_signed((int64_t){p.name});")
-    head = prototype("static void", f"pfx_{routine.name}_run", parameters)
+        lines.append(f"stub_address({p.name});" if "*" in p.prefix else f"stub_number((int64_t){p.name});")
+    head = prototype("static void", f"{routine.name}_run", parameters)
     return "\n".join([head, "{", *(f"  {line}" for line in lines), "}"])
 
 

@@ -55,7 +55,7 @@ def tuned(case: Case, setting: Setting) -> Embedded:
     prefix = case.workload
     path = setting.folder / f"{prefix}.h"
     kernels = compiled(case, {}), compiled(case, case.sizes)
-    return Embedded(path, prefix, kernels) if path.exists() else write(kernels, prefix, setting.folder)
+    return Embedded(path, prefix, kernels) if path.exists() else write(kernels, prefix, setting.folder, setting.isas)
 
 
 def source(embedded: Embedded) -> Path:

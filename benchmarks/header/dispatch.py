@@ -28,7 +28,7 @@ def cost(setting: Setting) -> Iterator[Finding]:
     """The time of the choice alone; what checks and the whole call take is told. Raises Failed."""
     case = product(1, f32)
     sizes = [{}, product(TUNED, f32).sizes, case.sizes]
-    embedded = write([compiled(case, known) for known in sizes], "least", setting.folder)
+    embedded = write([compiled(case, known) for known in sizes], "least", setting.folder, setting.isas)
     (setting.folder / "calls.h").write_text(calls(embedded))
     program = setting.folder / "dispatch"
     setting.host.program([PROGRAM], program, f"-I{setting.folder}")
@@ -48,11 +48,12 @@ def calls(embedded: Embedded) -> str:
     kernel = re.search(rf"\b{embedded.prefix}_\w*M1_K1_N1\w*_{host().name}(?=\()", text)
     if kernel is None:
         raise Failed(f"the header has no kernel for 1x1x1 products on {host().name}")
-    choice, sizes, strides = f"{embedded.prefix}_{embedded.function}_run", ", ".join(embedded.sizes), "K, N, N"
+    function, sizes, strides = embedded.function, ", ".join(embedded.sizes), "K, N, N"
+    kernel_number = f"{function}_select({embedded.prefix}_chosen_isa(), {sizes}, {strides})"
     return embedded.source + "\n".join(
         [
             f"#define DIRECT (void){kernel[0]}(A, B, C, 1, NULL)",
-            f"#define CHOSEN {choice}({embedded.prefix}_chosen_isa(), {sizes}, {strides}, A, B, C, 1, NULL)",
+            f"#define CHOSEN {function}_run({kernel_number}, {sizes}, {strides}, A, B, C, 1, NULL)",
             f"#define PUBLIC (void){embedded.function}_with_workspace({sizes}, A, 0, B, 0, C, 0, W, sizeof W)",
             "",
         ]

@@ -16,7 +16,7 @@ from benchmarks.contender import Failed
 from benchmarks.header.toolchain import Compiler
 from benchmarks.peers.cblas import c_type
 from codegen.clock import CFunction
-from codegen.header.dispatch import NUMBERS
+from codegen.header.isas import NUMBERS
 from microkernels.dtypes import i8
 from microkernels.isa import ISA
 

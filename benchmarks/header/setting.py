@@ -13,7 +13,8 @@ from benchmarks.runner import Announce, Budget
 class Setting:
     """Compilers, time to spend, a folder for files, the CPUs to run on; `announce` hears what is done next.
 
-    `host` builds the Python kernels too; `clang` is None where it isn't installed, or is the host's compiler.
+    `host` builds the Python kernels too; `clang` is None where it isn't installed. `isas` are the instruction sets of
+    headers, all where none are named.
     """
 
     host: Compiler
@@ -23,6 +24,7 @@ class Setting:
     folder: Path
     cpus: tuple[int, ...]
     announce: Announce
+    isas: tuple[str, ...] | None = None
 
     @property
     def compilers(self) -> tuple[Compiler, ...]:

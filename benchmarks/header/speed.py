@@ -89,7 +89,7 @@ def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
     """Measure the cases of a workload."""
     setting.announce(f"{workload.prefix}: kernels")
     kernels = [compiled(case, {} if workload.symbolic else case.sizes, workload.isa) for case in workload.cases]
-    embedded = write(_together(workload, kernels), workload.prefix, setting.folder)
+    embedded = write(_together(workload, kernels), workload.prefix, setting.folder, setting.isas)
     built: dict[str, Callable[[], Built]] = {
         name: cache(partial(build, embedded, compiler, workload.isa))
         for name, compiler in ((HEADER, setting.host), (BY_CLANG, setting.clang))

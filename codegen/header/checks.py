@@ -119,7 +119,7 @@ def _sizes_function(routine: Routine, header: Header) -> str:
     lines = [*_limit_lines(routine), *_shape_lines(routine)]
     if header.threads != "none":
         lines.append("if (threads < 1 || threads > PFX_MAX_THREADS) return PFX_BAD_THREADS;")
-    return _function(f"pfx_{routine.name}_sizes", size_arguments(routine, header), lines)
+    return _function(f"{routine.name}_sizes", size_arguments(routine, header), lines)
 
 
 def _check_function(routine: Routine) -> str:
@@ -136,7 +136,7 @@ def _check_function(routine: Routine) -> str:
     for a, b in pairs(routine.signature):
         overlap = f"pfx_overlap({c_name(a.name)}, {bytes_of[a.name]}, {c_name(b.name)}, {bytes_of[b.name]})"
         lines.append(f"if ({_all(overlap, filled(a, b), _no_blocks(routine, a, b))}) return PFX_OVERLAP;")
-    return _function(f"pfx_{routine.name}_check", check_parameters(routine), lines)
+    return _function(f"{routine.name}_check", check_parameters(routine), lines)
 
 
 def _no_blocks(routine: Routine, a: Buffer, b: Buffer) -> str:
@@ -163,7 +163,7 @@ def _part(array: Buffer) -> str:
 
 
 def _function(name: str, parameters: Sequence[Parameter], lines: Sequence[str]) -> str:
-    return f"{prototype('static pfx_status', name, listed(parameters))}\n{block((*lines, 'return PFX_OK;'))}"
+    return f"{prototype('PFX_INLINE pfx_status', name, listed(parameters))}\n{block((*lines, 'return PFX_OK;'))}"
 
 
 def _all(*conditions: str) -> str:

@@ -63,7 +63,7 @@ def bodies(routine: Routine, header: Header) -> str:
     """Their definitions, and that of `ROUTINE_call`."""
     plain, with_workspace, size = _heads(routine, header)
     told = names(call_arguments(routine, header))
-    call, comma = f"pfx_{routine.name}_call", ", " * bool(told)
+    call, comma = f"{routine.name}_call", ", " * bool(told)
     given = names((WORKSPACE, _own(routine, WORKSPACE_BYTES)))
     return "\n\n".join(
         [
@@ -88,29 +88,31 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
 def _call(routine: Routine, header: Header) -> str:
     """Check, find memory, run."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
-    status, needed, bytes_ = (own_name(routine, name) for name in ("status", "needed", "bytes"))
+    status, needed, bytes_, kernel = (own_name(routine, name) for name in ("status", "needed", "bytes", "kernel"))
     arrays, outputs = routine.signature.arrays, [filled(b) for b in routine.signature.outputs]
     parameters = (*call_arguments(routine, header), allocate, WORKSPACE, given)
     lines = [
         f"int64_t {bytes_}[{len(arrays)}], {needed};",
-        f"pfx_status {status} = pfx_{routine.name}_sizes({names(size_arguments(routine, header))});",
+        f"int {kernel};",
+        f"pfx_status {status} = {routine.name}_sizes({names(size_arguments(routine, header))});",
         f"if ({status} != PFX_OK) return {status};",
         *resolved(routine),
-        f"{status} = pfx_{routine.name}_check({names(check_parameters(routine))});",
+        f"{status} = {routine.name}_check({names(check_parameters(routine))});",
         f"if ({status} != PFX_OK) return {status};",
         *([f"if ({_none(outputs)}) return PFX_OK;"] if all(outputs) else []),
-        f"{needed} = {_needed(routine, header)};",
+        f"{kernel} = {routine.name}_select({', '.join(['pfx_chosen_isa()', *map(c_name, routine.signature.sizes)])});",
+        f"{needed} = pfx_with_slack({routine.name}_need({', '.join([kernel, *_sizes(routine), _threads(header)])}));",
         f"if ({needed} > 0 && {allocate.name}) {{",
         f"  workspace = pfx_allocate({needed});",
         "  if (!workspace) return PFX_OUT_OF_MEMORY;",
         f"}} else if ({needed} > 0) {{",
-        f"  if (!workspace || {given.name} < {needed}) return PFX_WORKSPACE_TOO_SMALL;",
+        f"  if (!workspace || {given.name} < {_most(routine, header)}) return PFX_WORKSPACE_TOO_SMALL;",
         *(f"  if ({_overlap(routine, b, needed)}) return PFX_OVERLAP;" for b in arrays),
         "}",
-        f"pfx_{routine.name}_run({_run_arguments(routine, header)});",
+        f"{routine.name}_run({_run_arguments(routine, header)});",
         f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
     ]
-    head = prototype("static pfx_status", f"pfx_{routine.name}_call", parameters)
+    head = prototype("PFX_INLINE pfx_status", f"{routine.name}_call", parameters)
     return f"{head}\n{block((*lines, 'return PFX_OK;'))}"
 
 
@@ -129,22 +131,22 @@ def _size_body(routine: Routine, header: Header) -> str:
     status = own_name(routine, "status")
     sizes = names(size_arguments(routine, header))
     lines = [
-        f"const pfx_status {status} = pfx_{routine.name}_sizes({sizes});",
-        f"return {status} == PFX_OK ? {_needed(routine, header)} : -(int64_t){status};",
+        f"const pfx_status {status} = {routine.name}_sizes({sizes});",
+        f"return {status} == PFX_OK ? {_most(routine, header)} : -(int64_t){status};",
     ]
     return block(lines)
 
 
-def _needed(routine: Routine, header: Header) -> str:
-    """The workspace's bytes, those included that bring it to a multiple of 64."""
-    return f"pfx_with_slack(pfx_{routine.name}_need({', '.join([*_sizes(routine), _threads(header)])}))"
+def _most(routine: Routine, header: Header) -> str:
+    """The bytes that serve whichever kernel is chosen, those included that bring them to a multiple of 64."""
+    return f"pfx_with_slack({routine.name}_most({', '.join([*_sizes(routine), _threads(header)])}))"
 
 
 def _run_arguments(routine: Routine, header: Header) -> str:
     """As `codegen.parameters` orders them: sizes, then strides, then arrays and scalars."""
     signature, needed = routine.signature, own_name(routine, "needed")
     data = [c_name(name) for name in (*signature.sizes, *(b.name for b in signature.buffers))]
-    return ", ".join(["pfx_chosen_isa()", *data, _threads(header), f"pfx_aligned(workspace, {needed})"])
+    return ", ".join([own_name(routine, "kernel"), *data, _threads(header), f"pfx_aligned(workspace, {needed})"])
 
 
 def _sizes(routine: Routine) -> list[str]:

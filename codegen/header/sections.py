@@ -32,6 +32,11 @@ GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
 """As `codegen.build.FLAGS` says, whatever the user's flags are."""
 
 
+FALSE_ALARMS = ("-Wpsabi", "-Wmaybe-uninitialized")
+"""gcc's warnings of how vectors are passed, which functions that are inlined don't do, and of what its intrinsics leave
+undefined on purpose."""
+
+
 @dataclass(frozen=True)
 class Section:
     """The text for one instruction set, and the functions in it, one for each variant."""
@@ -145,6 +150,8 @@ def opening(isa: ISA) -> str:
         "#pragma clang fp contract(fast)",
         "#else",
         "#pragma GCC push_options",
+        "#pragma GCC diagnostic push",
+        *(f'#pragma GCC diagnostic ignored "{warning}"' for warning in FALSE_ALARMS),
         f"#pragma GCC optimize({GCC_OPTIONS})",
     ]
     if wanted:
@@ -161,6 +168,7 @@ def closing(isa: ISA) -> str:
             *clang,
             "#pragma clang fp contract(on)",
             "#else",
+            "#pragma GCC diagnostic pop",
             "#pragma GCC pop_options",
             "#endif",
             f"#endif /* {has(isa)} */",

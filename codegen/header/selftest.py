@@ -12,7 +12,7 @@ from pathlib import Path
 from codegen.affine import Affine
 from codegen.c import functions, used_helpers
 from codegen.header.api import open_strides
-from codegen.header.dispatch import constant
+from codegen.header.isas import constant
 from codegen.header.items import items, renamed
 from codegen.header.macros import replaced
 from codegen.header.values import Header, Routine, Trial

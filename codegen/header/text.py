@@ -5,8 +5,9 @@ from __future__ import annotations
 from codegen.c import used_helpers
 from codegen.header.checks import LIMITS
 from codegen.header.contract import STATUSES, contract
-from codegen.header.dispatch import choice, enumeration, need, run
+from codegen.header.dispatch import dispatch
 from codegen.header.entry import functions, prototypes
+from codegen.header.isas import choice, enumeration
 from codegen.header.items import items, renamed
 from codegen.header.macros import MACROS, OPENMP
 from codegen.header.prefix import prefixed
@@ -56,8 +57,8 @@ def implementation(header: Header) -> str:
     """Everything else."""
     sections = [section(header, isa) for isa in header.isas]
     kernels = {variant: name for one in sections for variant, name in one.functions.items()}
-    needs = "\n\n".join(need(routine, header.isas) for routine in header.routines)
-    shared = items(used_helpers(needs))
+    calls = "\n\n".join(dispatch(routine, header.isas, kernels) for routine in header.routines)
+    shared = items(used_helpers(calls))
     names = {name: f"pfx_{name}" for item in shared for name in item.names}
     parts = [
         "#include <math.h>\n#include <stddef.h>",
@@ -69,8 +70,7 @@ def implementation(header: Header) -> str:
         status_text(),
         choice(header.isas),
         *(renamed(item, names).text for item in shared),
-        *(renamed(item, names).text for item in items(needs)),
-        *(run(routine, header.isas, kernels) for routine in header.routines),
+        *(renamed(item, names).text for item in items(calls)),
         functions(header),
         f"#if defined(PFX_SELFTEST)\n{selftest(header)}\n#endif /* PFX_SELFTEST */",
     ]

@@ -39,6 +39,17 @@ static int pfx_try_refused_array(pfx_try_case *c, pfx_try_array *a)
   return right;
 }
 
+/* Whether the kernel in use needs a workspace at all; another one may where it does not. */
+static int pfx_try_takes_memory(pfx_try_case *c)
+{
+  void *const workspace = c->workspace;
+  pfx_status status;
+  c->workspace = NULL;
+  status = c->routine->call(c, PFX_TRY_GIVEN, 1);
+  c->workspace = workspace;
+  return status != PFX_OK;
+}
+
 /* Whether a routine refuses what it must; arrays have some elements, and dense strides are told. */
 static int pfx_try_refuses(const pfx_try_routine *routine)
 {
@@ -63,7 +74,7 @@ static int pfx_try_refuses(const pfx_try_routine *routine)
     }
     if (PFX_TRY_THREADS) right &= pfx_try_refused(&c, "no", "threads", PFX_BAD_THREADS, 0);
     c.bytes--;
-    if (c.bytes >= 0 && routine->call(&c, PFX_TRY_GIVEN, 1) != PFX_WORKSPACE_TOO_SMALL) {
+    if (c.bytes >= 0 && pfx_try_takes_memory(&c) && routine->call(&c, PFX_TRY_GIVEN, 1) != PFX_WORKSPACE_TOO_SMALL) {
       printf("    %s takes too small a workspace\n", routine->name);
       right = 0;
     }

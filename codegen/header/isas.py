@@ -1,0 +1,82 @@
+"""The instruction set that calls take: the best that the CPU has, asked once, or one that a caller forces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codegen.header.sections import has
+from microkernels.isa import ISA, ISAS
+
+NUMBERS = {name: number for number, name in enumerate(reversed(ISAS), start=1)}
+"""The values of `pfx_isa`: better ones are greater."""
+
+
+def constant(isa: ISA) -> str:
+    return f"PFX_ISA_{isa.name.upper()}"
+
+
+def enumeration() -> str:
+    """The type `pfx_isa`."""
+    values = ", ".join(f"PFX_ISA_{name.upper()} = {number}" for name, number in NUMBERS.items())
+    return f"typedef enum pfx_isa {{ PFX_ISA_AUTO = 0, {values} }} pfx_isa;"
+
+
+def choice(isas: Sequence[ISA]) -> str:
+    """C text of the choice: what this CPU can run, what is in use, and the two public functions about it."""
+    tests = [_test(isa) for isa in isas]
+    cases = [
+        line
+        for isa in isas
+        for line in (f"#if {has(isa)}", f"    case {constant(isa)}: return {_supported(isa)};", "#endif")
+    ]
+    return "\n".join(
+        [
+            "/* 0 until the first call; afterwards a pfx_isa. Read and written by atomic operations alone. */",
+            "static int32_t pfx_isa_now;",
+            "",
+            "static int pfx_runs(pfx_isa isa)",
+            "{",
+            "  switch (isa) {",
+            *cases,
+            "    default: return 0;",
+            "  }",
+            "}",
+            "",
+            "/* Two threads may come here at once: both find the same. What a caller forces meanwhile stays. */",
+            "static pfx_isa pfx_detect(void)",
+            "{",
+            "  int32_t now = 0, best = 0;",
+            *(["#if defined(__x86_64__) || defined(__i386__)", "  __builtin_cpu_init();", "#endif"]),
+            *tests,
+            "  if (__atomic_compare_exchange_n(&pfx_isa_now, &now, best, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))",
+            "    return (pfx_isa)best;",
+            "  return (pfx_isa)now;",
+            "}",
+            "",
+            "static inline pfx_isa pfx_chosen_isa(void)",
+            "{",
+            "  const int32_t now = __atomic_load_n(&pfx_isa_now, __ATOMIC_RELAXED);",
+            "  return now ? (pfx_isa)now : pfx_detect();",
+            "}",
+            "",
+            "pfx_isa pfx_isa_in_use(void) { return pfx_chosen_isa(); }",
+            "",
+            "pfx_status pfx_force_isa(pfx_isa isa)",
+            "{",
+            "  if (isa != PFX_ISA_AUTO && !pfx_runs(isa)) return PFX_UNSUPPORTED_ISA;",
+            "  __atomic_store_n(&pfx_isa_now, (int32_t)isa, __ATOMIC_RELAXED);",
+            "  return PFX_OK;",
+            "}",
+        ]
+    )
+
+
+def _test(isa: ISA) -> str:
+    return f"  if (!best && pfx_runs({constant(isa)})) best = (int32_t){constant(isa)};"
+
+
+def _supported(isa: ISA) -> str:
+    """The question to the CPU, once the section is compiled at all."""
+    if isa.machine != "x86_64":
+        return "1"
+    return "\n      && ".join(f'__builtin_cpu_supports("{flag}")' for flag in isa.cpu_flags)
