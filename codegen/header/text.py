@@ -22,24 +22,34 @@ pfx_status pfx_force_isa(pfx_isa isa);"""
 
 def header_text(header: Header) -> str:
     """The C text: the same values give the same bytes."""
+    return framed(header.prefix, contract(header), declarations(header), implementation(header))
+
+
+def framed(prefix: str, about: str, public: str, code: str) -> str:
+    """A file of one prefix: a comment, declarations, and code that is there where PFX_IMPLEMENTATION is defined."""
     guard = "PFX_H"
     parts = [
-        contract(header),
+        about,
         f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>",
         '#ifdef __cplusplus\nextern "C" {\n#endif',
-        declarations(header),
+        public,
         "#ifdef __cplusplus\n}\n#endif",
         f"#endif /* {guard} */",
         "#if defined(PFX_SELFTEST) && !defined(PFX_IMPLEMENTATION)\n#define PFX_IMPLEMENTATION\n#endif",
         "#if defined(PFX_IMPLEMENTATION) && !defined(PFX_IMPLEMENTED)\n#define PFX_IMPLEMENTED",
-        implementation(header),
+        code,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    return prefixed("\n\n".join(parts), header.prefix).replace("…", "...") + "\n"
+    return prefixed("\n\n".join(parts), prefix).replace("…", "...") + "\n"
 
 
 def declarations(header: Header) -> str:
     """Types and prototypes."""
+    return "\n\n".join([common(header), *(prototypes(routine, header) for routine in header.routines)])
+
+
+def common(header: Header) -> str:
+    """What every header declares."""
     statuses = ", ".join(f"PFX_{name} = {number}" for number, name in enumerate(STATUSES))
     return "\n\n".join(
         [
@@ -48,16 +58,25 @@ def declarations(header: Header) -> str:
             f"typedef enum pfx_status {{ {statuses} }} pfx_status;",
             enumeration(),
             COMMON,
-            *(prototypes(routine, header) for routine in header.routines),
         ]
     )
 
 
 def implementation(header: Header) -> str:
     """Everything else."""
+    parts = [
+        kernels(header),
+        functions(header),
+        f"#if defined(PFX_SELFTEST)\n{selftest(header)}\n#endif /* PFX_SELFTEST */",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def kernels(header: Header) -> str:
+    """The kernels by instruction set, and for each routine the functions that choose among them."""
     sections = [section(header, isa) for isa in header.isas]
-    kernels = {variant: name for one in sections for variant, name in one.functions.items()}
-    calls = "\n\n".join(dispatch(routine, header.isas, kernels) for routine in header.routines)
+    functions_of = {variant: name for one in sections for variant, name in one.functions.items()}
+    calls = "\n\n".join(dispatch(routine, header.isas, functions_of) for routine in header.routines)
     shared = items(used_helpers(calls))
     names = {name: f"pfx_{name}" for item in shared for name in item.names}
     parts = [
@@ -71,8 +90,6 @@ def implementation(header: Header) -> str:
         choice(header.isas),
         *(renamed(item, names).text for item in shared),
         *(renamed(item, names).text for item in items(calls)),
-        functions(header),
-        f"#if defined(PFX_SELFTEST)\n{selftest(header)}\n#endif /* PFX_SELFTEST */",
     ]
     return "\n\n".join(part for part in parts if part)
 
