@@ -10,6 +10,9 @@ from microkernels.ctext import INLINE, NOINLINE, UNROLL
 MACROS = """#if !defined(__GNUC__)
 #error "this file needs gcc, clang or a compiler that knows their extensions"
 #endif
+#if defined(__i386__) && !defined(__SSE__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* it speaks of calls, but those are all inlined */
+#endif
 #define PFX_RESTRICT __restrict
 #define PFX_INLINE static inline __attribute__((always_inline, unused))
 #define PFX_NOINLINE static __attribute__((noinline, unused))

@@ -32,9 +32,8 @@ GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
 """As `codegen.build.FLAGS` says, whatever the user's flags are."""
 
 
-FALSE_ALARMS = ("-Wpsabi", "-Wmaybe-uninitialized")
-"""gcc's warnings of how vectors are passed, which functions that are inlined don't do, and of what its intrinsics leave
-undefined on purpose."""
+FALSE_ALARM = "-Wmaybe-uninitialized"
+"""gcc's warning of what its intrinsics leave undefined on purpose."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ def opening(isa: ISA) -> str:
         "#else",
         "#pragma GCC push_options",
         "#pragma GCC diagnostic push",
-        *(f'#pragma GCC diagnostic ignored "{warning}"' for warning in FALSE_ALARMS),
+        f'#pragma GCC diagnostic ignored "{FALSE_ALARM}"',
         f"#pragma GCC optimize({GCC_OPTIONS})",
     ]
     if wanted:
