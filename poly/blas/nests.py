@@ -1,0 +1,71 @@
+"""The loops below every BLAS routine: a product of matrices, and a matrix times a vector both ways round.
+
+Their arrays may lie anyhow: transposed operands, column-major order and increments are strides. What is left to the C
+text around them is the arguments, beta, and the triangle of `syrk`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from microkernels.dtypes import DType
+from poly.function import nest, sizes
+from poly.nest import Nest
+
+M, N, K = sizes("M N K")
+
+
+def gemm_panels(dtype: DType) -> Nest:
+    """C += alpha A B with A and B transposed or not: neighbours of either in both directions are any distance apart."""
+
+    @nest
+    def gemm_panels(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]):
+        for i in range(M):
+            for j in range(N):
+                for k in range(K):
+                    C[i, j] += alpha * A[i, k] * B[k, j]
+
+    return _lying(gemm_panels, dtype, A=("A_down", "A_along"), B=("B_down", "B_along"), C=("C_down", 1))
+
+
+def gemm_small(dtype: DType) -> Nest:
+    """The same with B's rows contiguous, so that it can be read in place."""
+
+    @nest
+    def gemm_small(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]):
+        for i in range(M):
+            for j in range(N):
+                for k in range(K):
+                    C[i, j] += alpha * A[i, k] * B[k, j]
+
+    return _lying(gemm_small, dtype, A=("A_down", "A_along"), B=("B_down", 1), C=("C_down", 1))
+
+
+def gemv_dots(dtype: DType) -> Nest:
+    """y += alpha A x with A's rows contiguous: a dot product for each."""
+
+    @nest
+    def gemv_dots(alpha: dtype, A: dtype[M, N], x: dtype[N], y: dtype[M]):
+        for i in range(M):
+            for j in range(N):
+                y[i] += alpha * A[i, j] * x[j]
+
+    return _lying(gemv_dots, dtype, A=("A_down", 1), y=("y_step",))
+
+
+def gemv_sums(dtype: DType) -> Nest:
+    """y += alpha A x with A's columns contiguous, which are summed up: `A[j]` is column j."""
+
+    @nest
+    def gemv_sums(alpha: dtype, A: dtype[N, M], x: dtype[N], y: dtype[M]):
+        for j in range(N):
+            for i in range(M):
+                y[i] += alpha * x[j] * A[j, i]
+
+    return _lying(gemv_sums, dtype, A=("A_down", 1), x=("x_step",))
+
+
+def _lying(plain: Nest, dtype: DType, **strides: tuple[str | int, ...]) -> Nest:
+    """The nest under a name of its own for the type, with the strides of its arrays given."""
+    arrays = tuple(replace(array, strides=strides.get(array.name)) for array in plain.arrays)
+    return replace(plain, name=f"{plain.name}_{dtype.name}", arrays=arrays)
