@@ -156,7 +156,7 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = text[start:end].replace("product_run", "product_right_run")
     right = "#define right(k) product_right_run(kernel, M, k, N, A_ld, B_ld, C_ld, A, B, C, threads, workspace)"
     cases = "\n".join(f"case {number}: {{ {code} break; }}" for number, (code, _) in enumerate(SPOILED.values()))
-    faulty = f'{kept}{right}\n{head}{{\nswitch (atoi(getenv("FAULT"))) {{\n{cases}\n}}\n}}\n'
+    faulty = f'#include <stdlib.h>\n{kept}{right}\n{head}{{\nswitch (atoi(getenv("FAULT"))) {{\n{cases}\n}}\n}}\n'
     path.write_text(f"{text[:start]}{faulty}{text[end:]}")
     return selftest(GCC, path, "-O1")
 
@@ -170,8 +170,8 @@ def test_wrong_kernels_fail(fault: str, spoiled: Path) -> None:
 def test_a_workspace_that_is_too_small(tmp_path: Path) -> None:
     path = header(tmp_path, product, isas=["portable"])
     text = path.read_text()
-    assert text.count("product_need(kernel, M, K, N, 1)") == 1
-    path.write_text(text.replace("product_need(kernel, M, K, N, 1)", "product_need(kernel, M, K, N, 1) - 64"))
+    assert text.count("bytes + 63 : 0;") == 1
+    path.write_text(text.replace("bytes + 63 : 0;", "bytes - 32 : 0;"))
     assert "writes beside its workspace" in failure(selftest(GCC, path, "-O1"))
 
 

@@ -171,6 +171,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "%s: %s does not run here\n", argv[0], pfx_try_isas[o.only].name);
     return 2;
   }
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* so that nothing is lost where a kernel crashes */
   pfx_force_isa(PFX_ISA_AUTO);
   pfx_try_print_head(&o);
   failed = pfx_try_checks(&o) + pfx_try_all_large(&o);
