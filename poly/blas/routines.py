@@ -35,14 +35,14 @@ NEEDED = {"gemm": ("gemm", "gemv"), "gemv": ("gemv",), "syrk": ("gemm", "gemv")}
 """What each BLAS routine is made of: a product with one row or one column is a matrix times a vector."""
 
 DEPTH = 64
-"""Vectors in one column of a panel of B: a panel has 256 KiB with AVX-512 and its widest register tile, 48 KiB with AVX2."""
+"""Vectors in one column of a panel of B, which has 256 KiB then with AVX-512's widest register tile, 48 KiB with AVX2's."""
 
 PANEL = 256 << 10
 """Bytes of the largest panel."""
 
 
 def routines(names: Sequence[str], isas: Sequence[ISA], threads: int) -> tuple[Routine, ...]:
-    """What the BLAS routines `names` need, for both types. With several `threads`, the loops of large products share."""
+    """What the BLAS routines `names` need, for both types. Several `threads` share the loops of large products."""
     needed = {part for name in names for part in NEEDED[name]}
     nests = [make(dtype) for part in NESTS if part in needed for make in NESTS[part] for dtype in DTYPES]
     return tuple(_routine(check(nest), isas, threads) for nest in nests)

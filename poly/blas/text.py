@@ -1,7 +1,7 @@
 """The file: CBLAS's declarations, the kernels, and CBLAS's functions on top of them, from the C text in `c/`.
 
-That is written once, for a scalar `T`: `T` becomes `float` or `double`, a name with a part `T` gets `f32` or `f64` there,
-and a name with a part that begins with `X`, as CBLAS calls a routine of any type, gets `s` or `d`.
+That is written once, for a scalar `T`: `T` becomes `float` or `double`, and in names the part `T` becomes `f32` or `f64`;
+the X of a part such as `Xgemm` becomes CBLAS's letter, `s` or `d`.
 
     static void pfx_gemm_T(int64_t m, …, T alpha, …)   ->   static void pfx_gemm_f32(int64_t m, …, float alpha, …)
     cblas_Xgemm                                        ->   cblas_sgemm
@@ -66,22 +66,22 @@ def typed(name: str, dtype: DType) -> str:
 CONTRACT = """{names}: BLAS routines as CBLAS has them, for float and double.
 C99 and C++11, one file, no dependence but libc and libm. Made by poly {version}.
 
-Arguments, layouts and results are those of CBLAS: row- and column-major order, leading dimensions, increments of either
-sign but 0; CblasConjTrans is CblasTrans. Where beta is 0, C or y is written and never read, so it may hold anything, NaN
-too. Where alpha is 0 or a product has no terms, A, B and x are not read. C and y overlap nothing else. Nothing outside of
-matrices and vectors is read or written, nor is what lies between rows or elements; of a symmetric matrix, only the
-triangle that is named is.
+Arguments, layouts and results are those of CBLAS: row- and column-major order, leading dimensions, increments of
+either sign but 0; CblasConjTrans is CblasTrans. Where beta is 0, C or y is written and never read, so it may hold
+anything, NaN too. Where alpha is 0 or a product has no terms, A, B and x are not read. C and y overlap nothing else.
+Nothing outside of matrices and vectors is read or written, nor is what lies between rows or elements; of a symmetric
+matrix, only the triangle that is named is.
 
-After a wrong argument nothing is changed: PFX_XERBLA(number, routine) tells its position and the routine, and the function
-returns. It prints a line to stderr, as CBLAS's reference does, and may be defined before to do something else. A null
-pointer to what has to be read or written is a wrong argument too.
+After a wrong argument nothing is changed: PFX_XERBLA(number, routine) tells its position and the routine, and the
+function returns. It prints a line to stderr, as CBLAS's reference does, and may be defined before to do something
+else. A null pointer to what has to be read or written is a wrong argument too.
 
 #include this file where it is needed; in one C or C++ file, #define PFX_IMPLEMENTATION before. No flags are needed.
 The system's <cblas.h> may be included before this file, not after it. Where PFX_CBLAS(name) is defined before, as
 my_##name, the functions have other names.
-A call takes memory with PFX_MALLOC and PFX_FREE, which may be defined before: none for small products and vectors, 2 MiB
-at most, or {panel} KiB for each thread where that is more. Where there is none, the call takes longer. Up to 40 KiB lie
-on the stack.
+A call takes memory with PFX_MALLOC and PFX_FREE, which may be defined before: none for small products and vectors,
+2 MiB at most, or {panel} KiB for each thread where that is more. Where there is none, the call takes longer. Up to
+40 KiB lie on the stack.
 Calls may be made from several threads at once: they share only the choice of the instruction set, which is atomic.
 Threads: {threads}
 Instruction sets: {isas}. The CPU is asked once; pfx_force_isa(…) takes one by force.

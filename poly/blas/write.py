@@ -29,8 +29,9 @@ def write_blas(
 ) -> Path:
     """Write BLAS routines with CBLAS's names and semantics as one C header to embed, and return its path.
 
-    `names` are some of "gemm", "gemv" and "syrk". Names in the file that CBLAS does not have begin with `prefix` (default:
-    the file's name). `isas` and `threads` are those of `Kernel.write_header`. The same arguments give the same bytes.
+    `names` are some of "gemm", "gemv" and "syrk". All names in the file that are not CBLAS's begin with `prefix`
+    (default: the file's name). `isas` and `threads` are those of `Kernel.write_header`. The same arguments give the
+    same bytes.
 
     Raises:
         SpecError: an unknown routine, or a prefix that is no C identifier.
