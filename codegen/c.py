@@ -21,7 +21,7 @@ from codegen.parameters import (
     size_parameters,
     unused,
 )
-from codegen.program import Program
+from codegen.program import Program, Threading
 from codegen.signature import Signature
 from codegen.workspace import Layout
 
@@ -46,12 +46,12 @@ def source(program: Program) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def functions(program: Program, linkage: str = "") -> str:
+def functions(program: Program, linkage: str = "", threading: Threading = "openmp") -> str:
     """The kernel, below the bodies of its parallel loops."""
     parameters = data_parameters(program)
     values = {size: Affine.name(c_name(size)) for size in program.sizes}
     taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
-    writer = Writer(program, parameters)
+    writer = Writer(program, threading)
     body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
     text = str(cgen.Block(body))
     setup = serial_setup(program, text)

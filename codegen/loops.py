@@ -20,12 +20,12 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.integer import arguments, called, children, condition, end, integer, kind, operation
 from codegen.lanes import EACH_VECTOR, Counter, LaneLoop, holders, partials, shape
-from codegen.names import c_name, fresh, function_name
-from codegen.parameters import Parameter, needed, private_setup, prototype, scratch_parameters
-from codegen.program import LoopMark, Program, Text
+from codegen.names import fresh, function_name
+from codegen.parallel import Iteration, shared_out
+from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
+from codegen.program import LoopMark, Program, Text, Threading
 from codegen.scalar import Body
 from codegen.simd import Reduction, invariants, reductions
-from codegen.workspace import Layout
 
 MARK = "loop:"
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -103,7 +103,7 @@ class Writer:
     """
 
     program: Program
-    parameters: tuple[Parameter, ...]
+    threading: Threading = "openmp"
     functions: list[str] = field(default_factory=list)
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
@@ -158,21 +158,25 @@ class Writer:
         """The loop shared out to threads, its body a function."""
         body = str(block(self.write(loop.node.for_get_body(), replace(loop.scope, parallel=True))))
         counters = tuple(Parameter("int64_t ", variable) for variable in loop.scope.variables)
-        parameters = needed((*self.parameters, *scratch_parameters(self.program), *counters), body)
+        candidates = (*data_parameters(self.program), *scratch_parameters(self.program), *counters)
+        parameters = needed(candidates, body)
         number = f"_{len(self.functions) + 1}" if self.functions else ""
         name = f"{function_name(self.program.name)}_{loop.variable}{number}"
-        self.functions.append(f"{prototype('static void', name, parameters)}\n{body}")
-        private = {c_name(w.name) for w in Layout.of(self.program).private}
-        mine = {p.name: fresh(f"my_{p.name}", loop.scope.taken) for p in parameters if p.name in private}
-        shared = loop.around([cgen.Line(f"{name}({', '.join(mine.get(p.name, p.name) for p in parameters)});")])
-        team = "num_threads((int)threads) if(threads > 1)"
-        if not mine:
-            return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
-        setup = private_setup(self.program, mine, "(int64_t)omp_get_thread_num()")
-        return [
-            cgen.Pragma(f"omp parallel {team}"),
-            block([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
-        ]
+        iteration = Iteration(
+            self.program,
+            name,
+            parameters,
+            counters[:-1],
+            loop.variable,
+            loop.start,
+            end(loop.node.for_get_cond(), loop.scope.values),
+            integer(loop.node.for_get_inc(), loop.scope.values).constant,
+            loop.around,
+            loop.scope.taken,
+        )
+        functions, lines = shared_out(iteration, self.threading)
+        self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
+        return lines
 
     def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
         """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""

@@ -30,9 +30,9 @@ FUNCTIONS = frozenset({
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "INFINITY", "NAN", "NULL", "at", "lane", "lanes", "length", "linux", "mine", "offsets", "row", "row_a", "row_c",
-    "row_offset", "run", "steps0", "steps1", "steps2", "this_column", "this_lane", "this_row", "threads", "tile",
-    "tile_columns", "tile_rows", "unix", "workspace",
+    "INFINITY", "NAN", "NULL", "at", "call", "first", "given", "lane", "lanes", "length", "linux", "mine", "offsets",
+    "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2", "this_column", "this_lane",
+    "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
 })
 # fmt: on
 HELPERS = frozenset(f"{function}_{dtype}" for function in ("min", "max", "abs") for dtype in DTYPES)

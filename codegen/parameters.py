@@ -44,7 +44,12 @@ def data_parameters(program: Program) -> tuple[Parameter, ...]:
 
 def call_parameters() -> tuple[Parameter, ...]:
     """What comes last in every kernel: the number of threads, and the workspace."""
-    return Parameter("int64_t ", "threads"), Parameter("void *", "workspace")
+    return Parameter("int64_t ", "threads"), workspace_parameter()
+
+
+def workspace_parameter() -> Parameter:
+    """Where the scratch arrays are."""
+    return Parameter("void *", "workspace")
 
 
 def scratch_parameters(program: Program) -> tuple[Parameter, ...]:

@@ -13,6 +13,9 @@ from codegen.expr import Expr, Load
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
 
+Threading = Literal["openmp", "pthreads", "none"]
+"""How the iterations of a parallel loop are shared out."""
+
 
 @dataclass(frozen=True)
 class Buffer:

@@ -25,7 +25,7 @@ from poly.schedule import Schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.header.values import Threading
+    from codegen.program import Threading
     from poly.records import Record
 
 

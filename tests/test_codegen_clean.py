@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,9 +16,11 @@ from contractions import Contraction
 from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
+from codegen import lanes
 from codegen.affine import Affine
-from codegen.c import functions, includes, used_helpers, workspace_function
+from codegen.c import functions, used_helpers, workspace_function
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.header.pthreads import PTHREADS
 from codegen.program import Buffer, LoopMark, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine
@@ -41,6 +43,13 @@ FORMS = {"set": "=", "add": "+=", "scaled": "alpha", "biased": "bias"}
 SPECS = ("ik,kj->ij", "ki,jk->ij", "bik,bkj->bij", "dbea,ec->abcd", "ik,k->i", "abk,cdk->acbd", "ik,kj->ikj")
 HOSTS = [isa for isa in ISAS.values() if isa.machine in ("", host_machine())]
 """The instruction sets that this machine's compiler knows."""
+
+TOP = """#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#define PFX_MAX_THREADS 256
+int omp_get_thread_num(void);"""
+"""What the functions need. Not every compiler that knows OpenMP has its header."""
 
 NESTS = """
 def bytes_(A: i8[M, K], B: i8[K, N], C: i8[M, N]):
@@ -136,6 +145,14 @@ def of_expressions() -> Iterator[Program]:
         yield replace(program, name=f"expression_{at}")
 
 
+def other_ways(programs: Iterable[Program]) -> Iterator[str]:
+    """The functions of those with parallel loops, for POSIX threads and for one thread."""
+    for program in programs:
+        if "omp parallel" in functions(program):
+            yield functions(replace(program, name=f"{program.name}_pthreads"), "", "pthreads")
+            yield functions(replace(program, name=f"{program.name}_none"), "", "none")
+
+
 def by_hand() -> Iterator[Program]:
     """The programs of other tests: private scratch, marks, lanes."""
     marks = [LoopMark("i_tile", parallel=True), LoopMark("j", vectorize=True), LoopMark("k", unroll=4)]
@@ -147,16 +164,16 @@ def by_hand() -> Iterator[Program]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The functions of all programs in one file, `nests.c`.
 
-    The microkernels are in a header that may warn; no compiler needs its own `omp.h`.
+    The microkernels are in a header that may warn.
     """
     folder = tmp_path_factory.mktemp("clean")
     programs = [*of_nests(), *of_contractions(), *of_expressions(), *by_hand()]
-    code = "\n\n".join(f"{functions(program)}\n\n{workspace_function(program)}" for program in programs)
+    texts = [text for program in programs for text in (functions(program), workspace_function(program))]
+    code = "\n\n".join([*texts, *other_ways(programs)])
     preambles = dict.fromkeys(program.preamble for program in programs)
     (folder / "microkernels.h").write_text("\n".join(["#pragma GCC system_header", *preambles]))
     path = folder / "nests.c"
-    top = includes(code).replace("#include <omp.h>", "int omp_get_thread_num(void);")
-    parts = [top, '#include "microkernels.h"', used_helpers(code), code]
+    parts = [TOP, lanes.MACROS, PTHREADS, '#include "microkernels.h"', used_helpers(code), code]
     path.write_text("\n\n".join(parts) + "\n")
     return path
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from codegen.program import Program
+from codegen.program import Program, Threading
 from codegen.signature import Signature
 from microkernels.isa import ISA
-
-Threading = Literal["openmp", "pthreads", "none"]
 
 
 @dataclass(frozen=True, eq=False)

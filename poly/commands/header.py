@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from codegen.header.values import Threading
+from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.commands.options import parse_sizes, size_option
 from poly.embed import write_header

@@ -19,7 +19,7 @@ from poly.version import __version__
 
 if TYPE_CHECKING:
     from codegen.header import Header
-    from codegen.header.values import Threading
+    from codegen.program import Threading
 
 
 def write_header(

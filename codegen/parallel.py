@@ -1,0 +1,146 @@
+"""Ways to run a parallel loop, whose iterations are calls of a function: OpenMP, POSIX threads, one after the other.
+
+for (i = 0; i < M; i += 6)          static void f_i_chunk(void *call, int64_t thread, int64_t first, int64_t past)
+  f_i(M, A, i);               ->    {
+                                      for (i = 6*first; i < 6*past; i += 6)
+                                        f_i(given->M, given->A, i);
+                                    }
+                                    …
+                                    pfx_parallel(threads, (M + 5)/6, f_i_chunk, &call);
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import cgen
+
+from codegen.affine import Affine
+from codegen.integer import primary
+from codegen.names import c_name, fresh
+from codegen.parameters import (
+    Parameter,
+    data_parameters,
+    needed,
+    private_setup,
+    prototype,
+    scratch_parameters,
+    workspace_parameter,
+)
+from codegen.program import Program, Threading
+from codegen.workspace import Layout
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The function `name` that does one iteration; it takes `parameters`.
+
+    The loop's variable runs from `start` to before `end` by `step`; `counters` are the variables of the loops around
+    it. `around` is the C loop with a body. `taken` are names in use.
+    """
+
+    program: Program
+    name: str
+    parameters: tuple[Parameter, ...]
+    counters: tuple[Parameter, ...]
+    variable: str
+    start: Affine
+    end: Affine
+    step: int
+    around: Callable[[list[cgen.Generable]], cgen.Generable]
+    taken: frozenset[str]
+
+    def call(self, names: Mapping[str, str]) -> cgen.Generable:
+        """The call; some arguments have other names here."""
+        return cgen.Line(f"{self.name}({', '.join(names.get(p.name, p.name) for p in self.parameters)});")
+
+    @property
+    def private(self) -> dict[str, str]:
+        """The scratch arrays of one thread that it takes, and what to call them where their thread is known."""
+        own = {c_name(workspace.name) for workspace in Layout.of(self.program).private}
+        return {p.name: fresh(f"my_{p.name}", self.taken) for p in self.parameters if p.name in own}
+
+
+def shared_out(iteration: Iteration, threading: Threading) -> tuple[list[str], list[cgen.Generable]]:
+    """C functions that the loop needs beside its body, and what stands in its place."""
+    match threading:
+        case "openmp":
+            return [], _openmp(iteration)
+        case "pthreads":
+            return _pthreads(iteration)
+    return [], [iteration.around([iteration.call({})])]
+
+
+def _openmp(iteration: Iteration) -> list[cgen.Generable]:
+    mine = iteration.private
+    shared = iteration.around([iteration.call(mine)])
+    team = "num_threads((int)threads) if(threads > 1)"
+    if not mine:
+        return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
+    setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
+    return [
+        cgen.Pragma(f"omp parallel {team}"),
+        cgen.Block([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
+    ]
+
+
+def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:
+    lines = _chunk_lines(iteration)
+    known = needed(_candidates(iteration), "\n".join(map(str, lines)))
+    type_name, chunk = f"{iteration.name}_call", f"{iteration.name}_chunk"
+    count = primary(iteration.end - iteration.start + (iteration.step - 1))
+    trips = count if iteration.step == 1 else f"{count}/{iteration.step}"
+    started = cgen.Block(
+        [
+            cgen.Line(f"{type_name} call = {{{', '.join(parameter.name for parameter in known)}}};"),
+            cgen.Line(f"pfx_parallel(threads, {trips}, {chunk}, &call);"),
+        ]
+    )
+    return [_structure(type_name, known), _chunk(chunk, type_name, known, lines)], [started]
+
+
+def _candidates(iteration: Iteration) -> tuple[Parameter, ...]:
+    """All that a chunk may need to be told, which is the same for all chunks."""
+    shared = {c_name(workspace.name) for workspace in Layout.of(iteration.program).shared}
+    scratch = [parameter for parameter in scratch_parameters(iteration.program) if parameter.name in shared]
+    return (*data_parameters(iteration.program), workspace_parameter(), *scratch, *iteration.counters)
+
+
+def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
+    """The iterations from number `first` to before number `past`, with the scratch arrays of `thread`."""
+    mine = iteration.private
+    setup = private_setup(iteration.program, mine, "thread") if mine else ["(void)thread;"]
+    low, high = (iteration.start + Affine.name(name) * iteration.step for name in ("first", "past"))
+    variable = iteration.variable
+    loop = cgen.For(
+        cgen.Line(f"int64_t {variable} = {low}"),
+        cgen.Line(f"{variable} < {high}"),
+        cgen.Line(f"{variable} += {iteration.step}"),
+        cgen.Block([iteration.call(mine)]),
+    )
+    return [*map(cgen.Line, setup), loop]
+
+
+def _structure(name: str, members: Sequence[Parameter]) -> str:
+    """The type of what all chunks are told."""
+    lines = [f"  {_plain(member)};" for member in members]
+    return "\n".join(["typedef struct {", *lines, f"}} {name};"])
+
+
+def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Sequence[cgen.Generable]) -> str:
+    """The function that a thread calls."""
+    given = [cgen.Line(f"const {type_name} *const given = (const {type_name} *)call;")]
+    given += [cgen.Line(f"{_constant(member)} = given->{member.name};") for member in members]
+    parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
+    return f"{prototype('static void', name, parameters)}\n{cgen.Block([*given, *lines])}"
+
+
+def _plain(parameter: Parameter) -> Parameter:
+    return Parameter(parameter.prefix.replace("restrict ", ""), parameter.name)
+
+
+def _constant(parameter: Parameter) -> str:
+    """The declaration of a constant of the parameter's type."""
+    plain = _plain(parameter)
+    return f"{plain.prefix}const {plain.name}" if plain.prefix.endswith("*") else f"const {plain}"
