@@ -185,22 +185,22 @@ def _product(factors: list[str]) -> str:
     return "*".join(symbolic + ([str(known)] if known != 1 or not symbolic else []))
 
 
-def _levels(source: Source, instances: Instances) -> str:
+def _levels(source: Source, instances: Instances) -> list[tuple[str, str, str]]:
     """C arguments: for each loop of the reduction its count, and its steps in the source and in the panel.
 
     The shortest step in the source comes first, where all are known.
     """
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, tuple[str, str, str]]] = []
     pitch = [str(source.width)]
     for band in reversed(source.reduce):
         stride = source.operand.stride(band.name)
         count = text(instances.count(band.function(source.statement.name)), instances.names)
         length = UNKNOWN if stride.constant is None else stride.constant
-        found.append((length, f"{count}, {fixed(stride)}, {_product(pitch)}"))
+        found.append((length, (count, fixed(stride), _product(pitch))))
         pitch.append(count)
     if all(length < UNKNOWN for length, _ in found):
         found.sort(key=lambda level: level[0])
-    return ", ".join([level for _, level in found] + ["1, 0, 0"] * (LEVELS - len(found)))
+    return [level for _, level in found] + [("1", "0", "0")] * (LEVELS - len(found))
 
 
 def _lines(source: Source, instances: Instances, start: str, suffix: str, group: Turned | None) -> list[str]:
@@ -216,16 +216,30 @@ def _lines(source: Source, instances: Instances, start: str, suffix: str, group:
         *atom_lines(op.coordinates, op.offset.names, every if linear else every - {lane}),
     ]
     panels = f"{group.apart}, {group.count}, " if group else ""
-    levels = _levels(source, instances)
     lines = [f"const int64_t lanes = {count};", *([] if linear else _gathered(source, lane))]
-    if linear:
-        routine = "pack_turned" if group else "pack"
-        where = f"{fixed(op.stride(lane)) if lane else '0'}, " + ("0, " if group else "")
-        lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array} + {op.offset}, {where}{levels});")
-    else:
-        routine, where = ("pack_turned", "0, offsets, ") if group else ("pack_gather", "offsets, ")
-        lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {op.array}, {where}{levels});")
+    array = f"{op.array} + {op.offset}" if linear else op.array
+    apart = (fixed(op.stride(lane)) if lane else "0") if linear else None
+    routine, where = _routine(apart, _levels(source, instances), group is not None)
+    lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {array}, {where});")
     return needed(definitions, lines)
+
+
+def _routine(apart: str | None, levels: list[tuple[str, str, str]], turned: bool) -> tuple[str, str]:
+    """The routine and its arguments behind the source; lanes are so far `apart`, or at offsets.
+
+    Where it is known what is contiguous, that has a routine of its own, which is shorter.
+    """
+    steps = ", ".join(argument for level in levels for argument in level)
+    (count, step, pitch), *rest = levels
+    if turned:
+        return "pack_turned", f"0, offsets, {steps}" if apart is None else f"{apart}, 0, {steps}"
+    if apart is None:
+        return "pack_gather", f"offsets, {steps}"
+    if apart == "1":
+        return "pack_across", steps
+    if step == "1":
+        return "pack_along", ", ".join([apart, count, pitch, *(argument for level in rest for argument in level)])
+    return "pack", f"{apart}, {steps}"
 
 
 def _gathered(source: Source, lane: str) -> list[str]:

@@ -192,23 +192,39 @@ INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, 
         pack_zeros_T(dst + k * p0, width, lanes);
 }
 
+/* Lanes next to each other. */
+INLINE void pack_across_T(T *dst, int64_t width, int64_t lanes, const T *src,
+                          int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                          int64_t K2, int64_t s2, int64_t p2)
+{
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            pack_rows_T(dst + k2 * p2 + k1 * p1, width, lanes, src + k2 * s2 + k1 * s1, K, s0, p0);
+}
+
+/* Lanes at a constant distance ls, each contiguous along k. */
+INLINE void pack_along_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
+                         int64_t K, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                         int64_t K2, int64_t s2, int64_t p2)
+{
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            pack_columns_T(dst + k2 * p2 + k1 * p1, width, lanes, src + k2 * s2 + k1 * s1, ls, 0, K, p0);
+}
+
 /* Lanes at a constant distance ls. */
 INLINE void pack_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
                    int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                    int64_t K2, int64_t s2, int64_t p2)
 {
-    for (int64_t k2 = 0; k2 < K2; k2++) {
-        for (int64_t k1 = 0; k1 < K1; k1++) {
-            T *to = dst + k2 * p2 + k1 * p1;
-            const T *at = src + k2 * s2 + k1 * s1;
-            if (ls == 1)
-                pack_rows_T(to, width, lanes, at, K, s0, p0);
-            else if (s0 == 1)
-                pack_columns_T(to, width, lanes, at, ls, 0, K, p0);
-            else
-                pack_elements_T(to, width, lanes, at, ls, K, s0, p0);
-        }
-    }
+    if (ls == 1)
+        pack_across_T(dst, width, lanes, src, K, s0, p0, K1, s1, p1, K2, s2, p2);
+    else if (s0 == 1)
+        pack_along_T(dst, width, lanes, src, ls, K, p0, K1, s1, p1, K2, s2, p2);
+    else
+        for (int64_t k2 = 0; k2 < K2; k2++)
+            for (int64_t k1 = 0; k1 < K1; k1++)
+                pack_elements_T(dst + k2 * p2 + k1 * p1, width, lanes, src + k2 * s2 + k1 * s1, ls, K, s0, p0);
 }
 
 /* Lanes anywhere: lane l is at offsets[l]. */
