@@ -121,7 +121,7 @@ def gemv_source(isa: ISA, dtype: DType) -> str:
 
 
 def pack_source(isa: ISA, dtype: DType) -> str:
-    """C text that defines `pack_f32_avx512` and `pack_gather_f32_avx512`."""
+    """C text that defines `pack_f32_avx512` and its kin: across, along, gather, turned."""
     return vector_layer(isa, dtype) + part("pack", isa, dtype)
 
 
