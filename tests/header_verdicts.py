@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from header_calls import CODES, OWN_MEMORY, Answer, Call
 
@@ -31,6 +33,17 @@ class Placed:
     def bytes(self) -> int:
         return 0 if self.empty else self.reach(0) * self.buffer.dtype.size
 
+    @property
+    def count(self) -> int:
+        return prod(extent for extent, _ in self.steps)
+
+    def places(self) -> Iterator[int]:
+        """The addresses of all bytes of all elements, element by element."""
+        for index in product(*(range(extent) for extent, _ in self.steps)):
+            at = sum(i * stride for i, (_, stride) in zip(index, self.steps, strict=True))
+            start = self.address + at * self.buffer.dtype.size
+            yield from range(start, start + self.buffer.dtype.size)
+
     def reach(self, dimension: int) -> int:
         """The elements from the first to behind the last, where only the dimensions from this one on are counted."""
         return 1 + sum((extent - 1) * stride for extent, stride in self.steps[dimension:])
@@ -42,7 +55,7 @@ def verdict(header: Header, bits: int, call: Call) -> Answer:
     status = _sizes_status(header, routine, bits, call)
     if call.function == 2:
         return Answer(-CODES[status] if status != "OK" else _room(call))
-    arrays = _placed(routine, call) if status == "OK" else []
+    arrays = placed(routine, call) if status == "OK" else []
     status = status if status != "OK" else _arrays_status(arrays, bits)
     if status != "OK" or all(array.empty for array in arrays if array.buffer.kind != "in"):
         return Answer(CODES[status])
@@ -89,7 +102,7 @@ def _sizes(routine: Routine, call: Call) -> dict[str, int]:
     return {size: call.values[c_name(size)] for size in routine.sizes}
 
 
-def _placed(routine: Routine, call: Call) -> list[Placed]:
+def placed(routine: Routine, call: Call) -> list[Placed]:
     """The arrays, with dense strides where those given are 0."""
     sizes = _sizes(routine, call)
     found = []
@@ -136,14 +149,15 @@ def _run(header: Header, routine: Routine, bits: int, call: Call, arrays: list[P
             return Answer(CODES["OUT_OF_MEMORY"], None, _room(call))
         workspace, taken = OWN_MEMORY, _room(call)
     elif call.need:
-        if not workspace or call.workspace_bytes < _room(call):
+        if not workspace or call.workspace_bytes < _room(call) or workspace + _room(call) >= 2**bits:
             return Answer(CODES["WORKSPACE_TOO_SMALL"])
         own = _pieces(workspace, _room(call), 2**bits)
         if any(_meet(own, _pieces(array.address, array.bytes, 2**bits)) for array in arrays):
             return Answer(CODES["OVERLAP"])
     memory = -(-workspace // 64) * 64 % 2**bits if call.need else 0
     threads = 1 if header.threads == "none" else call.values["threads"]
-    return Answer(0, (1, *_data(routine, call, arrays), threads, memory), taken, int(taken > 0))
+    seen = tuple(value % 2**64 for value in (1, *_data(routine, call, arrays), threads, memory))
+    return Answer(0, seen, taken, int(taken > 0))
 
 
 def _data(routine: Routine, call: Call, arrays: list[Placed]) -> Iterator[int]:

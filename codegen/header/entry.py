@@ -29,6 +29,12 @@ ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
 /* The bytes of a workspace that is given at any address, where `bytes` are needed at a multiple of 64. */
 static inline int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes + 63 : 0; }
 
+/* Whether a workspace holds the bytes that are needed; none goes beyond the last address. */
+static inline int pfx_holds(const void *workspace, int64_t bytes, int64_t needed)
+{
+  return workspace && bytes >= needed && (uint64_t)needed <= UINTPTR_MAX - (uintptr_t)workspace;
+}
+
 /* The first multiple of 64 in a workspace; null where nothing is needed. */
 static inline void *pfx_aligned(void *workspace, int64_t needed)
 {
@@ -106,7 +112,7 @@ def _call(routine: Routine, header: Header) -> str:
         f"  workspace = pfx_allocate({needed});",
         "  if (!workspace) return PFX_OUT_OF_MEMORY;",
         f"}} else if ({needed} > 0) {{",
-        f"  if (!workspace || {given.name} < {_most(routine, header)}) return PFX_WORKSPACE_TOO_SMALL;",
+        f"  if (!pfx_holds(workspace, {given.name}, {_most(routine, header)})) return PFX_WORKSPACE_TOO_SMALL;",
         *(f"  if ({_overlap(routine, b, needed)}) return PFX_OVERLAP;" for b in arrays),
         "}",
         f"{routine.name}_run({_run_arguments(routine, header)});",
