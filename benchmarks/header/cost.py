@@ -18,6 +18,8 @@ from microkernels.isa import host
 
 TUNED = 512
 """The size that the tuned product has a special kernel for."""
+THREADS = 2
+"""How many it is tuned for."""
 SMALL = 16
 KILO = 1000
 ROUNDS = {False: 7, True: 3}
@@ -51,11 +53,13 @@ def code(setting: Setting) -> Iterator[Finding]:
 
 
 def tuned(case: Case, setting: Setting) -> Embedded:
-    """A kernel for any size and a special one, as a tuned nest has them, for all instruction sets."""
+    """A header with all there is: a kernel for any size and a special one, instruction sets, strides and threads."""
     prefix = case.workload
     path = setting.folder / f"{prefix}.h"
-    kernels = compiled(case, {}), compiled(case, case.sizes)
-    return Embedded(path, prefix, kernels) if path.exists() else write(kernels, prefix, setting.folder, setting.isas)
+    kernels = compiled(case, {}, threads=THREADS), compiled(case, case.sizes, threads=THREADS)
+    if path.exists():
+        return Embedded(path, prefix, kernels)
+    return write(kernels, prefix, setting.folder, setting.isas, threads="openmp")
 
 
 def source(embedded: Embedded) -> Path:

@@ -17,6 +17,7 @@ from benchmarks.header.toolchain import Compiler
 from benchmarks.peers.cblas import c_type
 from codegen.clock import CFunction
 from codegen.header.isas import NUMBERS
+from codegen.program import Threading
 from microkernels.dtypes import i8
 from microkernels.isa import ISA
 
@@ -65,10 +66,19 @@ class Embedded:
         )
 
 
-def write(kernels: Sequence[poly.Kernel], prefix: str, folder: Path, isas: Sequence[str] | None = None) -> Embedded:
-    """Write the header of these kernels, for calls on one thread; `isas` are its instruction sets, by default all."""
+def write(
+    kernels: Sequence[poly.Kernel],
+    prefix: str,
+    folder: Path,
+    isas: Sequence[str] | None = None,
+    threads: Threading = "none",
+) -> Embedded:
+    """Write the header of these kernels; `isas` are its instruction sets, by default all.
+
+    Only a header without threads can be built and called by what follows.
+    """
     path = folder / f"{prefix}.h"
-    poly.write_header(path, kernels, prefix=prefix, isas=isas, threads="none")
+    poly.write_header(path, kernels, prefix=prefix, isas=isas, threads=threads)
     return Embedded(path, prefix, tuple(kernels))
 
 

@@ -114,10 +114,10 @@ def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Finding]:
         yield one.finding(CLANG, BY_CLANG, HEADER)
 
 
-def compiled(case: Case, sizes: Mapping[str, int], isa: ISA | None = None) -> poly.Kernel:
+def compiled(case: Case, sizes: Mapping[str, int], isa: ISA | None = None, threads: int = 1) -> poly.Kernel:
     """The Python kernel of a case, by the model's schedule."""
     target = f"c:{isa.name}" if isa else "c"
-    return poly.compile(case.nest(), sizes=sizes, threads=1, records=False, target=target)
+    return poly.compile(case.nest(), sizes=sizes, threads=threads, records=False, target=target)
 
 
 def _together(workload: Workload, kernels: Sequence[poly.Kernel]) -> Sequence[poly.Kernel]:
