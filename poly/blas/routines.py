@@ -35,7 +35,7 @@ NEEDED = {"gemm": ("gemm", "gemv"), "gemv": ("gemv",), "syrk": ("gemm", "gemv")}
 """What each BLAS routine is made of: a product with one row or one column is a matrix times a vector."""
 
 DEPTH = 64
-"""Vectors in one column of a panel of B, which has 256 KiB then with AVX-512's widest register tile, 48 KiB with AVX2's."""
+"""Vectors in one column of a panel of B: at most 256 KiB a panel with AVX-512, 48 KiB with AVX2."""
 
 PANEL = 256 << 10
 """Bytes of the largest panel."""

@@ -1,7 +1,7 @@
 """The file: CBLAS's declarations, the kernels, and CBLAS's functions on top of them, from the C text in `c/`.
 
-That is written once, for a scalar `T`: `T` becomes `float` or `double`, and in names the part `T` becomes `f32` or `f64`;
-the X of a part such as `Xgemm` becomes CBLAS's letter, `s` or `d`.
+That is written once, for a scalar `T`: `T` becomes `float` or `double`, and in names the part `T` becomes `f32` or
+`f64`; the X of a part such as `Xgemm` becomes CBLAS's letter, `s` or `d`.
 
     static void pfx_gemm_T(int64_t m, …, T alpha, …)   ->   static void pfx_gemm_f32(int64_t m, …, float alpha, …)
     cblas_Xgemm                                        ->   cblas_sgemm
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from codegen.header.contract import THREADS
 from codegen.header.entry import ALLOCATION
+from codegen.header.isas import constant
 from codegen.header.sections import comment
 from codegen.header.text import common, framed, kernels
 from codegen.header.values import Header
@@ -22,6 +23,9 @@ from microkernels.dtypes import DType
 from poly.blas.routines import DTYPES, PANEL
 
 LETTERS = {"f32": "s", "f64": "d"}
+
+SPEED_AT = {"gemm": 512, "gemv": 1000, "syrk": 512}
+"""The size of the matrices with which the self-test measures."""
 
 PARTS = {"gemm": ("vectors", "products"), "gemv": ("vectors",), "syrk": ("vectors", "products")}
 """The C files that each routine needs besides its own, in their order."""
@@ -40,7 +44,25 @@ def _declarations(header: Header, names: Sequence[str]) -> str:
 def _code(header: Header, names: Sequence[str]) -> str:
     parts = dict.fromkeys(part for name in names for part in PARTS[name])
     texts = [typed(name, dtype) for name in (*parts, *names) for dtype in DTYPES]
-    return "\n\n".join([kernels(header), ALLOCATION, file("common"), *texts])
+    trial = f"#if defined(PFX_SELFTEST)\n{_selftest(header, names)}\n#endif /* PFX_SELFTEST */"
+    return "\n\n".join([kernels(header), ALLOCATION, file("common"), *texts, trial])
+
+
+def _selftest(header: Header, names: Sequence[str]) -> str:
+    """A program that compares every routine with plain loops, on every instruction set, and measures it."""
+    routines = [f"{letter}{name}" for name in names for letter in LETTERS.values()]
+    tried = [f'  {{"cblas_{r}", pfx_try_{r}, pfx_once_{r}, {SPEED_AT[r[1:]]}}},' for r in routines]
+    isas = [f'  {{{constant(isa)}, "{isa.name}"}},' for isa in header.isas]
+    return "\n\n".join(
+        [
+            file("try_common"),
+            *(typed(name, dtype) for name in ("try_arrays", *(f"try_{name}" for name in names)) for dtype in DTYPES),
+            "\n".join(["static const struct { pfx_isa isa; const char *name; } pfx_all_isas[] = {", *isas, "};"]),
+            file("try_tried"),
+            "\n".join(["static const pfx_tried pfx_all_tried[] = {", *tried, "};"]),
+            file("try_main"),
+        ]
+    )
 
 
 def file(name: str) -> str:
@@ -85,7 +107,9 @@ A call takes memory with PFX_MALLOC and PFX_FREE, which may be defined before: n
 Calls may be made from several threads at once: they share only the choice of the instruction set, which is atomic.
 Threads: {threads}
 Instruction sets: {isas}. The CPU is asked once; pfx_force_isa(…) takes one by force.
-32-bit, big-endian and other CPUs run the portable kernels."""
+32-bit, big-endian and other CPUs run the portable kernels.
+#define PFX_SELFTEST: a main that compares every routine with plain loops, and measures it:
+    cc -O2 -x c -DPFX_SELFTEST FILE.h -o try -lm && ./try"""
 
 SHARED = "PFX_THREADS, which may be defined before (else 1), is how many work on a large product: "
 

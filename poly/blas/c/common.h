@@ -14,6 +14,8 @@ enum {
 /* The threads for so many multiply-adds: few of them don't pay for starting any. */
 PFX_INLINE int64_t pfx_threads_for(double work) { return work < 4e6 ? 1 : PFX_THREADS; }
 
+PFX_INLINE int64_t pfx_least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 PFX_INLINE int pfx_is_layout(CBLAS_LAYOUT layout) { return layout == CblasRowMajor || layout == CblasColMajor; }
 
 PFX_INLINE int pfx_is_trans(CBLAS_TRANSPOSE trans)

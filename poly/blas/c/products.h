@@ -80,7 +80,7 @@ static void pfx_gemm_by_blocks_T(int64_t m, int64_t n, int64_t k, T alpha, pfx_o
   }
   for (int64_t p = 0; p < k; p += DEPTH)
     for (int64_t i = 0; i < m; i += most) {
-      const int64_t depth = k - p < DEPTH ? k - p : DEPTH, rows = m - i < most ? m - i : most;
+      const int64_t depth = pfx_least(k - p, DEPTH), rows = pfx_least(m - i, most);
       const pfx_operand_T copy = {block, 1, most + GAP};
       for (int64_t q = 0; q < depth; q++)
         for (int64_t r = 0; r < rows; r++)

@@ -10,7 +10,7 @@ static void pfx_gemv_by_rows_T(int64_t m, int64_t n, T alpha, const T *a, int64_
     return;
   }
   for (int64_t first = 0; first < n; first += PART) {
-    const int64_t here = n - first < PART ? n - first : PART;
+    const int64_t here = pfx_least(n - first, PART);
     for (int64_t j = 0; j < here; j++)
       part[j] = x[(first + j) * incx];
     pfx_gemv_dots_T_run(kernel, m, here, lda, incy, alpha, a + first, part, y, 1, NULL);
@@ -29,7 +29,7 @@ static void pfx_gemv_by_columns_T(int64_t m, int64_t n, T alpha, const T *a, int
     return;
   }
   for (int64_t first = 0; first < m; first += PART) {
-    const int64_t here = m - first < PART ? m - first : PART;
+    const int64_t here = pfx_least(m - first, PART);
     for (int64_t i = 0; i < here; i++)
       part[i] = 0;
     pfx_gemv_sums_T_run(kernel, n, here, lda, incx, alpha, a + first, x, part, 1, NULL);
