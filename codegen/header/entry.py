@@ -27,26 +27,26 @@ ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
 #endif
 
 /* The bytes of a workspace that is given at any address, where `bytes` are needed at a multiple of 64. */
-static inline int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes + 63 : 0; }
+PFX_INLINE int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes + 63 : 0; }
 
 /* Whether a workspace holds the bytes that are needed; none goes beyond the last address. */
-static inline int pfx_holds(const void *workspace, int64_t bytes, int64_t needed)
+PFX_INLINE int pfx_holds(const void *workspace, int64_t bytes, int64_t needed)
 {
   return workspace && bytes >= needed && (uint64_t)needed <= UINTPTR_MAX - (uintptr_t)workspace;
 }
 
 /* The first multiple of 64 in a workspace; null where nothing is needed. */
-static inline void *pfx_aligned(void *workspace, int64_t needed)
+PFX_INLINE void *pfx_aligned(void *workspace, int64_t needed)
 {
   return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : NULL;
 }
 
-static inline void *pfx_allocate(int64_t bytes)
+PFX_INLINE void *pfx_allocate(int64_t bytes)
 {
   return bytes > PFX_SIZE_LIMIT ? NULL : PFX_MALLOC((size_t)bytes);
 }
 
-static inline void pfx_release(void *memory) { PFX_FREE(memory); }"""
+PFX_INLINE void pfx_release(void *memory) { PFX_FREE(memory); }"""
 """What the functions take memory with; once a file."""
 
 ALLOCATE = Parameter("int ", "allocate")
