@@ -109,7 +109,7 @@ Instruction sets: {isas}. The CPU is asked once; pfx_force_isa(…) takes one by
 32-bit, big-endian and other CPUs run the portable kernels.
 #define PFX_DEBUG: every access in the loops is checked against the bounds of its array.
 #define PFX_SELFTEST: a main that checks every kernel against the loops above, and measures it:
-    cc -O2 -x c -DPFX_SELFTEST FILE.h -o try -lm && ./try"""
+    cc -O2 -x c -D PFX_SELFTEST FILE.h -o try -lm && ./try"""
 
 
 def _use(header: Header) -> str:
