@@ -19,6 +19,7 @@ from codegen.header.items import items, renamed, used
 from codegen.header.macros import replaced
 from codegen.header.values import Header, Variant
 from codegen.names import function_name
+from codegen.program import Threading
 from microkernels.isa import ISA
 from microkernels.prune import Item
 
@@ -52,7 +53,7 @@ def section(header: Header, isa: ISA) -> Section:
     for routine in header.routines:
         for variant in routine.variants:
             if variant.isa == isa:
-                made, names[variant] = _variant(variant, kept)
+                made, names[variant] = _variant(variant, kept, header.threads)
                 kept |= {name: item for item in made for name in item.names}
     own = {name: own_name(name, isa) for name in kept}
     body = "".join("\n" * item.spaced + renamed(item, own).text for item in dict.fromkeys(kept.values()))
@@ -60,12 +61,12 @@ def section(header: Header, isa: ISA) -> Section:
     return Section(isa, text, {variant: own[name] for variant, name in names.items()})
 
 
-def _variant(variant: Variant, kept: Mapping[str, Item]) -> tuple[list[Item], str]:
+def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading) -> tuple[list[Item], str]:
     """The items of a variant that are not in the section yet, and its function's name.
 
     Two variants may need different items of one name, such as tiles for other edges: the later one is numbered.
     """
-    code = functions(variant.program, "static ")
+    code = functions(variant.program, "static ", threads)
     root = function_name(variant.program.name)
     found = used(items("\n".join([used_helpers(code), variant.program.preamble, code])), [root])
     names: dict[str, str] = {}

@@ -11,6 +11,7 @@ from codegen.header.isas import choice, enumeration
 from codegen.header.items import items, renamed
 from codegen.header.macros import MACROS, OPENMP
 from codegen.header.prefix import prefixed
+from codegen.header.pthreads import PTHREADS
 from codegen.header.sections import features, intrinsics, section
 from codegen.header.selftest import selftest
 from codegen.header.values import Header
@@ -84,7 +85,7 @@ def kernels(header: Header) -> str:
         features(header.isas),
         intrinsics(header.isas),
         MACROS,
-        OPENMP if header.threads == "openmp" else "",
+        _runtime(header, "".join(one.text for one in sections)),
         *(one.text for one in sections),
         status_text(),
         choice(header.isas),
@@ -92,6 +93,13 @@ def kernels(header: Header) -> str:
         *(renamed(item, names).text for item in items(calls)),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _runtime(header: Header, code: str) -> str:
+    """What the parallel loops in the code need."""
+    if header.threads == "pthreads" and "pfx_parallel(" in code:
+        return PTHREADS
+    return OPENMP if header.threads == "openmp" else ""
 
 
 def status_text() -> str:
