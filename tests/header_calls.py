@@ -58,10 +58,16 @@ static void stub_free(void *memory) {{ stub_given += memory == (void *)(uintptr_
 #define PFX_FREE stub_free
 static uint64_t stub_seen[64];
 static void stub_number(int64_t value) {{ stub_seen[stub_count++] = (uint64_t)value; }}
-static void stub_address(const void *value) {{ stub_seen[stub_count++] = (uintptr_t)value; }}
+static void stub_address(const void *value);
 static inline pfx_isa pfx_chosen_isa(void) {{ return PFX_ISA_PORTABLE; }}
 
 {MACROS}"""
+
+ADDRESS = """/* What stands for nothing is told as null. */
+static void stub_address(const void *value)
+{
+  stub_seen[stub_count++] = value == (const void *)pfx_nothing ? 0 : (uintptr_t)value;
+}"""
 
 MAIN = """static int64_t stub_next(char **text) { return (int64_t)strtoll(*text, text, 10); }
 static void *stub_pointer(char **text) { return (void *)(uintptr_t)strtoull(*text, text, 10); }
@@ -199,7 +205,7 @@ def text(header: Header) -> str:
     """The header's functions, with `pfx_` for the prefix, in an order that C takes."""
     heads = [prototypes(one, header) for one in header.routines]
     stubs = [stub for one in header.routines for stub in (_sized(one), _run(one))]
-    return "\n\n".join([*heads, *stubs, functions(header)])
+    return "\n\n".join([*heads, *stubs, functions(header), ADDRESS])
 
 
 def program(header: Header) -> str:

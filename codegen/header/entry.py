@@ -9,13 +9,13 @@ The first two do the same, but for the workspace: `ROUTINE_call` in C.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from codegen.header.api import block, call_arguments, listed, names, own_name, size_arguments
 from codegen.header.checks import check, check_parameters, filled, helpers, resolved, spans
 from codegen.header.values import Header, Routine
 from codegen.names import c_name
-from codegen.parameters import Parameter, prototype, size_parameters
+from codegen.parameters import Parameter, buffer_parameter, prototype, size_parameters
 from codegen.program import Buffer
 
 ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
@@ -35,10 +35,13 @@ PFX_INLINE int pfx_holds(const void *workspace, int64_t bytes, int64_t needed)
   return workspace && bytes >= needed && (uint64_t)needed <= UINTPTR_MAX - (uintptr_t)workspace;
 }
 
-/* The first multiple of 64 in a workspace; null where nothing is needed. */
+/* The address of what has no bytes. Kernels may add to it, as C forbids for null, but neither read nor write it. */
+static char pfx_nothing[64] __attribute__((aligned(64)));
+
+/* The first multiple of 64 in a workspace. */
 PFX_INLINE void *pfx_aligned(void *workspace, int64_t needed)
 {
-  return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : NULL;
+  return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : pfx_nothing;
 }
 
 PFX_INLINE void *pfx_allocate(int64_t bytes)
@@ -115,11 +118,19 @@ def _call(routine: Routine, header: Header) -> str:
         f"  if (!pfx_holds(workspace, {given.name}, {_most(routine, header)})) return PFX_WORKSPACE_TOO_SMALL;",
         *(f"  if ({_overlap(routine, b, needed)}) return PFX_OVERLAP;" for b in arrays),
         "}",
+        *(line for b in arrays for line in _not_null(b)),
         f"{routine.name}_run({_run_arguments(routine, header)});",
         f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
     ]
     head = prototype("PFX_INLINE pfx_status", f"{routine.name}_call", parameters)
     return f"{head}\n{block((*lines, 'return PFX_OK;'))}"
+
+
+def _not_null(array: Buffer) -> Iterator[str]:
+    """A C line that gives an array an address, where it may have no elements."""
+    if filled(array):
+        pointer = buffer_parameter(array).prefix.replace("restrict ", "").strip()
+        yield f"if (!{c_name(array.name)}) {c_name(array.name)} = ({pointer})(void *)pfx_nothing;"
 
 
 def _none(conditions: Sequence[str]) -> str:
