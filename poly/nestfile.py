@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -94,10 +95,15 @@ def _run(path: Path) -> ModuleType:
         raise SpecError(f"{path} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)  # as for `python FILE.py`: modules beside the file can be imported
     try:
         spec.loader.exec_module(module)
     except PolyError:
         raise
     except BROKEN as error:
         raise SpecError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(folder)
     return module

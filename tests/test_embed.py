@@ -57,11 +57,10 @@ def compiled(nest: poly.Nest, **sizes: int) -> poly.Kernel:
 
 
 @pytest.fixture
-def nests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def nests(tmp_path: Path) -> Path:
     (tmp_path / "beside.py").write_text("from poly import f32 as DTYPE\n")
     path = tmp_path / "my nests.py"
     path.write_text(NESTS)
-    monkeypatch.syspath_prepend(str(tmp_path))
     return path
 
 
