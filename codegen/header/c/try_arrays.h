@@ -1,121 +1,178 @@
-/* The arrays of a self-test: their layout, memory with guards around it, and values. */
+/* Arrays with guards around them, in copies: first values, what the kernel makes of them, what the plain loops do. */
+#define TRY_GUARD 128
 
-#define PFX_TRY_GUARD 128 /* bytes before and behind each array */
+enum { TRY_START, TRY_HAVE, TRY_WANT };
+enum { TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET }; /* what is done to an array; the last: perhaps set, then read */
 
-/* What a routine does to an array: reads it, sets it, updates it, or may set it before it reads it. */
-enum { PFX_TRY_READ, PFX_TRY_SET, PFX_TRY_UPDATED, PFX_TRY_MAYBE_SET };
-
-/* The copies of an array: first values, what the kernel makes of them, what the plain loops do. */
-enum { PFX_TRY_START, PFX_TRY_HAVE, PFX_TRY_WANT };
-
-typedef struct pfx_try_array {
+typedef struct try_argument {
   const char *name;
-  char type; /* f: float, d: double, b: int8_t, i: int32_t, l: int64_t */
-  int use, rank, open; /* a call is told the first `open` strides */
-  int64_t extent[PFX_TRY_RANK], stride[PFX_TRY_RANK], told[PFX_TRY_RANK];
-  int64_t elements, width, shift, span, block; /* bytes of an element, before the array, of it, of a copy */
+  char type;           /* f: float, d: double, b: int8_t, i: int32_t, l: int64_t */
+  int use, rank, open; /* so many strides are told, from the first */
+} try_argument;
+
+typedef struct try_array {
+  const try_argument *is;
+  int64_t extent[TRY_RANK], stride[TRY_RANK], told[TRY_RANK];
+  int64_t elements, width, shift, span, block; /* the last four in bytes: an element, before the array, it, a copy */
   unsigned char *memory, *copy[3];
-  void *data; /* the array that a call gets */
-} pfx_try_array;
+  void *data; /* what a call gets */
+} try_array;
 
-typedef union pfx_try_value {
-  float f;
-  double d;
-  int8_t b;
-  int32_t i;
-  int64_t l;
-} pfx_try_value;
+static int try_is_float(const try_array *a) { return a->is->type == 'f' || a->is->type == 'd'; }
 
-static int pfx_try_is_float(const pfx_try_array *a) { return a->type == 'f' || a->type == 'd'; }
-
-/* By turns, strides are dense and told as 0, dense and told, or with gaps; the start is aligned to 64, or just so. */
-static void pfx_try_lay_out(pfx_try_array *a, int number, int round)
-{
-  int64_t within = 1;
-  int d;
-  a->elements = 1;
-  a->width = a->type == 'b' ? 1 : a->type == 'f' || a->type == 'i' ? 4 : 8;
-  a->span = a->width;
-  for (d = a->rank - 1; d >= 0; d--) {
-    a->stride[d] = within + (d < a->open && round % 3 == 2 ? (round / 3 + number) % 4 : 0);
-    a->told[d] = round % 3 ? a->stride[d] : 0;
-    a->elements *= a->extent[d];
-    a->span += (a->extent[d] - 1) * a->stride[d] * a->width;
-    within = a->stride[d] * (a->extent[d] > 1 ? a->extent[d] : 1);
-  }
-  if (!a->elements) a->span = 0;
-  a->shift = PFX_TRY_GUARD + (round % 2 ? a->width : 0);
-  a->block = (a->shift + a->span + PFX_TRY_GUARD + 63) / 64 * 64;
-}
-
-/* Memory with all bits set: to who reads it as floating-point numbers, none. Null where there isn't as much. */
-static unsigned char *pfx_try_memory(int64_t bytes)
+/* Memory with all bits set, which is no floating-point number. */
+static unsigned char *try_memory(int64_t bytes)
 {
   unsigned char *memory = (uint64_t)bytes < SIZE_MAX / 2 ? (unsigned char *)malloc((size_t)bytes) : NULL;
   if (memory) memset(memory, 0xFF, (size_t)bytes);
   return memory;
 }
 
-static int pfx_try_allocate(pfx_try_array *a)
+/* By turns, strides are dense and told as 0, dense and told, or with gaps; the start is aligned to 64, or just so. */
+static void try_lay_out(try_array *a, int number, int round)
 {
-  const int copies = a->use == PFX_TRY_READ ? 2 : 3;
-  int c;
-  a->memory = pfx_try_memory(a->block * copies + 64);
-  for (c = 0; c < copies && a->memory; c++)
-    a->copy[c] = a->memory + (size_t)(-(uintptr_t)a->memory & 63u) + (size_t)(a->block * c);
-  return a->memory != NULL;
+  int64_t within = 1;
+  int d;
+  a->width = a->is->type == 'b' ? 1 : a->is->type == 'f' || a->is->type == 'i' ? 4 : 8;
+  a->span = a->width;
+  a->elements = 1;
+  for (d = a->is->rank - 1; d >= 0; d--) {
+    a->stride[d] = within + (d < a->is->open && round % 3 == 2 ? (round / 3 + number) % 4 : 0);
+    a->told[d] = round % 3 ? a->stride[d] : 0;
+    a->elements *= a->extent[d];
+    a->span += (a->extent[d] - 1) * a->stride[d] * a->width;
+    within = a->stride[d] * (a->extent[d] > 1 ? a->extent[d] : 1);
+  }
+  if (!a->elements) a->span = 0;
+  a->shift = TRY_GUARD + (round % 2 ? a->width : 0);
+  a->block = (a->shift + a->span + TRY_GUARD + 63) / 64 * 64;
 }
 
-/* Takes the subscripts to the next element, in row-major order; returns its offset from the first, in bytes. */
-static int64_t pfx_try_next(const pfx_try_array *a, int64_t *subscript)
+/* Takes the subscripts to the next element, in row-major order; returns where it lies in a copy. */
+static int64_t try_next(const try_array *a, int64_t *subscript)
 {
-  int64_t offset = 0;
-  int d = a->rank - 1;
+  int64_t at = a->shift;
+  int d = a->is->rank - 1;
   while (d >= 0 && ++subscript[d] == a->extent[d]) subscript[d--] = 0;
-  for (d = 0; d < a->rank; d++) offset += subscript[d] * a->stride[d] * a->width;
-  return offset;
+  for (d = 0; d < a->is->rank; d++) at += subscript[d] * a->stride[d] * a->width;
+  return at;
 }
 
-static unsigned char *pfx_try_at(const pfx_try_array *a, int copy, int64_t offset)
+static double try_get(const try_array *a, int copy, int64_t at)
 {
-  return a->copy[copy] + (size_t)(a->shift + offset);
+  union { float f; double d; int8_t b; int32_t i; int64_t l; } v;
+  memcpy(&v, a->copy[copy] + (size_t)at, (size_t)a->width);
+  switch (a->is->type) {
+  case 'f': return (double)v.f;
+  case 'd': return v.d;
+  case 'b': return (double)v.b;
+  case 'i': return (double)v.i;
+  default: return (double)v.l;
+  }
 }
 
-static double pfx_try_get(const pfx_try_array *a, int copy, int64_t offset)
+static void try_put(const try_array *a, int64_t at, double value)
 {
-  pfx_try_value v;
-  memcpy(&v, pfx_try_at(a, copy, offset), (size_t)a->width);
-  return a->type == 'f' ? (double)v.f : a->type == 'd' ? v.d
-       : a->type == 'b' ? (double)v.b : a->type == 'i' ? (double)v.i : (double)v.l;
-}
-
-static void pfx_try_set(const pfx_try_array *a, int64_t offset, double value)
-{
-  pfx_try_value v;
-  if (a->type == 'f') v.f = (float)value;
-  else if (a->type == 'd') v.d = value;
-  else if (a->type == 'b') v.b = (int8_t)value;
-  else if (a->type == 'i') v.i = (int32_t)value;
-  else v.l = (int64_t)value;
-  memcpy(pfx_try_at(a, PFX_TRY_START, offset), &v, (size_t)a->width);
+  union { float f; double d; int8_t b; int32_t i; int64_t l; } v;
+  switch (a->is->type) {
+  case 'f': v.f = (float)value; break;
+  case 'd': v.d = value; break;
+  case 'b': v.b = (int8_t)value; break;
+  case 'i': v.i = (int32_t)value; break;
+  default: v.l = (int64_t)value;
+  }
+  memcpy(a->copy[TRY_START] + (size_t)at, &v, (size_t)a->width);
 }
 
 /* First values: floats of [-1, 1), integers of [-3, 3]. For a delicate routine, which divides by them or takes roots,
    floats of [0.5, 1.5), and the diagonal of a square outweighs its rows. */
-static void pfx_try_fill(const pfx_try_array *a, int seed, int delicate)
+static void try_fill(const try_array *a, int seed, int delicate)
 {
   uint64_t state = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(seed + 1);
-  int64_t subscript[PFX_TRY_RANK] = {0}, offset = 0, left = a->elements;
-  const int last = a->rank - 1, square = last > 0 && a->extent[last] == a->extent[last - 1];
-  for (; left > 0; left--, offset = pfx_try_next(a, subscript)) {
+  int64_t subscript[TRY_RANK] = {0}, at = a->shift, left;
+  const int last = a->is->rank - 1, square = last > 0 && a->extent[last] == a->extent[last - 1];
+  for (left = a->elements; left > 0; left--, at = try_next(a, subscript)) {
     double drawn, value;
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
     drawn = (double)(state >> 11) / 9007199254740992.0;
     value = delicate ? drawn + 0.5 : 2.0 * drawn - 1.0;
-    if (!pfx_try_is_float(a)) value = floor(7.0 * drawn) - 3.0;
+    if (!try_is_float(a)) value = floor(7.0 * drawn) - 3.0;
     else if (delicate && square && subscript[last] == subscript[last - 1]) value = 2.0 * (double)a->extent[last];
-    pfx_try_set(a, offset, value);
+    try_put(a, at, value);
   }
+}
+
+typedef struct try_error {
+  double excess; /* the largest error, as a fraction of what is allowed: more than 1 is wrong */
+  const try_array *array;
+  int64_t subscript[TRY_RANK];
+  double have, want;
+  const char *place; /* where something was written that must not be, if it was */
+} try_error;
+
+static int try_is_finite(double value) { return fabs(value) <= DBL_MAX; }
+
+static int try_is_untouched(const unsigned char *at, int64_t bytes)
+{
+  while (bytes > 0 && *at == 0xFF) at++, bytes--;
+  return bytes <= 0;
+}
+
+/* The mean of the absolute values that are wanted and finite; `strange` counts the others. */
+static double try_mean(const try_array *a, int64_t *strange)
+{
+  int64_t subscript[TRY_RANK] = {0}, at = a->shift, finite = 0, left;
+  double total = 0.0;
+  for (left = a->elements; left > 0; left--, at = try_next(a, subscript)) {
+    const double value = fabs(try_get(a, TRY_WANT, at));
+    if (try_is_finite(value)) total += value, finite++;
+    else ++*strange;
+  }
+  return finite > 0 ? total / (double)finite : 0.0;
+}
+
+/* The error of an element by what is allowed. Integers are equal; floats differ by `scale` at most, relative to the
+   element and the mean. Nothing is asked where none that is finite is wanted, but to write nothing where nothing is. */
+static double try_excess(const try_array *a, int64_t at, double scale, double mean)
+{
+  const unsigned char *const want = a->copy[TRY_WANT] + (size_t)at;
+  const double wanted = try_get(a, TRY_WANT, at), found = try_get(a, TRY_HAVE, at);
+  if (!memcmp(a->copy[TRY_HAVE] + (size_t)at, want, (size_t)a->width)) return 0.0;
+  if (!try_is_float(a)) return DBL_MAX;
+  if (!try_is_finite(wanted)) return try_is_untouched(want, a->width) ? DBL_MAX : 0.0;
+  if (!try_is_finite(found)) return DBL_MAX;
+  return fabs(found - wanted) / (scale * (fabs(wanted) + mean) + (a->is->type == 'f' ? (double)FLT_MIN : DBL_MIN));
+}
+
+/* The worst element, and whether all else is as it was. A sum of n terms may be off by 32 times the rounding that it
+   is expected to have, which grows with the root of n. */
+static void try_compare(const try_array *a, int64_t terms, try_error *worst)
+{
+  const int written = a->is->use != TRY_READ;
+  int64_t subscript[TRY_RANK] = {0}, at = a->shift, strange = 0, left;
+  const double mean = written ? try_mean(a, &strange) : 0.0;
+  const double scale = 32.0 * (a->is->type == 'f' ? (double)FLT_EPSILON : DBL_EPSILON) * sqrt((double)terms);
+  unsigned char *const have = a->copy[TRY_HAVE];
+  const char *place = NULL;
+  for (left = written ? a->elements : 0; left > 0; left--, at = try_next(a, subscript)) {
+    const double excess = try_excess(a, at, scale, mean);
+    if (excess > worst->excess) {
+      worst->excess = excess;
+      worst->array = a;
+      memcpy(worst->subscript, subscript, sizeof subscript);
+      worst->have = try_get(a, TRY_HAVE, at);
+      worst->want = try_get(a, TRY_WANT, at);
+    }
+    memset(have + (size_t)at, 0xFF, (size_t)a->width);
+  }
+  if (!written) place = memcmp(have, a->copy[TRY_START], (size_t)a->block) ? "to" : NULL;
+  else if (!try_is_untouched(have, a->shift)) place = "before";
+  else if (!try_is_untouched(have + (size_t)a->shift, a->span)) place = "between the rows of";
+  else if (!try_is_untouched(have, a->block)) place = "behind";
+  if (!place) return;
+  worst->excess = DBL_MAX;
+  worst->array = a;
+  worst->place = place;
 }

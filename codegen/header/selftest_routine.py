@@ -1,0 +1,159 @@
+"""What the self-test's C files want to know of one routine: its arrays, its trials, and how it is called."""
+
+from __future__ import annotations
+
+import textwrap
+
+from codegen.affine import Affine
+from codegen.header.api import open_strides
+from codegen.header.values import Header, Routine, Trial
+from codegen.integer import product
+from codegen.names import function_name
+from codegen.program import Assign, Buffer
+from microkernels.dtypes import DType
+
+TYPES = {"f32": "f", "f64": "d", "i8": "b", "i32": "i", "i64": "l"}
+"""The types of arrays, as `try_argument` has them."""
+
+
+def routine_text(routine: Routine, header: Header) -> str:
+    """Tables and functions of a routine."""
+    parts = [_sizes(routine), _arguments(routine), _trials(routine), _shape(routine)]
+    return "\n\n".join(["\n".join(parts), _need(routine, header), _call(routine, header)])
+
+
+def entry(routine: Routine) -> str:
+    """The routine as a `try_routine`."""
+    numbers = [len(routine.sizes), len(routine.signature.arrays), len(_all_trials(routine))]
+    flags = [int(routine.delicate), int(routine.drifts)]
+    tables = [f"try_{routine.name}_{what}" for what in ("size", "array", "trial[0]", "shape", "need", "call")]
+    return ", ".join(map(str, [f'"{routine.name}"', *numbers, *flags, *tables]))
+
+
+def _sizes(routine: Routine) -> str:
+    names = ", ".join(f'"{size}"' for size in routine.sizes) or "NULL"
+    return f"static const char *const try_{routine.name}_size[] = {{{names}}};"
+
+
+def _arguments(routine: Routine) -> str:
+    """The arrays, each as a `try_argument`."""
+    rows = ", ".join(_argument(routine, buffer) for buffer in routine.signature.arrays)
+    return f"static const try_argument try_{routine.name}_array[] = {{{rows}}};"
+
+
+def _argument(routine: Routine, buffer: Buffer) -> str:
+    numbers = f"{len(buffer.shape)}, {len(open_strides(routine, buffer))}"
+    return f"{{\"{buffer.name}\", '{TYPES[buffer.dtype.name]}', {_use(routine, buffer)}, {numbers}}}"
+
+
+def _use(routine: Routine, buffer: Buffer) -> str:
+    """What the routine does to an array."""
+    if buffer.kind != "inout":
+        return "TRY_READ" if buffer.kind == "in" else "TRY_SET"
+    bodies = (statement.body for statement in routine.reference.statements.values())
+    assigned = any(isinstance(b, Assign) and b.op == "=" and b.target.array == buffer.name for b in bodies)
+    return "TRY_MAYBE_SET" if assigned and buffer.dtype.is_float else "TRY_UPDATED"
+
+
+def _all_trials(routine: Routine) -> tuple[Trial, ...]:
+    return routine.trials or (Trial(tuple((size, 1) for size in routine.sizes)),)
+
+
+def _trials(routine: Routine) -> str:
+    rows = [(trial.flops, trial.length, *(value for _, value in trial.sizes)) for trial in _all_trials(routine)]
+    text = ", ".join(f"{{{','.join(map(str, row))}}}" for row in rows)
+    lines = textwrap.fill(text, 118, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
+    return f"static const int64_t try_{routine.name}_trial[][{len(rows[0])}] = {{\n{lines}\n}};"
+
+
+def _shape(routine: Routine) -> str:
+    """The function that tells the arrays' extents, one array behind the other."""
+    every = [extent for buffer in routine.signature.arrays for extent in _extents(routine, buffer)]
+    return _function(
+        f"static void try_{routine.name}_shape(const int64_t *size, int64_t *extent)",
+        [*_unused("size", "extent"), *(f"extent[{at}] = {extent};" for at, extent in enumerate(every))],
+    )
+
+
+def _extents(routine: Routine, buffer: Buffer) -> tuple[Affine, ...]:
+    """An array's shape, with the sizes taken from the C array `size`."""
+    known = {size: Affine.name(f"size[{at}]") for at, size in enumerate(routine.sizes)}
+    return tuple(extent.substitute(known) for extent in buffer.shape)
+
+
+def _need(routine: Routine, header: Header) -> str:
+    """The bytes of a call's workspace; the plain loops have the nest's local arrays in theirs."""
+    local = [b for b in routine.reference.buffers if b.kind == "local"]
+    plain = " + ".join(f"({product(_extents(routine, b), b.dtype.size)} + 63)/64*64" for b in local)
+    told = ", ".join([*(f"size[{at}]" for at in range(len(routine.sizes))), *_team(header)])
+    return _function(
+        f"static int64_t try_{routine.name}_need(const int64_t *size, int how, int32_t threads)",
+        [
+            *_unused("size", "threads"),
+            f"return how == TRY_PLAIN ? {plain or '0'} : {routine.name}_workspace_size({told});",
+        ],
+    )
+
+
+def _call(routine: Routine, header: Header) -> str:
+    """A call of one of the routine's functions or of its plain loops, with arguments as a case has them."""
+    sizes = [f"c->size[{at}]" for at in range(len(routine.sizes))]
+    public = [*sizes, *_data(routine, told=True), *_team(header)]
+    plain = [*sizes, *_strides(routine), *_data(routine), "1", "c->workspace"]
+    calls = [
+        _return("if (how == TRY_ALLOCATING) return", routine.name, public),
+        _return(
+            "if (how == TRY_GIVEN) return", f"{routine.name}_with_workspace", [*public, "c->workspace", "c->bytes"]
+        ),
+        _return("return", f"try_{function_name(routine.reference.name)}", plain, " ? PFX_OUT_OF_MEMORY : PFX_OK"),
+    ]
+    head = f"static pfx_status try_{routine.name}_call(const try_case *c, int how, int32_t threads)"
+    return _function(head, [*_unused("threads"), *calls])
+
+
+def _return(keyword: str, function: str, arguments: list[str], rest: str = "") -> str:
+    text = f"{keyword} {function}({', '.join(arguments)}){rest};"
+    return textwrap.fill(text, 118, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+
+
+def _team(header: Header) -> list[str]:
+    return [] if header.threads == "none" else ["threads"]
+
+
+def _strides(routine: Routine) -> list[str]:
+    """The strides as the plain loops take them, in the signature's order."""
+    places = {
+        stride: f"c->array[{at}].stride[{d}]"
+        for at, buffer in enumerate(routine.signature.arrays)
+        for d, stride in enumerate(open_strides(routine, buffer))
+    }
+    return [places[size] for size in routine.signature.sizes if size in places]
+
+
+def _data(routine: Routine, told: bool = False) -> list[str]:
+    """Arrays and scalars in order; with `told`, an array is followed by its strides as a caller tells them."""
+    found: list[str] = []
+    arrays = [buffer.name for buffer in routine.signature.arrays]
+    for buffer in routine.signature.buffers:
+        if buffer.kind == "scalar":
+            found.append(_scalar(buffer.dtype))
+            continue
+        constant, at = "const " if buffer.kind == "in" else "", arrays.index(buffer.name)
+        found.append(f"({constant}{buffer.dtype.c_name} *)c->array[{at}].data")
+        found += [f"c->array[{at}].told[{d}]" for d in range(len(open_strides(routine, buffer)) if told else 0)]
+    return found
+
+
+def _scalar(dtype: DType) -> str:
+    """The value of every scalar: one and a half, or one."""
+    return {"f32": "1.5f", "f64": "1.5"}.get(dtype.name, "1")
+
+
+def _unused(*parameters: str) -> list[str]:
+    """What a routine may have no need of."""
+    return [f"(void){parameter};" for parameter in parameters]
+
+
+def _function(head: str, lines: list[str]) -> str:
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{head}\n{{\n{body}\n}}"
