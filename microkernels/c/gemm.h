@@ -52,8 +52,10 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
                 for (int64_t i = 0; i < rows; i++) {
                     const vec_T x = broadcast_T(a[i][ak]);
                     UNROLL
-                    for (int64_t v = 0; v < vectors; v++)
+                    for (int64_t v = 0; v < vectors; v++) {
                         sum[i][v] = fma_T(x, row[v], sum[i][v]);
+                        hold_T(&sum[i][v], x);
+                    }
                 }
             }
         }

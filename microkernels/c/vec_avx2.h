@@ -25,6 +25,16 @@ INLINE void store_T(T *p, vec_T x) { _mm256_storeu_px(p, x); }
 INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm256_maskstore_px(p, tail, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm256_fmadd_px(a, b, c); }
 
+/* clang spills sums where they fill nearly all registers, unless each must be in one together with the x of its product. */
+INLINE void hold_T(vec_T *sum, vec_T x)
+{
+#if defined(__clang__)
+    __asm__("" : "+x"(*sum) : "x"(x));
+#else
+    (void)sum, (void)x;
+#endif
+}
+
 INLINE T total_T(vec_T x)
 {
     x += _mm256_permute2f128_px(x, x, 1);

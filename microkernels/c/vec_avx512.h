@@ -18,6 +18,7 @@ INLINE vec_T load_tail_T(const T *p, tail_T tail) { return _mm512_maskz_loadu_px
 INLINE void store_T(T *p, vec_T x) { _mm512_storeu_px(p, x); }
 INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm512_mask_storeu_px(p, (MASK)tail, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c); }
+INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 INLINE T total_T(vec_T x) { return _mm512_reduce_add_px(x); }
 
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */

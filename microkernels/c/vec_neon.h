@@ -12,6 +12,7 @@ INLINE vec_T broadcast_T(T x) { return vdupq_n_px(x); }
 INLINE vec_T load_T(const T *p) { return vld1q_px(p); }
 INLINE void store_T(T *p, vec_T x) { vst1q_px(p, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return vfmaq_px(c, a, b); }
+INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 INLINE T total_T(vec_T x) { return vaddvq_px(x); }
 
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */

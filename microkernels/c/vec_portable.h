@@ -1,6 +1,10 @@
 /* The vector layer in the vector extensions of gcc and clang, 16 bytes wide: any CPU. */
 #include <stdint.h>
 
+#if defined(__i386__) && !defined(__SSE__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* the functions that return vectors are all inlined: they have no ABI to change */
+#endif
+
 enum { LANES_T = (int)(16 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(16)));
 typedef T loose_T __attribute__((vector_size(16), may_alias, aligned(sizeof(T)))); /* at any element's address */
@@ -22,6 +26,7 @@ INLINE vec_T broadcast_T(T x)
 INLINE vec_T load_T(const T *p) { return (vec_T)*(const loose_T *)p; }
 INLINE void store_T(T *p, vec_T x) { *(loose_T *)p = (loose_T)x; }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }
+INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 
 INLINE T total_T(vec_T x)
 {
