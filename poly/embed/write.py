@@ -65,7 +65,7 @@ def make(
     from poly.embed.routine import routine
 
     found = groups(kernels)
-    chosen = _isas(isas)
+    chosen = chosen_isas(isas)
     way = threads or ("openmp" if any(kernel.threads > 1 for kernel in kernels) else "none")
     own = checked_prefix(prefix or (found[0].name if len(found) == 1 else re.sub(r"\W", "_", stem)))
     names = function_names([group.name for group in found], own)
@@ -82,7 +82,7 @@ def _listed(kernels: Kernel | Iterable[Kernel]) -> list[Kernel]:
     return listed
 
 
-def _isas(names: Sequence[str] | None) -> tuple[ISA, ...]:
+def chosen_isas(names: Sequence[str] | None) -> tuple[ISA, ...]:
     """The instruction sets, best first; the portable one is always among them."""
     wanted = set(names if names is not None else ISAS) | {"portable"}
     unknown = sorted(wanted - ISAS.keys())
