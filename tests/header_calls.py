@@ -47,7 +47,7 @@ TOP = f"""#include <inttypes.h>
 {LIMITS}
 {STATUS}
 typedef enum pfx_isa {{ PFX_ISA_AUTO, PFX_ISA_PORTABLE }} pfx_isa;
-static int64_t stub_need, stub_fails, stub_ran, stub_taken, stub_given, stub_count;
+static int64_t stub_need, stub_more, stub_fails, stub_ran, stub_taken, stub_given, stub_count;
 static void *stub_malloc(size_t bytes)
 {{
   stub_taken += (int64_t)bytes;
@@ -80,6 +80,7 @@ int main(void)
     const int64_t routine = stub_next(&text), function = stub_next(&text);
     int64_t result = 0;
     stub_need = stub_next(&text);
+    stub_more = stub_next(&text);
     stub_fails = stub_next(&text);
     stub_ran = stub_taken = stub_given = stub_count = 0;
     switch (routine) {
@@ -98,8 +99,8 @@ int main(void)
 class Call:
     """One call: of `NAME` (0), `NAME_with_workspace` (1) or `NAME_workspace_size` (2), by a routine's number.
 
-    `values` are the arguments by their names in C, arrays as addresses. `need` is what the kernels say that they need;
-    with `fails`, there is no memory.
+    `values` are the arguments by their names in C, arrays as addresses. `need` is what the chosen kernel says that it
+    needs, and `more` how much more another would; with `fails`, there is no memory.
     """
 
     routine: int
@@ -109,6 +110,7 @@ class Call:
     fails: bool = False
     workspace: int = 0
     workspace_bytes: int = 0
+    more: int = 0
 
     def but(self, **values: int) -> Call:
         """The call with other arguments."""
@@ -143,7 +145,16 @@ class Program:
         """Make the call."""
         names = self.arguments[call.routine]
         values = [call.values[name] for name in names]
-        told = [call.routine, call.function, call.need, int(call.fails), *values, call.workspace, call.workspace_bytes]
+        told = [
+            call.routine,
+            call.function,
+            call.need,
+            call.more,
+            int(call.fails),
+            *values,
+            call.workspace,
+            call.workspace_bytes,
+        ]
         assert self.process.stdin and self.process.stdout
         try:
             self.process.stdin.write(" ".join(map(str, told)) + "\n")
@@ -221,7 +232,7 @@ def _sized(routine: Routine) -> str:
         [
             _returning("int", f"{routine.name}_select", select, "1"),
             _returning("int64_t", f"{routine.name}_need", need, "stub_need"),
-            _returning("int64_t", f"{routine.name}_most", most, "stub_need"),
+            _returning("int64_t", f"{routine.name}_most", most, "stub_need + stub_more"),
         ]
     )
 

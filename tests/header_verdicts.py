@@ -54,7 +54,7 @@ def verdict(header: Header, bits: int, call: Call) -> Answer:
     routine = header.routines[call.routine]
     status = _sizes_status(header, routine, bits, call)
     if call.function == 2:
-        return Answer(-CODES[status] if status != "OK" else _room(call))
+        return Answer(-CODES[status] if status != "OK" else _room(call.need + call.more))
     arrays = placed(routine, call) if status == "OK" else []
     status = status if status != "OK" else _arrays_status(arrays, bits)
     if status != "OK" or all(array.empty for array in arrays if array.buffer.kind != "in"):
@@ -135,23 +135,23 @@ def _arrays_status(arrays: list[Placed], bits: int) -> str:
     return "OK"
 
 
-def _room(call: Call) -> int:
-    return call.need + 63 if call.need else 0
+def _room(need: int) -> int:
+    """The bytes in which some are found at a multiple of 64."""
+    return need + 63 if need else 0
 
 
 def _run(header: Header, routine: Routine, bits: int, call: Call, arrays: list[Placed]) -> Answer:
     """The answer to a call whose arguments are right, but perhaps for its workspace."""
-    workspace, taken = call.workspace, 0
-    if call.need and call.function == 0:
-        if _room(call) > limit(bits):
-            return Answer(CODES["OUT_OF_MEMORY"])
-        if call.fails:
-            return Answer(CODES["OUT_OF_MEMORY"], None, _room(call))
-        workspace, taken = OWN_MEMORY, _room(call)
-    elif call.need:
-        if not workspace or call.workspace_bytes < _room(call) or workspace + _room(call) >= 2**bits:
+    workspace, taken, most = call.workspace, 0, _room(call.need + call.more)
+    if call.function == 0 and call.need:
+        taken = _room(call.need)
+        if taken > limit(bits) or call.fails:
+            return Answer(CODES["OUT_OF_MEMORY"], None, taken if taken <= limit(bits) else 0)
+        workspace = OWN_MEMORY
+    elif call.function == 1 and most:
+        if not workspace or call.workspace_bytes < most or workspace + most >= 2**bits:
             return Answer(CODES["WORKSPACE_TOO_SMALL"])
-        own = _pieces(workspace, _room(call), 2**bits)
+        own = _pieces(workspace, most, 2**bits)
         if any(_meet(own, _pieces(array.address, array.bytes, 2**bits)) for array in arrays):
             return Answer(CODES["OVERLAP"])
     memory = -(-workspace // 64) * 64 % 2**bits if call.need else 0

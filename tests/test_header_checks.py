@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -252,6 +253,19 @@ def test_workspaces(programs: dict[str, Program], name: str) -> None:
             for workspace in (values[array], values[array] - 162):
                 check(running, Call(number, 1, values, 100, False, workspace, MAX), "OVERLAP")
             check(running, Call(number, 1, values, 100, False, values[array] - 163, 163), "OK")
+
+
+def test_a_workspace_serves_every_processor(programs: dict[str, Program]) -> None:
+    """It is as large as the greediest kernel needs it, also where the chosen one needs less, or nothing."""
+    values = right(KIT, NUMBERS["matmul"]).values
+    for need in (0, 40):
+        call = Call(NUMBERS["matmul"], 1, values, need, False, 0x999, 163, 100 - need)
+        assert check(programs["kit"], call, "OK").seen
+        check(programs["kit"], replace(call, workspace_bytes=162), "WORKSPACE_TOO_SMALL")
+        check(programs["kit"], replace(call, workspace=0), "WORKSPACE_TOO_SMALL")
+        check(programs["kit"], replace(call, workspace=values["A"] - 162), "OVERLAP")
+        assert programs["kit"].answer(replace(call, function=2)).result == 163
+        assert check(programs["kit"], replace(call, function=0), "OK").taken == (103 if need else 0)
 
 
 @pytest.mark.parametrize("name", HEADERS)

@@ -56,16 +56,9 @@ def calls(draw: st.DrawFn, bits: int) -> Call:
     wild |= {c_name(b.name): st.just(3) if b.kind == "scalar" else addresses(bits) for _, b in buffers}
     wilder = draw(st.sets(st.sampled_from(sorted(wild)), max_size=3))
     values = {name: draw(wild[name] if name in wilder else tame[name]) for name in tame}
-    workspace_bytes = draw(st.integers(0, 600) | WIDE)
-    return Call(
-        number,
-        draw(st.integers(0, 2)),
-        values,
-        draw(NEEDS),
-        draw(st.booleans()),
-        draw(addresses(bits)),
-        workspace_bytes,
-    )
+    need, more = draw(NEEDS), draw(NEEDS)
+    workspace, given_ = draw(addresses(bits)), draw(st.integers(0, 1200) | WIDE)
+    return Call(number, draw(st.integers(0, 2)), values, need, draw(st.booleans()), workspace, given_, more)
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -113,7 +106,7 @@ MISTAKES = {
     "overlap": (r"distance < \(uintptr_t\)a_bytes", "distance + 4 < (uintptr_t)a_bytes"),
     "blocks": (r"gap >= \(uintptr_t\)a_part", "gap + 4 >= (uintptr_t)a_part"),
     "resolved": (r"C_ld = N;", "C_ld = N + 1;"),
-    "workspace": (r"matmul_overlap\(workspace, needed, C", "matmul_overlap(workspace, needed - 63, C"),
+    "workspace": (r"matmul_overlap\(workspace, most, C", "matmul_overlap(workspace, most - 63, C"),
 }
 """Mistakes in the text of `matmul`'s checks, each as what to put for what."""
 

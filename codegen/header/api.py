@@ -64,7 +64,7 @@ def _wrapped(line: str) -> list[str]:
     """A line; where it is long, several: broken between the terms of a condition, or else between arguments."""
     indent = " " * (len(line) - len(line.lstrip()))
     gap = " " if " && " not in line else "\0"
-    text = line.strip().replace(" ", gap).replace("&&\0", "&& ")
+    text = line.strip().replace(" ", gap).replace("&&\0", "&& ").replace(") return ", ") return\0")
     parts = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "    ", break_long_words=False)
     return [part.replace("\0", " ") for part in parts]
 

@@ -97,7 +97,9 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
 def _call(routine: Routine, header: Header) -> str:
     """Check, find memory, run."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
-    status, needed, bytes_, kernel = (own_name(routine, name) for name in ("status", "needed", "bytes", "kernel"))
+    status, needed, most, bytes_, kernel = (
+        own_name(routine, name) for name in ("status", "needed", "most", "bytes", "kernel")
+    )
     arrays, outputs = routine.signature.arrays, [filled(b) for b in routine.signature.outputs]
     parameters = (*call_arguments(routine, header), allocate, WORKSPACE, given)
     lines = [
@@ -111,14 +113,15 @@ def _call(routine: Routine, header: Header) -> str:
         *([f"if ({_none(outputs)}) return PFX_OK;"] if all(outputs) else []),
         f"{kernel} = {routine.name}_select({', '.join(['pfx_chosen_isa()', *map(c_name, routine.signature.sizes)])});",
         f"{needed} = pfx_with_slack({routine.name}_need({', '.join([kernel, *_sizes(routine), _threads(header)])}));",
-        f"if ({needed} > 0 && {allocate.name}) {{",
+        f"if (!{allocate.name}) {{",
+        f"  const int64_t {most} = {_most(routine, header)};",
+        f"  if ({most} > 0 && !pfx_holds(workspace, {given.name}, {most})) return PFX_WORKSPACE_TOO_SMALL;",
+        *(f"  if ({_overlap(routine, b, most)}) return PFX_OVERLAP;" for b in arrays),
+        f"}} else if ({needed} > 0) {{",
         f"  workspace = pfx_allocate({needed});",
         "  if (!workspace) return PFX_OUT_OF_MEMORY;",
-        f"}} else if ({needed} > 0) {{",
-        f"  if (!pfx_holds(workspace, {given.name}, {_most(routine, header)})) return PFX_WORKSPACE_TOO_SMALL;",
-        *(f"  if ({_overlap(routine, b, needed)}) return PFX_OVERLAP;" for b in arrays),
         "}",
-        *(line for b in arrays for line in _not_null(b)),
+        *(line for b in arrays if routine.signature.outputs != (b,) for line in _not_null(b)),
         f"{routine.name}_run({_run_arguments(routine, header)});",
         f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
     ]
@@ -138,10 +141,10 @@ def _none(conditions: Sequence[str]) -> str:
     return " && ".join(f"!({condition})" for condition in conditions)
 
 
-def _overlap(routine: Routine, array: Buffer, needed: str) -> str:
-    """C text of whether the workspace overlaps an array."""
-    overlap = f"pfx_overlap(workspace, {needed}, {c_name(array.name)}, {spans(routine)[array.name]})"
-    return " && ".join(filter(None, (overlap, filled(array))))
+def _overlap(routine: Routine, array: Buffer, most: str) -> str:
+    """C text of whether the workspace, if there is one, overlaps an array."""
+    overlap = f"pfx_overlap(workspace, {most}, {c_name(array.name)}, {spans(routine)[array.name]})"
+    return " && ".join(filter(None, (f"{most} > 0", overlap, filled(array))))
 
 
 def _size_body(routine: Routine, header: Header) -> str:
