@@ -140,7 +140,7 @@ static void *take_address(void)
 static int32_t take_threads(void)
 {
   const uint64_t way = take(1);
-  return way < 240 ? 1 + (int32_t)way : (int32_t)(uint32_t)take(4);
+  return way < 120 ? 1 + (int32_t)(way % 4) : way < 240 ? (int32_t)way : (int32_t)(uint32_t)take(4);
 }"""
 
 ENTRY = """int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -160,18 +160,115 @@ def fuzzer(header: Header) -> str:
     return prefixed("\n\n".join([TOP, text(header), ORACLE, ENTRY % body]), header.prefix) + "\n"
 
 
+WHOLE = """/* A size: mostly small enough to run the kernels. */
+static int64_t take_size(void)
+{
+  const uint64_t way = take(1);
+  return way < 240 ? (int64_t)(way % 40) : take_number();
+}
+
+/* An address: mostly far from all others. */
+static void *take_distant(int place)
+{
+  return take(1) < 240 ? (void *)((uintptr_t)(place + 1) << 8*(sizeof(void *) - 2)) : take_address();
+}
+
+/* The elements of an array are marked, and what lies between them is not. */
+static void mark(const struct array *a, int dimension, int64_t first, unsigned char *marks)
+{
+  if (dimension == a->rank) memset(marks + first*a->size, 1, (size_t)a->size);
+  else for (int i = 0; i < a->extent[dimension]; i++)
+    mark(a, dimension + 1, first + i*(int64_t)a->stride[dimension], marks);
+}
+
+/* An array at an address of its own, with nothing in front of it or behind it. */
+static void *placed(const struct array *a)
+{
+  const size_t bytes = (size_t)array_bytes(a);
+  return memset(malloc(bytes + !bytes), a->written ? 7 : 0, bytes + !bytes);
+}
+
+/* Its memory is given back; what lies between elements must be as it was. */
+static void checked(const struct array *a, void *memory)
+{
+  const int64_t bytes = (int64_t)array_bytes(a);
+  unsigned char *marks = (unsigned char *)calloc((size_t)bytes + 1, 1);
+  if (bytes > 0) mark(a, 0, 0, marks);
+  for (int64_t i = 0; i < bytes; i++)
+    must(marks[i] || ((unsigned char *)memory)[i] == (a->written ? 7 : 0), "what lies between elements");
+  free(marks);
+  free(memory);
+}"""
+
+
+def whole_fuzzer(header: Header, routine: Routine) -> str:
+    """The C text of the program for a routine of a header that is written to a file: its kernels run."""
+    includes = "\n".join(f"#include <{name}.h>" for name in ("stdio", "stdlib", "string"))
+    top = f'{includes}\n#define PFX_IMPLEMENTATION\n#include "{header.prefix}.h"'
+    body = "\n".join(f"  {line}" for line in _whole_lines(routine, header))
+    return prefixed("\n\n".join([top, ORACLE, WHOLE, ENTRY % body]), header.prefix) + "\n"
+
+
+def _whole_lines(routine: Routine, header: Header) -> list[str]:
+    """Wrong arguments are passed as they are; where all is right and small, the arrays are put into memory."""
+    told = call_arguments(routine, header)
+    arrays = [b for b in routine.reference.buffers if b.kind != "scalar"]
+    outer = [(n, b) for n, b in enumerate(arrays) if b.kind != "local"]
+    sizes = [c_name(size) for size in routine.sizes]
+    plain = names(told)
+    real = ", ".join({c_name(b.name): f"memory_{n}" for n, b in outer}.get(p.name, p.name) for p in told)
+    small = " && ".join(
+        [*(f"{size} <= 40" for size in sizes), *(f"array_bytes(&arrays[{n}]) < 1 << 20" for n, _ in outer)]
+    )
+    threads = [p.name for p in told if p.name == "threads"]
+    return [
+        *(f"{p.prefix}{p.name} = {_tame(p, at, routine)};" for at, p in enumerate(told)),
+        "(void)pfx_force_isa((pfx_isa)(take(1) % 5));",
+        *_judged(routine, arrays),
+        f"const int64_t needed = {routine.name}_workspace_size({', '.join([*sizes, *threads])});",
+        "const int early = right == PFX_BAD_SIZE || right == PFX_BAD_THREADS;",
+        'must(early ? needed == -(int64_t)right : needed >= 0, "the size of the workspace");',
+        "if (right != PFX_OK) {",
+        f'  must({routine.name}({plain}) == right, "a call");',
+        f'  must({routine.name}_with_workspace({plain}, NULL, 0) == right, "a call with a workspace");',
+        "  return 0;",
+        "}",
+        f"if (!({small}) || threads > 4) return 0;",
+        *(f"void *const place_{n} = placed(&arrays[{n}]);" for n, _ in outer),
+        *(f"{_pointer(b)}memory_{n} = ({_pointer(b).strip()})place_{n};" for n, b in outer),
+        "char *const memory = (char *)malloc((size_t)needed + 1);",
+        f'must({routine.name}({real}) == PFX_OK, "a call");',
+        f'must({routine.name}_with_workspace({real}, memory + 1, needed) == PFX_OK, "a call with a workspace");',
+        "free(memory);",
+        *(f"checked(&arrays[{n}], place_{n});" for n, _ in outer),
+    ]
+
+
+def _judged(routine: Routine, arrays: Sequence[Buffer]) -> list[str]:
+    """What is right to answer to the arguments."""
+    sizes = ", ".join(map(c_name, routine.sizes))
+    listed = ",\n    ".join(_array(routine, b) for b in arrays)
+    return [
+        f"const wide sizes[] = {{{sizes}}};",
+        f"struct array arrays[] = {{\n    {listed}\n  }};",
+        f"const pfx_status right = oracle(sizes, {len(routine.sizes)}, arrays, {len(arrays)}, threads);",
+    ]
+
+
+def _pointer(buffer: Buffer) -> str:
+    """The type of an argument."""
+    return f"{'const ' if buffer.kind == 'in' else ''}{buffer.dtype.c_name} *"
+
+
 def _lines(routine: Routine, header: Header) -> list[str]:
     """The function's lines: arguments, what is right, and three calls."""
     told = call_arguments(routine, header)
     local = [b for b in routine.reference.buffers if b.kind == "local"]
     arrays = [*routine.signature.arrays, *local]
     sizes = [c_name(size) for size in routine.sizes]
-    placed = ",\n    ".join(_array(routine, b) for b in arrays)
     return [
         *(f"{p.prefix}{p.name} = {_taken(p, routine)};" for p in told),
-        f"const wide sizes[] = {{{', '.join(sizes)}}};",
-        f"struct array arrays[] = {{\n    {placed}\n  }};",
-        f"const pfx_status right = oracle(sizes, {len(sizes)}, arrays, {len(arrays)}, threads);",
+        *_judged(routine, arrays),
         f"const int runs = right == PFX_OK && !nothing_to_do(arrays, {len(arrays)});",
         *_plain_call(routine, names(told), arrays),
         *_call_with_workspace(routine, names(told), len(arrays) - len(local)),
@@ -218,6 +315,13 @@ def _taken(parameter: Parameter, routine: Routine) -> str:
     if parameter.name in map(c_name, routine.strides):
         return "take_stride()"
     return {"int64_t": "take_number()", "int32_t": "take_threads()"}.get(parameter.prefix.strip(), "0")
+
+
+def _tame(parameter: Parameter, place: int, routine: Routine) -> str:
+    """The same, more often right."""
+    if "*" in parameter.prefix:
+        return f"({parameter.prefix.strip()})take_distant({place})"
+    return "take_size()" if parameter.name in map(c_name, routine.sizes) else _taken(parameter, routine)
 
 
 def _array(routine: Routine, buffer: Buffer) -> str:
