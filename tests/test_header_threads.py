@@ -1,0 +1,34 @@
+"""Threads call one kernel at once, and race for the choice of the instruction set: under ThreadSanitizer too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from header_nests import matmul
+from header_programs import TOGETHER, program
+from headers import CLANG, CLANGXX, GCC, Toolchain, build, header, implementation, need, run
+
+RACES = ("-fsanitize=thread", "-O1", "-g")
+
+
+@pytest.mark.parametrize("toolchain", [GCC, CLANGXX], ids=str)
+@pytest.mark.parametrize("threads", ["openmp", "pthreads", "none"])
+def test_callers_at_once(toolchain: Toolchain, threads: str, tmp_path: Path) -> None:
+    header(tmp_path, matmul, threads=threads)
+    text = implementation("matmul") + program(TOGETHER, threads)
+    binary = build(toolchain, text, tmp_path, "-O2", *["-fopenmp"] * (threads == "openmp" and toolchain is GCC))
+    for _ in range(5):
+        assert run(toolchain, binary) == "0 failures\n"
+
+
+@pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=str)
+@pytest.mark.parametrize("threads", ["openmp", "pthreads", "none"])
+def test_callers_do_not_race(toolchain: Toolchain, threads: str, tmp_path: Path) -> None:
+    """OpenMP's libraries are not built for ThreadSanitizer: such a header is tried without its pragmas."""
+    need(toolchain, RACES[0])
+    header(tmp_path, matmul, threads=threads)
+    text = implementation("matmul") + program(TOGETHER, threads)
+    binary = build(toolchain, text, tmp_path, *RACES)
+    for _ in range(2):
+        assert run(toolchain, binary, TSAN_OPTIONS="halt_on_error=1") == "0 failures\n"
