@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.header.checks import ORDER
 from codegen.header.sections import comment
 from codegen.header.values import Header, Routine
 from codegen.integer import product
@@ -13,10 +14,10 @@ STATUSES = {
     "NULL_POINTER": "an array that has elements is a null pointer",
     "MISALIGNED": "an array is not aligned to its elements",
     "BAD_SIZE": "a size, or an extent that follows from it, is negative or too large",
-    "BAD_STRIDE": "a stride is negative, or shorter than what lies within it",
+    "BAD_STRIDE": "a stride is negative, too large, or shorter than what lies within it",
     "OVERLAP": "an output, or the workspace, overlaps another array",
     "BAD_THREADS": "threads is less than 1 or more than PFX_MAX_THREADS",
-    "WORKSPACE_TOO_SMALL": "the workspace is smaller than the call needs, or null",
+    "WORKSPACE_TOO_SMALL": "the workspace is smaller than NAME_workspace_size says, or null",
     "OUT_OF_MEMORY": "no memory for the workspace",
     "UNSUPPORTED_ISA": "this CPU, or this build, does not have the instruction set",
 }
@@ -33,8 +34,8 @@ THREADS = {
 
 def contract(header: Header) -> str:
     """The comment."""
-    parts = [_title(header), *(_routine(header, routine) for routine in header.routines), _use(header), _statuses()]
-    return comment("\n\n".join(parts))
+    routines = (_routine(header, routine) for routine in header.routines)
+    return comment("\n\n".join([_title(header), *routines, _use(header), _statuses(), ORDER]))
 
 
 def _title(header: Header) -> str:
