@@ -84,7 +84,7 @@ def _strides(buffer: Buffer) -> list[tuple[str, str]]:
     rests = [product(buffer.shape[at + 1 :]) for at in range(len(names))]
     where = ["row" if len(names) == 1 else f"index of dimension {at}" for at in range(len(names))]
     return [
-        (name, f"elements of {buffer.name} from one {place} to the next: 0 for {rest}, or more than lies within it")
+        (name, f"elements of {buffer.name} from one {place} to the next: 0 for {rest}, or at least what lies within it")
         for name, place, rest in zip(names, where, rests, strict=True)
     ]
 
