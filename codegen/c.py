@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 import re
 
 import cgen
 
-from codegen import integer, lanes, scalar, workspace
+from codegen import elementary, integer, lanes, scalar, workspace
 from codegen.affine import Affine
 from codegen.guard import guard
 from codegen.loops import Scope, Writer
+from codegen.macros import definitions
 from codegen.names import RESERVED, c_name, function_name
 from codegen.parameters import (
     Parameter,
@@ -25,23 +25,14 @@ from codegen.program import Program, Threading
 from codegen.signature import Signature
 from codegen.workspace import Layout
 
-LIBMVEC = """#if defined(__x86_64__) && defined(__GLIBC__)  /* glibc's vector versions, for loops in vector lanes */
-__attribute__((simd("notinbranch"))) float expf(float);
-__attribute__((simd("notinbranch"))) double exp(double);
-#if __GLIBC_PREREQ(2, 35)
-__attribute__((simd("notinbranch"))) float tanhf(float);
-__attribute__((simd("notinbranch"))) double tanh(double);
-#endif
-#endif"""
-
-
 def source(program: Program) -> str:
     """The C text of a program.
 
     Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard of Python's calls.
     """
     code = "\n\n".join([functions(program), workspace_function(program)])
-    top = [heading(program), includes(code), used_helpers(code), program.preamble.strip("\n")]
+    helpers = used_helpers(code)
+    top = [heading(program), includes(code), definitions(helpers + code), helpers, program.preamble.strip("\n")]
     parts = [*top, code, guard(Signature.of(program))]
     return "\n\n".join(part for part in parts if part)
 
@@ -71,19 +62,17 @@ def heading(program: Program) -> str:
 
 def includes(code: str) -> str:
     """The headers that the code needs."""
-    lines = ["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * ("omp parallel" in code)
-    in_lanes = lanes.EACH_VECTOR in code or lanes.EACH_LANE in code
-    if in_lanes and re.search(r"\b(exp|tanh)f?\(", code):
-        lines.append(LIBMVEC)
-    return "\n".join([*lines, lanes.MACROS] if in_lanes else lines)
+    return "\n".join(["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * ("omp parallel" in code))
 
 
 def used_helpers(code: str) -> str:
-    """The small functions that the code calls."""
-    known = {**integer.HELPERS, **scalar.helpers(), "align64": workspace.ALIGN}
-    vectors = lanes.helpers(code)
-    texts = [text for name, text in known.items() if re.search(rf"\b{name}\(", code + vectors)]
-    return "\n".join([*texts, *[vectors] * bool(vectors)])
+    """The small functions that the code calls, each below those that it calls itself."""
+    known = {**integer.HELPERS, **scalar.helpers(), **elementary.functions(), "align64": workspace.ALIGN}
+    text = lanes.helpers(code)
+    for name, helper in reversed(known.items()):
+        if re.search(rf"\b{name}\(", code + text):
+            text = f"{helper}\n{text}"
+    return text.rstrip("\n")
 
 
 def workspace_function(program: Program) -> str:
@@ -101,6 +90,4 @@ def link_flags(text: str) -> tuple[str, ...]:
 
     A library with OpenMP stays loaded: its threads sleep in code that would go with the last library that needs it.
     """
-    openmp = ("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()
-    has_vectors = platform.machine() in ("x86_64", "AMD64") and platform.libc_ver()[0] == "glibc"
-    return openmp + (("-lmvec",) if LIBMVEC in text and has_vectors else ()) + ("-lm",)
+    return (("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()) + ("-lm",)

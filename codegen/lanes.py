@@ -18,27 +18,12 @@ from dataclasses import dataclass
 import cgen
 
 from codegen.affine import Affine
+from codegen.macros import EACH_LANE
 from codegen.names import fresh
 from codegen.program import Program
 from codegen.simd import Reduction, neutral
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
-
-EACH_VECTOR = "POLY_SIMD"
-"""What stands before a loop whose iterations are independent: the compiler needs no proof to run it in vectors."""
-EACH_LANE = "POLY_LANES"
-"""What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
-
-MACROS = f"""#if defined(__clang__)
-#define {EACH_VECTOR} _Pragma("clang loop vectorize(assume_safety)")
-#define {EACH_LANE} _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
-#elif defined(__GNUC__)
-#define {EACH_VECTOR} _Pragma("GCC ivdep")
-#define {EACH_LANE} _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
-#else
-#define {EACH_VECTOR}
-#define {EACH_LANE}
-#endif"""
 
 VECTORS = 4
 """How many vectors a loop reduces into, so that each waits for its last result while the others are at work."""
@@ -275,7 +260,7 @@ def _fill(dtype: DType, lanes: int) -> str:
     name = f"{dtype.name}x{lanes}"
     return f"""{INLINE} void fill_{name}({name} *x, int vectors, {dtype.c_name} value)
 {{
-  const {name} all = {{{', '.join(['value'] * lanes)}}};
+  const {name} all = {{{", ".join(["value"] * lanes)}}};
   for (int v = 0; v < vectors; v += 1)
     x[v] = all;
 }}"""

@@ -19,7 +19,8 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.integer import arguments, called, children, condition, end, integer, kind, operation
-from codegen.lanes import EACH_VECTOR, Counter, LaneLoop, holders, partials, shape
+from codegen.lanes import Counter, LaneLoop, holders, partials, shape
+from codegen.macros import EACH_VECTOR
 from codegen.names import fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters

@@ -35,7 +35,8 @@ VARIABLES = frozenset({
     "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
 })
 # fmt: on
-HELPERS = frozenset(f"{function}_{dtype}" for function in ("min", "max", "abs") for dtype in DTYPES)
+TYPED = ("abs", "bits_of", "exp", "max", "min", "of_bits", "power", "sqrt", "tanh")
+HELPERS = frozenset(f"{function}_{dtype}" for function in TYPED for dtype in DTYPES)
 RESERVED = KEYWORDS | CXX_KEYWORDS | TYPES | FUNCTIONS | HELPERS | VARIABLES
 
 

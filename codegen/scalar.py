@@ -199,10 +199,9 @@ def literal(value: float | int, dtype: DType) -> Typed:
 
 def function_name(function: str, dtype: DType) -> str:
     """The C function for one of `codegen.expr.FUNCTIONS` in a type."""
-    if function in ("min", "max") or (function == "abs" and not dtype.is_float):
-        return f"{function}_{dtype.name}"
-    name = "fabs" if function == "abs" else function
-    return name + ("f" if dtype == f32 else "")
+    if function == "abs" and dtype.is_float:
+        return "fabsf" if dtype == f32 else "fabs"
+    return f"{function}_{dtype.name}"
 
 
 def strides(buffer: Buffer) -> tuple[str, ...]:

@@ -58,9 +58,9 @@ def over(a: Expr, b: Expr) -> Expr:
         (times(Const(0.1), D), "= (float)(0.1 * d[i]);"),
         (plus(X, D), "= (float)(x[i] + d[i]);"),
         (times(Const(-0.5), X), "= -0.5f * x[i];"),
-        (Call("exp", (X,)), "= expf(x[i]);"),
-        (Call("exp", (D,)), "= (float)exp(d[i]);"),
-        (Call("sqrt", (INT,)), "= (float)sqrt(n[i]);"),
+        (Call("exp", (X,)), "= exp_f32(x[i]);"),
+        (Call("exp", (D,)), "= (float)exp_f64(d[i]);"),
+        (Call("sqrt", (INT,)), "= (float)sqrt_f64(n[i]);"),
         (Call("abs", (X,)), "= fabsf(x[i]);"),
         (Call("abs", (INT,)), "= (float)abs_i32(n[i]);"),
         (Call("max", (X, Const(0))), "= max_f32(x[i], 0.0f);"),
@@ -185,4 +185,4 @@ def test_types_are_told_by_value() -> None:
     """A type that went to another process and came back is the same type."""
     twin = pickle.loads(pickle.dumps(f32))
     assert literal(0.5, twin) == literal(0.5, f32)
-    assert function_name("exp", twin) == "expf"
+    assert function_name("exp", twin) == "exp_f32"

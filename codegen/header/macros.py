@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from codegen import lanes
+from codegen.macros import MACROS as SPELLINGS
 from microkernels.ctext import INLINE, NOINLINE, UNROLL
 
 MACROS = """#if !defined(__GNUC__)
@@ -29,7 +29,7 @@ MACROS = """#if !defined(__GNUC__)
 #else
 #define PFX_OMP(...)
 #endif
-""" + lanes.MACROS.replace("POLY_", "PFX_")
+""" + "\n".join(SPELLINGS.values()).replace("POLY_", "PFX_")
 
 OPENMP = """#if defined(_OPENMP)
 #include <omp.h>
@@ -48,8 +48,7 @@ PATTERNS = (
     (r"\brestrict\b", "PFX_RESTRICT"),
     (r"#pragma omp (.*)", r"PFX_OMP(\1)"),
     (r"#pragma GCC unroll (\d+)", r"PFX_UNROLL_BY(\1)"),
-    (rf"\b{lanes.EACH_VECTOR}\b", "PFX_SIMD"),
-    (rf"\b{lanes.EACH_LANE}\b", "PFX_LANES"),
+    (rf"\bPOLY_(?={'|'.join(name.removeprefix('POLY_') for names in SPELLINGS for name in names)}\b)", "PFX_"),
     (r"(\(int64_t\))?\bomp_get_thread_num\(\)", "pfx_thread()"),
 )
 

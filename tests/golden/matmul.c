@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <omp.h>
+
 #if defined(__clang__)
 #define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
 #define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")

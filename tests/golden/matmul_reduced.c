@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdint.h>
+
 #if defined(__clang__)
 #define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
 #define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
@@ -16,9 +17,9 @@ typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
 static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
 {
-  const f32x4 zero = {0};
+  const f32x4 all = {value, value, value, value};
   for (int v = 0; v < vectors; v += 1)
-    x[v] = value - zero;
+    x[v] = all;
 }
 static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int vectors)
 {

@@ -1,13 +1,6 @@
 #include <math.h>
 #include <stdint.h>
-#if defined(__x86_64__) && defined(__GLIBC__)  /* glibc's vector versions, for loops in vector lanes */
-__attribute__((simd("notinbranch"))) float expf(float);
-__attribute__((simd("notinbranch"))) double exp(double);
-#if __GLIBC_PREREQ(2, 35)
-__attribute__((simd("notinbranch"))) float tanhf(float);
-__attribute__((simd("notinbranch"))) double tanh(double);
-#endif
-#endif
+
 #if defined(__clang__)
 #define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
 #define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
@@ -20,14 +13,45 @@ __attribute__((simd("notinbranch"))) double tanh(double);
 #endif
 
 static inline float max_f32(float a, float b) { return b > a ? b : a; }
+static inline uint32_t bits_of_f32(float x)
+{
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+static inline float of_bits_f32(uint32_t bits)
+{
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static inline float power_f32(float r) /* e^r for small r */
+{
+  const float r2 = r * r;
+  const float q0 = 0.1666657702559799f * r + 0.5f;
+  const float q2 = 0.008363173074513711f * r + 0.04166655466205065f;
+  const float q4 = 0.0013926176119927734f;
+  const float q = (q4 * r2 + q2) * r2 + q0;
+  return (q * r2 + r) + 1.0f;
+}
+static inline float exp_f32(float x)
+{
+  const uint32_t sum = bits_of_f32(x * 1.4426950408889634f + 12582912.0f) + 254;
+  const float n = of_bits_f32(sum) - 12583166.0f;
+  const float r = (x - n * 0.693115234375f) - n * 3.1946184945309415e-05f;
+  const uint32_t half = sum >> 1;
+  const float high = of_bits_f32(half << 23), low = of_bits_f32((sum - half) << 23);
+  const float result = power_f32(r) * high * low, bounded = x < -104.0f ? 0.0f : result;
+  return x > 89.0f ? (float)INFINITY : bounded;
+}
 static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
 static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
 {
-  const f32x4 zero = {0};
+  const f32x4 all = {value, value, value, value};
   for (int v = 0; v < vectors; v += 1)
-    x[v] = value - zero;
+    x[v] = all;
 }
 static inline __attribute__((always_inline)) float max_f32x4(const f32x4 *x, int vectors)
 {
@@ -111,7 +135,7 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
     POLY_SIMD
     for (int64_t j = 0; j < N; j += 1)
     {
-      y[i*N + j] = expf(x[i*N + j] - top[i]);
+      y[i*N + j] = exp_f32(x[i*N + j] - top[i]);
     }
     if (0 < N)
     {

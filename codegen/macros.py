@@ -1,0 +1,59 @@
+"""What gcc and clang spell differently in generated code: a few macros, defined where they are used.
+
+A header defines them all, under its own prefix.
+"""
+
+from __future__ import annotations
+
+import re
+
+EACH_VECTOR = "POLY_SIMD"
+"""What stands before a loop whose iterations are independent: the compiler needs no proof to run it in vectors."""
+EACH_LANE = "POLY_LANES"
+"""What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
+ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
+"""The square root that does nothing but take the root: C's own may set errno, which no vector operation does."""
+
+LOOPS = f"""#if defined(__clang__)
+#define {EACH_VECTOR} _Pragma("clang loop vectorize(assume_safety)")
+#define {EACH_LANE} _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#elif defined(__GNUC__)
+#define {EACH_VECTOR} _Pragma("GCC ivdep")
+#define {EACH_LANE} _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define {EACH_VECTOR}
+#define {EACH_LANE}
+#endif"""
+
+SQUARE_ROOTS = f"""#if defined(__clang__)
+#if __has_builtin(__builtin_elementwise_sqrt)
+#define {ROOTS["f32"]} __builtin_elementwise_sqrt
+#define {ROOTS["f64"]} __builtin_elementwise_sqrt
+#else
+#define {ROOTS["f32"]} sqrtf
+#define {ROOTS["f64"]} sqrt
+#endif
+#elif defined(__GNUC__)
+#if defined(__cplusplus)
+extern "C" {{
+#endif
+float __builtin_sqrtf(float) __attribute__((const));
+double __builtin_sqrt(double) __attribute__((const));
+#if defined(__cplusplus)
+}}
+#endif
+#define {ROOTS["f32"]} __builtin_sqrtf
+#define {ROOTS["f64"]} __builtin_sqrt
+#else
+#define {ROOTS["f32"]} sqrtf
+#define {ROOTS["f64"]} sqrt
+#endif"""
+
+MACROS = {(EACH_VECTOR, EACH_LANE): LOOPS, tuple(ROOTS.values()): SQUARE_ROOTS}
+"""Their definitions, by names."""
+
+
+def definitions(code: str) -> str:
+    """The definitions that a code needs."""
+    words = set(re.findall(r"POLY_\w+", code))
+    return "\n".join(text for names, text in MACROS.items() if words & set(names))
