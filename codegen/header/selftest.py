@@ -91,12 +91,12 @@ def _plain_loops(header: Header) -> str:
 
 def _tables(header: Header) -> str:
     """The instruction sets and the routines, as C arrays."""
-    isas = ", ".join(f'{{{constant(isa)}, "{isa.name}"}}' for isa in header.isas)
-    rows = ",\n".join(f"  {{{entry(routine)}}}" for routine in header.routines)
+    isas = "".join(f'  {{{constant(isa)}, "{isa.name}"}},\n' for isa in header.isas)
+    rows = "".join(f"  {{{entry(routine)}}},\n" for routine in header.routines)
     return "\n".join(
         [
-            f"static const struct {{ pfx_isa isa; const char *name; }} try_isas[] = {{{isas}}};",
+            f"static const struct {{ pfx_isa isa; const char *name; }} try_isas[] = {{\n{isas}}};",
             "",
-            f"static const try_routine try_routines[] = {{\n{rows}\n}};",
+            f"static const try_routine try_routines[] = {{\n{rows}}};",
         ]
     )

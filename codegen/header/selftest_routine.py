@@ -26,8 +26,9 @@ def entry(routine: Routine) -> str:
     """The routine as a `try_routine`."""
     numbers = [len(routine.sizes), len(routine.signature.arrays), len(_all_trials(routine))]
     flags = [int(routine.delicate), int(routine.drifts)]
-    tables = [f"try_{routine.name}_{what}" for what in ("size", "array", "trial[0]", "shape", "need", "call")]
-    return ", ".join(map(str, [f'"{routine.name}"', *numbers, *flags, *tables]))
+    head = ", ".join(map(str, [f'"{routine.name}"', *numbers, *flags]))
+    parts = [f"try_{routine.name}_{what}" for what in ("size", "array", "trial[0]", "shape", "need", "call")]
+    return f"{head},\n   {', '.join(parts)}"
 
 
 def _sizes(routine: Routine) -> str:
@@ -37,8 +38,8 @@ def _sizes(routine: Routine) -> str:
 
 def _arguments(routine: Routine) -> str:
     """The arrays, each as a `try_argument`."""
-    rows = ", ".join(_argument(routine, buffer) for buffer in routine.signature.arrays)
-    return f"static const try_argument try_{routine.name}_array[] = {{{rows}}};"
+    rows = "".join(f"  {_argument(routine, buffer)},\n" for buffer in routine.signature.arrays)
+    return f"static const try_argument try_{routine.name}_array[] = {{\n{rows}}};"
 
 
 def _argument(routine: Routine, buffer: Buffer) -> str:
@@ -112,8 +113,11 @@ def _call(routine: Routine, header: Header) -> str:
 
 
 def _return(keyword: str, function: str, arguments: list[str], rest: str = "") -> str:
-    text = f"{keyword} {function}({', '.join(arguments)}){rest};"
-    return textwrap.fill(text, 118, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+    """A call in several lines, none of which ends within an argument."""
+    call = ", ".join(argument.replace(" ", "\0") for argument in arguments)
+    text = f"{keyword} {function}({call}){rest};"
+    lines = textwrap.fill(text, 118, subsequent_indent="      ", break_long_words=False)
+    return lines.replace("\0", " ")
 
 
 def _team(header: Header) -> list[str]:
