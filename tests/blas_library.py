@@ -1,4 +1,4 @@
-"""A header of BLAS routines as a library to call from Python, and operands with NaN around and between what they hold."""
+"""A header of BLAS routines as a library to call from Python; operands with NaN around and between their values."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from blas_library import Blas, matrix, vector
+from click.testing import CliRunner
 from headers import (
     AARCH64,
     CLANG,
@@ -27,6 +28,7 @@ from headers import (
 )
 
 from poly.blas import ROUTINES, write_blas
+from poly.commands import poly as command
 from poly.errors import SpecError
 
 GEMM = [101, 111, 111, 4, 5, 6, 1.0, "a", 6, "b", 5, 1.0, "c", 5]
@@ -189,7 +191,7 @@ def test_stands_beside_another_cblas(toolchain: Toolchain, tmp_path: Path) -> No
 OTHER = """#ifndef CBLAS_H
 #define CBLAS_H
 typedef enum CBLAS_ORDER { CblasRowMajor = 101, CblasColMajor = 102 } CBLAS_ORDER;
-typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTrans = 113, Other = 114 } CBLAS_TRANSPOSE;
+typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTrans = 113 } CBLAS_TRANSPOSE;
 typedef enum CBLAS_UPLO { CblasUpper = 121, CblasLower = 122 } CBLAS_UPLO;
 typedef CBLAS_ORDER CBLAS_LAYOUT;
 #ifdef __cplusplus
@@ -219,3 +221,38 @@ def test_vectors_may_lie_in_reverse(blas: Blas) -> None:
     x, y = vector(np.arange(3.0), -2), vector(np.zeros(2), -1)
     blas.gemv("rows", "N", 1.0, matrix(np.array([[1.0, 0, 0], [0, 0, 1]]), "rows", 0), x, 0.0, y)
     np.testing.assert_array_equal(y.values, [0, 2])
+
+
+def test_command(tmp_path: Path) -> None:
+    told = invoke(
+        "header", "--blas", "syrk, gemm", "--isa", "portable", "--threads", "none", "-o", str(tmp_path / "a.h")
+    )
+    assert (told.exit_code, told.output) == (0, "")
+    assert "void A_CBLAS(dsyrk)(" in (tmp_path / "a.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--blas", "axpy"], "BLAS routines to choose from are gemm, gemv, syrk, not axpy."),
+        (["--blas", "gemm", "--dense"], "--blas goes with -o, --isa, --threads and --prefix alone."),
+        (["--blas", "gemm", "nests.py"], "--blas goes with -o, --isa, --threads and --prefix alone."),
+        ([], "give a file with nests, or --blas."),
+    ],
+    ids=str,
+)
+def test_command_refuses(arguments: list[str], message: str, tmp_path: Path) -> None:
+    told = invoke("header", *arguments, "-o", str(tmp_path / "a.h"))
+    assert told.exit_code == 2
+    assert message in told.output
+    assert not (tmp_path / "a.h").exists()
+
+
+def test_command_cannot_write(tmp_path: Path) -> None:
+    told = invoke("header", "--blas", "gemv", "--isa", "portable", "-o", str(tmp_path / "none" / "a.h"))
+    assert told.exit_code == 1
+    assert "No such file or directory" in told.output
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(command, arguments)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from codegen.program import Threading
 from microkernels.isa import ISAS
+from poly.blas import ROUTINES, write_blas
+from poly.blas.write import checked_names
 from poly.commands.options import parse_sizes, size_option
 from poly.embed import write_header
 from poly.embed.files import replace_file
@@ -28,13 +31,26 @@ def parse_isas(context: click.Context, option: click.Parameter, text: str | None
     return names
 
 
+def parse_routines(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """`gemm,gemv` as names."""
+    if text is None:
+        return None
+    try:
+        return checked_names([name.strip() for name in text.split(",")])
+    except SpecError as error:
+        raise click.BadParameter(str(error), context, option) from error
+
+
 def parse_special(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[dict[str, int]]:
     """`M=512,N=512`, any number of times."""
     return [parse_sizes(context, option, tuple(text.split(","))) for text in texts]
 
 
 @click.command("header")
-@click.argument("nests", metavar="FILE.py[:NAME]")
+@click.argument("nests", metavar="[FILE.py[:NAME]]", required=False)
+@click.option(
+    "--blas", callback=parse_routines, metavar="NAME,…", help=f"BLAS routines in place of nests: {', '.join(ROUTINES)}."
+)
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )
@@ -65,7 +81,8 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for that (OUTPUT.d)."
 )
 def command(
-    nests: str,
+    nests: str | None,
+    blas: tuple[str, ...] | None,
     output: Path,
     sizes: dict[str, int],
     special: list[dict[str, int]],
@@ -84,15 +101,31 @@ def command(
     poly header gemm.py:matmul -o matmul.h                         any size
     poly header gemm.py:matmul --special M=512,N=512,K=512 -o …    and one size with a kernel of its own
     poly header gemm.py:matmul --size M=16 --size N=16 …           these sizes alone
+    poly header --blas gemm,gemv,syrk -o blas.h                    cblas_sgemm, cblas_dgemm and so on
     """
+    if blas is not None:
+        if nests or sizes or special or tuned or cores or dense or depends or depend_file:
+            raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
+        with _file_errors(output):
+            write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
+        return
+    if nests is None:
+        raise click.UsageError("give a file with nests, or --blas.")
     opened = open_nests(nests)
     _check_names(opened, [sizes, *special])
     count = 1 if threads == "none" else checked_threads(cores)
     kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
-    try:
+    with _file_errors(output):
         write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
         if depends or depend_file:
             replace_file(depend_file or output.with_suffix(".d"), _rules(output, opened))
+
+
+@contextmanager
+def _file_errors(output: Path) -> Iterator[None]:
+    """Files that cannot be written, as the command line tells of them."""
+    try:
+        yield
     except OSError as error:
         raise click.FileError(str(output), error.strerror or str(error)) from error
 
