@@ -17,7 +17,7 @@ from benchmarks.cli import bench
 from benchmarks.contender import Failed
 from benchmarks.header import cli, cost, dispatch, openblas, program, report, speed, toolchain
 from benchmarks.header.embedded import build, write
-from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, OPENBLAS, SPEED, Finding
+from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, NO_CLANG, OPENBLAS, SPEED, Finding
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload, convolution, jacobi, matrix_vector, product, softmax, workloads
 from benchmarks.problems.matmul import Matmul
@@ -80,14 +80,14 @@ def test_the_table_names_each_goal_once_and_sums_up() -> None:
         Finding(SPEED, "small", 0.9, 0.011, "slow"),
         Finding(SPEED, "large", 1.1),
         Finding(SPEED, "aside", 0.1, judged=False),
-        Finding(CLANG, "all", None, note="clang is not installed"),
+        Finding(CLANG, "all", None, note=NO_CLANG),
         Finding(CODE, "16", 1.5),
     ]
     lines = list(report.text(found))
     assert lines[1].split() == [*SPEED.title.split(), "≥", "0.98", "small", "0.900", "1.1", "MISSED", "slow"]
     assert lines[2].split() == ["large", "1.100", "met"]
     assert lines[3].split() == ["aside", "0.100"]
-    assert lines[4].split() == [*CLANG.title.split(), "≥", "0.95", "all", "-", "clang", "is", "not", "installed"]
+    assert lines[4].split() == [*CLANG.title.split(), "≥", "0.95", "all", "-", *NO_CLANG.split()]
     assert lines[-2:] == [
         f"{SPEED.title}, ≥ 0.98: 1 of 2 MISSED, mean 0.995, worst 0.900 (small)",
         f"{CODE.title}, ≤ 4 KB: met, worst 1.500 (16)",
@@ -122,7 +122,7 @@ def test_the_headers_function_is_right_and_timed(setting: Setting, symbolic: boo
     judged = [one.what for one in found if one.judged and one.goal == SPEED]
     assert judged == [workload.title(case) for case in workload.cases]
     assert all(one.value and not one.wrong and "GFLOP/s" in one.note for one in found[:-1])
-    assert (found[-1].goal, found[-1].note) == (CLANG, "clang is not installed")
+    assert (found[-1].goal, found[-1].note) == (CLANG, NO_CLANG)
 
 
 def test_two_compilers_side_by_side(setting: Setting) -> None:

@@ -43,7 +43,8 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
     process.clear_environment()
     cpus = process.allowed()
     with tempfile.TemporaryDirectory(prefix="poly-header-") as folder:
-        host, clang = toolchain.host(), toolchain.clang(clang_name)
+        host = toolchain.host()
+        clang = toolchain.clang(clang_name) if host.family == "gcc" else None
         setting = Setting(host, clang, QUICK if quick else FULL, quick, Path(folder), cpus, _tell)
         try:
             found = list(findings(goals, setting))

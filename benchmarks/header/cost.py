@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.case import Case
 from benchmarks.header.embedded import Embedded, write
-from benchmarks.header.finding import BYTES, CODE, COMPILE, Finding
+from benchmarks.header.finding import BYTES, CODE, COMPILE, NO_CLANG, Finding
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
 from benchmarks.header.toolchain import Compiler, code_sizes
@@ -31,7 +31,7 @@ def compile_time(setting: Setting) -> Iterator[Finding]:
     yield from _compile_times("tuned product", tuned(product(TUNED, f32), setting), setting)
     yield from _compile_times("tuned convolution", tuned(convolution(f32), setting), setting)
     if setting.clang is None:
-        yield Finding(COMPILE, "by clang", None, note="clang is not installed")
+        yield Finding(COMPILE, "by clang", None, note=NO_CLANG)
 
 
 def size(setting: Setting) -> Iterator[Finding]:

@@ -32,6 +32,8 @@ CLANG = Goal("clang", "built by clang, of gcc's speed", 0.95, at_least=True)
 OPENBLAS = Goal("openblas", "of OpenBLAS's speed, in a C program", 1.03, at_least=True)
 CODE = Goal("code", "code of one 16x16x16 kernel", 4.0, "KB")
 
+NO_CLANG = "no clang is installed beside gcc"
+
 GOALS = {goal.name: goal for goal in (SPEED, DISPATCH, COMPILE, BYTES, CLANG, OPENBLAS, CODE)}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.header.finding import GOALS, Finding
 from benchmarks.header.finding import goals as all_goals
+from benchmarks.search.report import aligned
 from benchmarks.stats import geometric_mean
 
 HEAD = ("goal", "wanted", "", "found", "±%", "", "")
@@ -25,7 +26,7 @@ def text(findings: Sequence[Finding]) -> Iterator[str]:
         rows.append(
             (*head, finding.what, _number(finding.value), _percent(finding.spread), _verdict(finding), finding.note)
         )
-    yield from aligned(rows)
+    yield from aligned(rows, LEFT)
     yield ""
     yield from summary(findings)
 
@@ -52,13 +53,6 @@ def document(findings: Sequence[Finding], machine: Mapping[str, Any], tools: Map
         "goals": all_goals(),
         "findings": [finding.row() for finding in findings],
     }
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD) - 1)]
-    for row in rows:
-        cells = [c.ljust(w) if n in LEFT else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths, strict=False))]
-        yield "  ".join([*cells, row[-1]]).rstrip()
 
 
 def _number(value: float | None) -> str:

@@ -13,8 +13,8 @@ from benchmarks.runner import Announce, Budget
 class Setting:
     """Compilers, time to spend, a folder for files, the CPUs to run on; `announce` hears what is done next.
 
-    `host` builds the Python kernels too; `clang` is None where it isn't installed. `isas` are the instruction sets of
-    headers, all where none are named.
+    `host` builds the Python kernels too; `clang` is None where there is none beside gcc. `isas` are the
+    instruction sets of headers, all where none are named.
     """
 
     host: Compiler

@@ -11,7 +11,7 @@ from benchmarks.arrays import Array, copy
 from benchmarks.case import Case
 from benchmarks.contender import Contender
 from benchmarks.header.embedded import Built, build, write
-from benchmarks.header.finding import CLANG, SPEED, Finding, Goal
+from benchmarks.header.finding import CLANG, NO_CLANG, SPEED, Finding, Goal
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload
 from benchmarks.probe import PeakProbe
@@ -108,7 +108,7 @@ def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Finding]:
         yield one.finding(SPEED, HEADER, PYTHON)
         yield one.finding(SPEED, ALLOCATING, PYTHON, judged=False)
     if not clang:
-        yield Finding(CLANG, "all", None, note="clang is not installed")
+        yield Finding(CLANG, "all", None, note=NO_CLANG)
         return
     for one in compared:
         yield one.finding(CLANG, BY_CLANG, HEADER)
