@@ -1,10 +1,6 @@
 /* The vector layer in the vector extensions of gcc and clang, 16 bytes wide: any CPU. */
 #include <stdint.h>
 
-#if defined(__i386__) && !defined(__SSE__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* the functions that return vectors are all inlined: they have no ABI to change */
-#endif
-
 enum { LANES_T = (int)(16 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(16)));
 typedef T loose_T __attribute__((vector_size(16), may_alias, aligned(sizeof(T)))); /* at any element's address */
