@@ -131,8 +131,8 @@ class Answer:
 class Program:
     """A running program."""
 
-    header: Header
-    process: subprocess.Popen[str]
+    header: Header = field(repr=False)
+    process: subprocess.Popen[str] = field(repr=False)
     bits: int
     log: Path
     arguments: list[list[str]] = field(init=False)

@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 from header_calls import Call, Program, routine, start
 from header_check_nests import ALL, convolution, matmul, turned, two_mm
-from header_fuzzer import fuzzer
+from header_fuzzer import fuzzer, whole_fuzzer
 from header_verdicts import Placed, placed, verdict
 from headers import CLANG, GCC, Toolchain, need
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import poly
 from codegen.header import Header
+from codegen.header.text import header_text
 from codegen.names import c_name
 from microkernels.isa import PORTABLE
+from poly.embed.write import make
 from poly.nest import Nest
 
 KIT = Header("kit", tuple(routine(nest) for nest in ALL), (PORTABLE,))
@@ -142,6 +145,15 @@ def test_libfuzzer_finds_nothing(nest: Nest, tmp_path: Path) -> None:
     found = fuzz(fuzzer(Header(nest.name, (routine(nest),), (PORTABLE,))), tmp_path, 200_000)
     assert found.returncode == 0, found.stderr[-4000:]
     assert re.search(r"Done 200000 runs", found.stderr), found.stderr[-1000:]
+
+
+def test_libfuzzer_runs_the_kernels(tmp_path: Path) -> None:
+    """Whatever the checks let through: each array is alone in its memory, and its kernels touch nothing else."""
+    kernels = [poly.compile(matmul, threads=2), poly.compile(matmul, threads=2, M=16, K=16, N=16)]
+    header = make("matmul", kernels)
+    (tmp_path / "matmul.h").write_text(header_text(header))
+    found = fuzz(whole_fuzzer(header, header.routines[0]), tmp_path, 20_000)
+    assert found.returncode == 0, found.stderr[-4000:]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
