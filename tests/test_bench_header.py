@@ -163,7 +163,7 @@ def test_a_compiler_that_fails_is_quoted(setting: Setting, tmp_path: Path) -> No
 def test_the_cost_of_the_choice(setting: Setting) -> None:
     found = list(dispatch.cost(setting))
     assert [(one.what, one.judged) for one in found] == [
-        ("choice", True), ("checks", False), ("kernel", False), ("whole call", False),
+        ("choice", True), ("checks, allocating", False), ("checks, with a workspace", False), ("kernel", False),
     ]  # fmt: skip
     assert all(one.value is not None and abs(one.value) < 1e6 for one in found)
 
