@@ -25,24 +25,25 @@ from codegen.program import Program, Threading
 from codegen.signature import Signature
 from codegen.workspace import Layout
 
-def source(program: Program) -> str:
+
+def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
     """The C text of a program.
 
     Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard of Python's calls.
     """
-    code = "\n\n".join([functions(program), workspace_function(program)])
+    code = "\n\n".join([functions(program, "", threading, bounds), workspace_function(program)])
     helpers = used_helpers(code)
     top = [heading(program), includes(code), definitions(helpers + code), helpers, program.preamble.strip("\n")]
     parts = [*top, code, guard(Signature.of(program))]
     return "\n\n".join(part for part in parts if part)
 
 
-def functions(program: Program, linkage: str = "", threading: Threading = "openmp") -> str:
-    """The kernel, below the bodies of its parallel loops."""
+def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
+    """The kernel, below the bodies of its parallel loops; with `bounds`, statements assert that they keep to them."""
     parameters = data_parameters(program)
     values = {size: Affine.name(c_name(size)) for size in program.sizes}
     taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
-    writer = Writer(program, threading)
+    writer = Writer(program, threading, bounds)
     body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
     text = str(cgen.Block(body))
     setup = serial_setup(program, text)

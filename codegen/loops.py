@@ -18,6 +18,7 @@ import cgen
 import islpy as isl
 
 from codegen.affine import Affine
+from codegen.bounds import checks
 from codegen.integer import arguments, called, children, condition, end, integer, kind, operation
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
 from codegen.macros import EACH_VECTOR
@@ -105,6 +106,8 @@ class Writer:
 
     program: Program
     threading: Threading = "openmp"
+    bounds: bool = False
+    """Before each statement stand assertions that it stays inside of the arrays."""
     functions: list[str] = field(default_factory=list)
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
@@ -119,7 +122,7 @@ class Writer:
             case "block":
                 return [line for child in children(node) for line in self.write(child, scope)]
             case _:
-                return [self._user(node, scope)]
+                return self._user(node, scope)
 
     def _mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name = node.mark_get_id().get_name()
@@ -196,33 +199,35 @@ class Writer:
         lanes = LaneLoop(counter, shape(self.program, found, counter.trips), partials(found, taken), body, taken)
         return [cgen.If(cgen.Line(loop.entered), block([*map(cgen.Line, held.lines), *lanes.lines()]))]
 
-    def _user(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
+    def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name, arguments = called(node, scope.values)
         statement = self.program.statements[name]
         if isinstance(statement.body, Text):
-            return text_block(statement.iterators, arguments, statement.body, scope.taken)
+            parts = [statement.body.checks] * (self.bounds and bool(statement.body.checks)) + [statement.body.lines]
+            return [text_block(statement.iterators, arguments, lines, scope.taken) for lines in parts]
         values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
         printer = Body({b.name: b for b in self.program.buffers}, values, scope.held)
-        if name in scope.accumulators:
-            return cgen.Line(printer.update(scope.accumulators[name], statement.body))
-        return cgen.Line(printer.assign(statement.body))
+        asserted = checks(statement.body, self.program, printer) if self.bounds else []
+        into = scope.accumulators.get(name)
+        line = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
+        return [cgen.Line(text) for text in (*asserted, line)]
 
 
 def text_block(
-    iterators: tuple[str, ...], values: tuple[Affine, ...], text: Text, taken: frozenset[str]
+    iterators: tuple[str, ...], values: tuple[Affine, ...], text: tuple[str, ...], taken: frozenset[str]
 ) -> cgen.Generable:
     """The lines below declarations of the iterators that they use; one that already has its value needs none.
 
     An iterator whose name something else has there is given another one.
     """
-    words = frozenset(word for line in text.lines for word in WORD.findall(line))
+    words = frozenset(word for line in text for word in WORD.findall(line))
     declared = [(i, v) for i, v in zip(iterators, values, strict=True) if i in words and v != Affine.name(i)]
     names: dict[str, str] = {}
     for iterator, _ in declared:
         names[iterator] = fresh(iterator, taken | words) if iterator in taken else iterator
         taken |= {names[iterator]}
     lines = [f"const int64_t {names[i]} = {v};" for i, v in declared]
-    lines += [WORD.sub(lambda found: names.get(found.group(), found.group()), line) for line in text.lines]
+    lines += [WORD.sub(lambda found: names.get(found.group(), found.group()), line) for line in text]
     return block([cgen.Line(line) for line in lines])
 
 

@@ -44,9 +44,13 @@ class Assign:
 
 @dataclass(frozen=True)
 class Text:
-    """C lines as they are (a microkernel call, a packing call), in terms of the iterators as C variables."""
+    """C lines as they are (a microkernel call, a packing call), in terms of the iterators as C variables.
+
+    `checks` are lines that assert that they stay inside of the arrays.
+    """
 
     lines: tuple[str, ...]
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

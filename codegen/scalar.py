@@ -101,9 +101,13 @@ class Body:
         buffer = self.buffers[load.array]
         if buffer.kind == "scalar":
             return c_name(buffer.name)
-        parts = [_scaled(i.substitute(self.values), s) for i, s in zip(load.indices, strides(buffer), strict=True)]
-        text = " + ".join(part for part in parts if part != "0").replace("+ -", "- ")
-        return f"{c_name(buffer.name)}[{text or '0'}]"
+        return f"{c_name(buffer.name)}[{self.offset(load)}]"
+
+    def offset(self, load: Load) -> str:
+        """Where in its array an element lies: `i*N + j`."""
+        steps = zip(load.indices, strides(self.buffers[load.array]), strict=True)
+        parts = [_scaled(index.substitute(self.values), stride) for index, stride in steps]
+        return " + ".join(part for part in parts if part != "0").replace("+ -", "- ") or "0"
 
     def type_of(self, expr: Expr) -> Type:
         """The type that NumPy would give."""

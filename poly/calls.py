@@ -25,13 +25,15 @@ from poly.tree import Band, Micro
 class Call:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `lines`.
 
-    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any).
+    `checks` are lines that assert that it stays inside of the arrays. `routine` is the family's name; `rows` and
+    `columns` are the extents that calls can have (None: any).
     """
 
     name: str
     iterators: tuple[str, ...]
     domain: isl.Set
     lines: tuple[str, ...]
+    checks: tuple[str, ...]
     routine: str
     rows: frozenset[int] | None = None
     columns: frozenset[int] | None = None
@@ -41,21 +43,32 @@ class Call:
 class Panel:
     """An operand's copy: panels of `width` lanes, one after another for each step of the reduction.
 
-    `start` is the C expression of the first element of the panel that a microkernel call reads.
+    `offset` is the C expression of where in the buffer the panel that a microkernel call reads begins; the buffer has
+    `count` elements.
     """
 
     buffer: str
-    start: str
+    offset: str
     width: int
+    count: str
+
+    @property
+    def start(self) -> str:
+        """The C expression of its first element."""
+        return f"{self.buffer} + {self.offset}" if self.offset != "0" else self.buffer
 
 
 @dataclass(frozen=True)
 class Operand:
-    """How one call addresses an array: an offset in terms of loops, sizes and atoms, and the atoms' quotients."""
+    """How one call addresses an array: an offset in terms of loops, sizes and atoms, and the atoms' quotients.
+
+    `places` has the index in each dimension, in the same terms, with the dimension's extent.
+    """
 
     array: str
     offset: Polynomial
     coordinates: Coordinates
+    places: tuple[tuple[Affine, Affine], ...]
 
     def is_linear(self, loop: str) -> bool:
         """Whether neighbours along the loop are the same distance apart everywhere."""
@@ -69,7 +82,10 @@ def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
     """The addressing of an access."""
     array = nest.array(access.array)
     sizes = {size: c_name(size) for size in nest.sizes}
-    return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates)
+    names = {size: Affine.name(name) for size, name in sizes.items()}
+    indices = (index.substitute(coordinates.iterators).substitute(names) for index in access.indices)
+    places = tuple(zip(indices, array.shape, strict=True))
+    return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places)
 
 
 def absorbed(nest: Nest, micro: Micro) -> Contraction | None:

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 
 import islpy as isl
 
+from codegen.affine import Affine
 from codegen.integer import integer
 
 
 def text(function: isl.PwAff, names: Sequence[str]) -> str:
     """The C expression of a function of the loops `names` (its input dimensions) and the sizes (its parameters)."""
+    return str(value(function, names))
+
+
+def value(function: isl.PwAff, names: Sequence[str]) -> Affine:
+    """The same as an affine expression, in which what is not affine is a name."""
     function = function.coalesce()
     known = function.dim(isl.dim_type.param)
     for position, name in enumerate(names):
@@ -20,7 +26,7 @@ def text(function: isl.PwAff, names: Sequence[str]) -> str:
         function = function.move_dims(isl.dim_type.param, known, isl.dim_type.in_, 0, len(names))
     function = function.project_domain_on_params()
     build = isl.AstBuild.from_context(function.domain())
-    return str(integer(build.expr_from_pw_aff(function), {}))
+    return integer(build.expr_from_pw_aff(function), {})
 
 
 def constants(function: isl.PwAff) -> frozenset[int] | None:

@@ -7,6 +7,7 @@ from math import prod
 
 import islpy as isl
 
+from codegen.integer import primary
 from microkernels.catalogue import Microkernel, find
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
@@ -23,6 +24,7 @@ from poly.calls import (
     moved,
     needed,
 )
+from poly.corners import operand_checks, panel_checks
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
@@ -69,7 +71,8 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     kernel = find(node.kernel, tile.dtype)
     _check_operands(node, tile.left, tile.right, right is not None)
     run, accumulate = run_length(output, node), tile.accumulate
-    definitions = [*low_lines(instances, inner_bands(node), tile.statement.name), *_atoms(tile)]
+    low = low_lines(instances, inner_bands(node), tile.statement.name)
+    definitions = [*low, *_atoms(tile)]
     lines = [
         f"const int64_t tile_rows = {tile.count(node.rows)};",
         f"const int64_t tile_columns = {tile.count(node.columns)};",
@@ -83,10 +86,19 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
         instances.names,
         instances.domain,
         tuple(needed(definitions, lines)),
+        tuple(needed(low, _checks(tile, left, right))),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
     )
+
+
+def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> list[str]:
+    """C lines that assert that a call stays inside of the arrays and of the panels."""
+    counts = tile.values
+    steps = "*".join(primary(counts[band.name]) for band in tile.node.reduce)
+    read = [line for panel in (left, right) if panel for line in panel_checks(panel, f"{steps or 1}*{panel.width}")]
+    return [*operand_checks((tile.left, tile.right, tile.output), counts), *read]
 
 
 def _atoms(tile: Tile) -> list[str]:

@@ -11,6 +11,7 @@ from math import prod
 
 import islpy as isl
 
+from codegen.integer import primary
 from codegen.names import fresh
 from codegen.program import Workspace
 from microkernels.catalogue import find
@@ -32,7 +33,8 @@ from poly.calls import (
     operand,
 )
 from poly.coordinates import solve
-from poly.ctext import text
+from poly.corners import operand_checks, panel_checks
+from poly.ctext import text, value
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.micro_call import LEVELS
@@ -83,18 +85,20 @@ def panel_copy(
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     size = _product([*steps, str(source.width)])
-    start = f"{buffer} + {number} * {size}" if number != "0" else buffer
+    count = _product([*extents, size])
+    panel = Panel(buffer, f"{number} * {size}" if number != "0" else "0", source.width, count)
     group = None
     if turned is not None:
         apart = _product([*extents[numbering.index(turned) + 1 :], size])
         group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
-    lines = _lines(source, instances, start, f"{source.dtype.name}_{isa.name}", group)
+    lines = _lines(source, instances, panel.start, f"{source.dtype.name}_{isa.name}", group)
+    checks = _checks(source, instances, panel, group)
     return PanelCopy(
         source.role,
-        Call(instances.name, instances.names, instances.domain, tuple(lines), "pack"),
+        Call(instances.name, instances.names, instances.domain, tuple(lines), tuple(checks), "pack"),
         tuple(b.name for b in single),
-        Workspace(buffer, source.dtype, _product([*extents, size]), private),
-        Panel(buffer, start, source.width),
+        Workspace(buffer, source.dtype, count, private),
+        panel,
     )
 
 
@@ -208,11 +212,10 @@ def _lines(source: Source, instances: Instances, start: str, suffix: str, group:
     op, statement, width = source.operand, source.statement.name, source.width
     lane = source.lanes.name if source.lanes else ""
     count = text(instances.count(source.lanes.function(statement)), instances.names) if source.lanes else "1"
-    bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     linear = op.is_linear(lane)
     definitions = [
-        *low_lines(instances, bands, statement),
+        *low_lines(instances, _copied(source, group), statement),
         *atom_lines(op.coordinates, op.offset.names, every if linear else every - {lane}),
     ]
     panels = f"{group.apart}, {group.count}, " if group else ""
@@ -222,6 +225,22 @@ def _lines(source: Source, instances: Instances, start: str, suffix: str, group:
     routine, where = _routine(apart, _levels(source, instances), group is not None)
     lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {array}, {where});")
     return needed(definitions, lines)
+
+
+def _copied(source: Source, group: Turned | None) -> tuple[Band, ...]:
+    """The loops that one call runs through."""
+    return tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
+
+
+def _checks(source: Source, instances: Instances, panel: Panel, group: Turned | None) -> list[str]:
+    """C lines that assert that a call stays inside of the source and of the buffer."""
+    bands, statement = _copied(source, group), source.statement.name
+    counts = {b.name: value(instances.count(b.function(statement)), instances.names) for b in bands}
+    elements = "*".join([*(primary(counts[b.name]) for b in source.reduce), str(source.width)])
+    if group:
+        elements = f"{primary(counts[group.band.name] - 1)}*({group.apart}) + {elements}"
+    lines = [*operand_checks((source.operand,), counts), *panel_checks(panel, elements)]
+    return needed(low_lines(instances, bands, statement), lines)
 
 
 def _routine(apart: str | None, levels: list[tuple[str, str, str]], turned: bool) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from codegen.affine import Affine
 from codegen.expr import Binary, Const, Expr, Load, Unary
 from codegen.names import c_name
 from codegen.scalar import literal
@@ -14,7 +15,7 @@ from microkernels.dtypes import DType
 from poly.calls import Operand, absorbed, inner_bands, involves, operand
 from poly.contraction import Contraction
 from poly.coordinates import solve
-from poly.ctext import constants, text
+from poly.ctext import constants, text, value
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.nest import Array, Nest, Statement
@@ -44,6 +45,11 @@ class Tile:
     def count(self, band: Band | None) -> str:
         """C text of how many iterations a loop has; 1 where there is no such loop."""
         return text(self.counts[band.name], self.instances.names) if band else "1"
+
+    @property
+    def values(self) -> dict[str, Affine]:
+        """Each of the counts in terms of C's variables."""
+        return {name: value(count, self.instances.names) for name, count in self.counts.items()}
 
     def extents(self, band: Band | None) -> frozenset[int] | None:
         """The values that the count takes; None where it is not known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from microkernels.isa import ISA
 from poly.calls import Call, fixed, inner_bands, low_lines, needed
+from poly.corners import operand_checks
 from poly.tile import Tile
 
 
@@ -19,8 +20,8 @@ def vector_call(tile: Tile, isa: ISA) -> Call:
         middle = f"{matrix}, {fixed(right.stride(column.name))}, {x}, {y}, {fixed(output.stride(column.name))}"
     routine = f"{node.kernel.partition('_')[0]}_{tile.dtype.name}_{isa.name}"
     extents = f"{tile.count(column)}, {tile.count(reduced)}"
-    lines = needed(
-        low_lines(tile.instances, inner_bands(node), tile.statement.name),
-        [f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});"],
-    )
-    return Call(tile.instances.name, tile.instances.names, tile.instances.domain, tuple(lines), "gemv")
+    definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)
+    lines = needed(definitions, [f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});"])
+    checks = needed(definitions, operand_checks((left, right, output), tile.values))
+    names, domain = tile.instances.names, tile.instances.domain
+    return Call(tile.instances.name, names, domain, tuple(lines), tuple(checks), "gemv")

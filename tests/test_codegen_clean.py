@@ -16,11 +16,12 @@ from contractions import Contraction
 from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
-from codegen import lanes
 from codegen.affine import Affine
 from codegen.c import functions, used_helpers, workspace_function
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.header.bounds import BOUNDS
 from codegen.header.pthreads import PTHREADS
+from codegen.macros import definitions
 from codegen.program import Buffer, LoopMark, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine
@@ -168,23 +169,24 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("clean")
     programs = [*of_nests(), *of_contractions(), *of_expressions(), *by_hand()]
-    texts = [text for program in programs for text in (functions(program), workspace_function(program))]
+    texts = [functions(program, bounds=at % 2 == 1) for at, program in enumerate(programs)]
+    texts += map(workspace_function, programs)
     code = "\n\n".join([*texts, *other_ways(programs)])
     preambles = dict.fromkeys(program.preamble for program in programs)
     (folder / "microkernels.h").write_text("\n".join(["#pragma GCC system_header", *preambles]))
-    path = folder / "nests.c"
-    parts = [TOP, lanes.MACROS, PTHREADS, '#include "microkernels.h"', used_helpers(code), code]
+    path, helpers = folder / "nests.c", used_helpers(code)
+    parts = [TOP, definitions(helpers + code), BOUNDS, PTHREADS, '#include "microkernels.h"', helpers, code]
     path.write_text("\n\n".join(parts) + "\n")
     return path
 
 
-@pytest.mark.parametrize("openmp", [True, False], ids=["openmp", "plain"])
+@pytest.mark.parametrize("openmp", [True, False], ids=["openmp", "debug"])
 @pytest.mark.parametrize(("compiler", "language"), COMPILERS)
 def test_no_compiler_warns(corpus: Path, compiler: str, language: str, openmp: bool) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"there is no {compiler}")
     flags = [flag for isa in HOSTS for flag in isa.flags if not (flag.startswith("-mprefer") and "clang" in compiler)]
-    more = ("-fopenmp",) if openmp else ("-Wno-unknown-pragmas",)
+    more = ("-fopenmp",) if openmp else ("-Wno-unknown-pragmas", "-DPFX_DEBUG")
     command = [compiler, "-x", language, *LANGUAGES[language], *STRICT, *flags, *more, "-fsyntax-only", str(corpus)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]

@@ -17,9 +17,9 @@ from programs import LoopMark, matmul, scaled_copy
 from random_nests import VALUE_OF_N, nests
 
 from codegen.build import load
-from codegen.c import functions, includes, link_flags, used_helpers, workspace_function
+from codegen.c import functions, link_flags, source
 from codegen.call import Caller, make_caller
-from codegen.guard import declarations, guard
+from codegen.guard import declarations
 from codegen.header.pthreads import PTHREADS
 from codegen.program import Program, Threading
 from codegen.signature import Signature
@@ -45,10 +45,7 @@ static int scarce(pthread_t *thread, const pthread_attr_t *how, void *(*run)(voi
 
 
 def text_of(program: Program, threading: Threading, before: str = "") -> str:
-    code = "\n\n".join([functions(program, threading=threading), workspace_function(program)])
-    runtime = [before + RUNTIME] * (threading == "pthreads")
-    parts = [includes(code), *runtime, used_helpers(code), program.preamble, code, guard(Signature.of(program))]
-    return "\n\n".join(parts)
+    return (before + RUNTIME) * (threading == "pthreads") + "\n\n" + source(program, threading)
 
 
 def caller(program: Program, threading: Threading, before: str = "") -> Caller:
@@ -166,8 +163,8 @@ int main(void)
   return 0;
 }
 """
-    source, program = tmp_path / "tsan.c", tmp_path / "tsan"
-    source.write_text(text_of(scaled_copy(), "pthreads") + main)
-    subprocess.run([compiler, "-g", "-O1", "-pthread", "-fsanitize=thread", source, "-o", program], check=True)
+    path, program = tmp_path / "tsan.c", tmp_path / "tsan"
+    path.write_text(text_of(scaled_copy(), "pthreads") + main)
+    subprocess.run([compiler, "-g", "-O1", "-pthread", "-fsanitize=thread", path, "-o", program], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

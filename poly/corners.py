@@ -1,0 +1,50 @@
+"""Assertions that a call stays inside of the arrays that it is handed, at the corners of the box that it covers.
+
+    C[i + 1, j] for rows from i and columns from j    ->    PFX_IN(i + 1, M); PFX_IN(i + tile_rows, M); …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+
+from codegen.affine import Affine
+from codegen.bounds import inside
+from codegen.integer import primary
+from poly.calls import Operand, Panel
+
+
+def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Affine]) -> list[str]:
+    """C lines for the operands of a call; `counts` tells how many iterations each loop inside has."""
+    all_places = ((op, index, extent) for op in operands for index, extent in op.places)
+    places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
+    return list(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
+
+
+def panel_checks(panel: Panel, elements: str) -> list[str]:
+    """C lines for some elements of a panel from its first."""
+    last = f"{panel.offset} + {elements} - 1" if panel.offset != "0" else f"{elements} - 1"
+    return [f"PFX_IN({offset}, {panel.count});" for offset in (panel.offset, last) if offset != "0"]
+
+
+def _corners(op: Operand, index: Affine, counts: Mapping[str, Affine]) -> Iterator[Affine]:
+    """The index at the box's corners: its least and its greatest value, unless it holds quotients."""
+    atoms = {atom: of for atom, of in op.coordinates.atoms.items() if atom in index.names}
+    loops = [loop for loop in counts if loop in index.names or any(loop == of for of, _ in atoms.values())]
+    if not atoms:
+        for greatest in (False, True)[: 1 + bool(loops)]:
+            ends = {loop: (index.coefficient(loop) > 0) == greatest for loop in loops}
+            yield index.substitute({loop: _end(loop, counts, last) for loop, last in ends.items()})
+        return
+    for chosen in product((False, True), repeat=len(loops)):
+        values = {loop: _end(loop, counts, last) for loop, last in zip(loops, chosen, strict=True)}
+        quotients = {
+            atom: Affine.name(f"({primary(values.get(of, Affine.name(of)))}/{divisor})")
+            for atom, (of, divisor) in atoms.items()
+        }
+        yield index.substitute({**values, **quotients})
+
+
+def _end(loop: str, counts: Mapping[str, Affine], last: bool) -> Affine:
+    """The loop's first or last value."""
+    return Affine.name(loop) + counts[loop] - 1 if last else Affine.name(loop)
