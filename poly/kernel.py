@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from codegen.errors import ArgumentError
-from codegen.names import function_name
+from codegen.names import fresh, function_name
 from codegen.signature import Signature
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
@@ -233,7 +233,8 @@ def with_strides(nest: Nest) -> Nest:
 
     Neighbours along the last dimension stay neighbours.
     """
-    names = {array.name: _stride_names(array) for array in nest.arguments if array.shape}
+    taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays)})
+    names = {a.name: tuple(fresh(name, taken) for name in _stride_names(a)) for a in nest.arguments if a.shape}
     arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
     return replace(nest, arrays=arrays)
 

@@ -102,4 +102,14 @@ def awkward(
                 workspace[i, j] += allocate * free[i] * status[i, k] * bytes[k, j] * reach[k] * isa[k]
 
 
-ALL = (matmul, turned, mixed, convolution, inside, two_mm, heat, total, splits, awkward)
+A_ld = poly.sizes("A_ld")
+
+
+@poly.nest
+def clashing(A: f32[M, A_ld], B_ld: f32[M, A_ld], B: f32[M, A_ld]):
+    for i in range(M):
+        for j in range(A_ld):
+            B[i, j] = A[i, j] + B_ld[i, j]
+
+
+ALL = (matmul, turned, mixed, convolution, inside, two_mm, heat, total, splits, awkward, clashing)

@@ -313,6 +313,10 @@ def test_prototypes() -> None:
     assert prototypes(FIXED.routines[0], FIXED).endswith("int64_t matmul_workspace_size(void);")
 
 
+def test_strides_have_names_of_their_own() -> None:
+    assert KIT.routines[NUMBERS["clashing"]].signature.sizes == ("M", "A_ld", "A_ld_2", "B_ld_ld", "B_ld_2")
+
+
 def test_one_of_malloc_and_free_is_not_enough(tmp_path: Path) -> None:
     text = program(ALONE).replace("#define ALONE_FREE stub_free", "")
     with pytest.raises(AssertionError, match="define both ALONE_MALLOC and ALONE_FREE, or neither"):
