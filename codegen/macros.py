@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 
 EACH_VECTOR = "POLY_SIMD"
-"""What stands before a loop whose iterations are independent: the compiler needs no proof to run it in vectors."""
+"""What stands before a loop whose iterations are independent: the compiler needs no proof to run it in vectors.
+
+One vector at a time: cores overlap iterations by themselves, and clang's four at once leave long rests of rows.
+"""
 EACH_LANE = "POLY_LANES"
 """What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
 """The square root that does nothing but take the root: C's own may set errno, which no vector operation does."""
 
 LOOPS = f"""#if defined(__clang__)
-#define {EACH_VECTOR} _Pragma("clang loop vectorize(assume_safety)")
+#define {EACH_VECTOR} _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #define {EACH_LANE} _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #elif defined(__GNUC__)
 #define {EACH_VECTOR} _Pragma("GCC ivdep")

@@ -3,7 +3,7 @@
 #include <omp.h>
 
 #if defined(__clang__)
-#define POLY_SIMD _Pragma("clang loop vectorize(assume_safety)")
+#define POLY_SIMD _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #elif defined(__GNUC__)
 #define POLY_SIMD _Pragma("GCC ivdep")
