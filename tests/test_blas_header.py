@@ -248,6 +248,13 @@ def test_command_refuses(arguments: list[str], message: str, tmp_path: Path) -> 
     assert not (tmp_path / "a.h").exists()
 
 
+def test_the_page_runs(project: Path, tmp_path: Path) -> None:
+    program = re.search(r"```c\n(.*?)```", (project / "docs" / "blas.md").read_text(), re.DOTALL)
+    assert program
+    write_blas(tmp_path / "blas.h", ROUTINES, isas=["portable"])
+    run(GCC, build(GCC, program[1].split("\n", 1)[1], tmp_path))
+
+
 def test_command_cannot_write(tmp_path: Path) -> None:
     told = invoke("header", "--blas", "gemv", "--isa", "portable", "-o", str(tmp_path / "none" / "a.h"))
     assert told.exit_code == 1
