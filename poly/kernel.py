@@ -5,32 +5,33 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from codegen.errors import ArgumentError
-from codegen.names import fresh, function_name
+from codegen.names import function_name
 from codegen.signature import Signature
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
-from poly.compiled import Compiled, Told, compiled, followed
+from poly.compiled import Compiled, Told, compiled
 from poly.errors import RecordWarning, ScheduleError, SpecError
 from poly.lower import arguments, c_sizes
 from poly.machine import machine
-from poly.nest import Array, Nest
+from poly.nest import Nest
 from poly.recorded import recorded
 from poly.schedule import Schedule
+from poly.scheduled import Scheduled
+from poly.strided import with_strides
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codegen.program import Threading
-    from poly.records import Record
 
 
 @dataclass(frozen=True, repr=False)
-class Kernel:
+class Kernel(Scheduled):
     """A compiled nest.
 
     Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`, with `threads=` for this
@@ -41,10 +42,6 @@ class Kernel:
         ArgumentError: an argument does not fit; nothing has been changed.
     """
 
-    nest: Nest
-    isa: ISA
-    threads: int
-    told: Told
     compiled: Compiled
     _strided: bool = False
 
@@ -58,23 +55,6 @@ class Kernel:
     def source(self) -> str:
         """The C text."""
         return self.compiled.source
-
-    @cached_property
-    def schedule(self) -> Schedule:
-        """The schedule that the kernel follows: the given one, a record's, or the model's."""
-        return followed(self.nest, self.isa, self.threads, self.told)
-
-    @property
-    def record(self) -> Record | None:
-        """The tuning record that the schedule comes from, if it does: when, by how many trials, how fast it was."""
-        return None if isinstance(self.told, Schedule) else self.told
-
-    @property
-    def origin(self) -> Literal["given", "record", "model"]:
-        """Where the schedule comes from."""
-        if self.told is None:
-            return "model"
-        return "given" if isinstance(self.told, Schedule) else "record"
 
     @property
     def workspace_bytes(self) -> int:
@@ -226,24 +206,6 @@ def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
 def signature(nest: Nest, scratch: bool) -> Signature:
     """What the nest's C function takes."""
     return Signature(nest.name, c_sizes(nest), arguments(nest), scratch)
-
-
-def with_strides(nest: Nest) -> Nest:
-    """The same nest with the strides of its arrays as further sizes: `A_ld` of a matrix, else `A_stride0`, …
-
-    Neighbours along the last dimension stay neighbours.
-    """
-    taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays)})
-    names = {a.name: tuple(fresh(name, taken) for name in _stride_names(a)) for a in nest.arguments if a.shape}
-    arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
-    return replace(nest, arrays=arrays)
-
-
-def _stride_names(array: Array) -> tuple[str, ...]:
-    """Names for all strides but the last."""
-    if len(array.shape) == 2:
-        return (f"{array.name}_ld",)
-    return tuple(f"{array.name}_stride{dimension}" for dimension in range(len(array.shape) - 1))
 
 
 def checked_threads(threads: int | None) -> int:

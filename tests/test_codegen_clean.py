@@ -29,9 +29,9 @@ from poly.bounds import check
 from poly.compiled import followed
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.kernel import with_strides
 from poly.lower import lower
 from poly.nest import Nest
+from poly.strided import with_strides
 
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 LANGUAGES = {"c": ("-std=c99",), "c++": ("-std=c++11", "-Drestrict=__restrict")}

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from poly.errors import SpecError
-from poly.kernel import Kernel
+from poly.scheduled import Scheduled
 
 
 @dataclass(frozen=True)
 class Group:
     """The kernels of one function: `base` serves every size, each of `special` the sizes that it was compiled for."""
 
-    base: Kernel
-    special: tuple[Kernel, ...]
+    base: Scheduled
+    special: tuple[Scheduled, ...]
 
     @property
     def name(self) -> str:
         return self.base.nest.name
 
 
-def groups(kernels: Sequence[Kernel]) -> tuple[Group, ...]:
+def groups(kernels: Sequence[Scheduled]) -> tuple[Group, ...]:
     """The kernels by nest, in the order in which nests come first.
 
     Raises:
@@ -29,13 +29,13 @@ def groups(kernels: Sequence[Kernel]) -> tuple[Group, ...]:
     """
     if not kernels:
         raise SpecError("a header needs at least one kernel.")
-    by_name: dict[str, list[Kernel]] = {}
+    by_name: dict[str, list[Scheduled]] = {}
     for kernel in kernels:
         by_name.setdefault(kernel.nest.name, []).append(kernel)
     return tuple(_group(name, found) for name, found in by_name.items())
 
 
-def _group(name: str, kernels: list[Kernel]) -> Group:
+def _group(name: str, kernels: list[Scheduled]) -> Group:
     if len({kernel.nest.structure for kernel in kernels}) > 1:
         raise SpecError(f"two different nests are called {name}: rename one of them.")
     base = max(kernels, key=lambda kernel: len(kernel.nest.sizes))
@@ -51,7 +51,7 @@ def _group(name: str, kernels: list[Kernel]) -> Group:
     return Group(base, special)
 
 
-def _sizes(kernel: Kernel) -> str:
+def _sizes(kernel: Scheduled) -> str:
     return (
         ", ".join([*(f"{n} = {v}" for n, v in kernel.nest.fixed), *(f"any {n}" for n in kernel.nest.sizes)])
         or "no sizes"

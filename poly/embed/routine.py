@@ -15,7 +15,6 @@ from poly.default import default_schedule
 from poly.embed.group import Group
 from poly.embed.trials import trials
 from poly.errors import ScheduleError
-from poly.kernel import Kernel, with_strides
 from poly.lower import lower
 from poly.measure.facts import delicate, drifts
 from poly.model.choice import Caches
@@ -23,6 +22,8 @@ from poly.model.host import caches, known_rates
 from poly.nest import Nest
 from poly.recorded import recorded
 from poly.schedule import Schedule, schedule
+from poly.scheduled import Scheduled
+from poly.strided import with_strides
 
 USUAL = Caches(32 << 10, 512 << 10, 1 << 20)
 """The caches that a core of another family is taken to have: nearly every one of the last ten years has these."""
@@ -70,14 +71,14 @@ def _variants(group: Group, nest: Nest, isa: ISA, threads: int | None, dense: bo
     return found
 
 
-def _special(kernel: Kernel, base: Kernel) -> tuple[tuple[str, int], ...]:
+def _special(kernel: Scheduled, base: Scheduled) -> tuple[tuple[str, int], ...]:
     """The sizes that the kernel fixes and the base leaves open."""
     known = dict(kernel.nest.fixed)
     return tuple((size, known[size]) for size in base.nest.sizes)
 
 
 def _variant(
-    kernel: Kernel, nest: Nest, isa: ISA, threads: int | None, sizes: tuple[tuple[str, int], ...], dense: bool
+    kernel: Scheduled, nest: Nest, isa: ISA, threads: int | None, sizes: tuple[tuple[str, int], ...], dense: bool
 ) -> Variant:
     made = scheduled(kernel, nest, isa, threads or kernel.threads)
     which = "_".join(f"{name}{value}" for name, value in sizes) or ("dense" if dense else "any")
@@ -89,7 +90,7 @@ def _program(nest: Nest, made: Schedule, isa: ISA) -> Program:
     return lower(nest, made.tree, isa)
 
 
-def scheduled(kernel: Kernel, nest: Nest, isa: ISA, threads: int) -> Schedule:
+def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule:
     """The schedule of `nest`, the kernel's own or the same with strides, on an instruction set.
 
     On the kernel's own it is the kernel's, where that can be. On another it is that of a record, if the kernel
@@ -107,14 +108,14 @@ def scheduled(kernel: Kernel, nest: Nest, isa: ISA, threads: int) -> Schedule:
     return default_schedule(nest, isa, known, threads, known_rates(isa, threads))
 
 
-def _note(kernel: Kernel) -> str:
+def _note(kernel: Scheduled) -> str:
     """Where the schedule for some sizes comes from."""
     sizes = ", ".join(f"{name} = {value}" for name, value in kernel.nest.fixed) or "any size"
     threads = f"{kernel.threads} thread{'s' if kernel.threads > 1 else ''}"
     return f"For {sizes}: {_origin(kernel)}, for {kernel.isa.name} and {threads}."
 
 
-def _origin(kernel: Kernel) -> str:
+def _origin(kernel: Scheduled) -> str:
     record = kernel.record
     if record is None:
         return {"given": "a schedule that was given", "model": "the choice of the model"}[kernel.origin]

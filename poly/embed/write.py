@@ -13,8 +13,8 @@ from poly.embed.files import replace_file
 from poly.embed.group import groups
 from poly.embed.naming import checked_prefix, function_names
 from poly.errors import SpecError
-from poly.kernel import Kernel
 from poly.machine import machine
+from poly.scheduled import Scheduled
 from poly.version import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def write_header(
     path: str | Path,
-    kernels: Kernel | Iterable[Kernel],
+    kernels: Scheduled | Iterable[Scheduled],
     *,
     prefix: str | None = None,
     isas: Sequence[str] | None = None,
@@ -54,7 +54,7 @@ def write_header(
 
 def make(
     stem: str,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Scheduled],
     prefix: str | None = None,
     isas: Sequence[str] | None = None,
     threads: Threading | None = None,
@@ -74,10 +74,10 @@ def make(
     return Header(own, routines, chosen, way, __version__, machine().cpu)
 
 
-def _listed(kernels: Kernel | Iterable[Kernel]) -> list[Kernel]:
-    listed = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+def _listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:
+    listed = [kernels] if isinstance(kernels, Scheduled) else list(kernels)
     for kernel in listed:
-        if not isinstance(kernel, Kernel):
+        if not isinstance(kernel, Scheduled):
             raise SpecError(f"{kernel!r} is no kernel: make one with poly.compile or poly.tune.")
     return listed
 
