@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import cgen
 
 from codegen.affine import Affine
+from codegen.expr import loads
 from codegen.macros import EACH_LANE
 from codegen.names import fresh
-from codegen.program import Program
+from codegen.program import Assign, Program
 from codegen.simd import Reduction, neutral
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
@@ -56,10 +57,20 @@ def shape(program: Program, found: Sequence[Reduction], trips: int | None) -> Sh
     lanes = isa.vector_bytes // max(reduction.dtype.size for reduction in found)
     vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
     masked = isa.masks and all(buffer.dtype.size >= MASKED_SIZE for buffer in program.buffers)
+    masked = masked and not any(_reads_itself(reduction, program) for reduction in found)
     if trips is not None:
         lanes = min(lanes, 1 << max(0, trips.bit_length() - 1))
         vectors = max(1, min(vectors, trips // lanes))
     return Shape(lanes, vectors, masked)
+
+
+def _reads_itself(reduction: Reduction, program: Program) -> bool:
+    """Whether an array is reduced into itself: `A[i, j] -= A[i, k]*A[j, k]`.
+
+    What was stored last, one element at a time, is then loaded next. A vector that it is a part of would wait for it.
+    """
+    assign = program.statements[reduction.statement].body
+    return isinstance(assign, Assign) and any(load.array == assign.target.array for load in loads(assign.expr))
 
 
 @dataclass(frozen=True)
@@ -141,7 +152,7 @@ class LaneLoop:
 
     def lines(self) -> list[cgen.Generable]:
         """All vectors at a time, then one vector at a time, then what is less than a vector."""
-        lines = [*self._start(), self._all_vectors()]
+        lines = [*self._start(), *self._all_vectors()]
         trips, shape = self.counter.trips, self.shape
         whole = trips is not None and trips % shape.block == 0
         if not whole and shape.masked and self.counter.end is not None and self.counter.step == 1:
@@ -152,26 +163,38 @@ class LaneLoop:
 
     def _start(self) -> list[cgen.Generable]:
         count = self.shape.vectors
-        lines = []
-        for partial in self.partials:
-            kind, value = self._type(partial), neutral(partial.reduction.op, partial.reduction.dtype)
-            lines += [f"{kind} {partial.vectors}[{count}];", f"fill_{kind}({partial.vectors}, {count}, {value});"]
+        lines = [f"{self._type(partial)} {partial.vectors}[{count}];" for partial in self.partials]
         return [cgen.Line(line) for line in (*lines, f"int64_t {self.counter.variable} = {self.counter.start};")]
 
-    def _all_vectors(self) -> cgen.Generable:
+    def _all_vectors(self) -> list[cgen.Generable]:
+        """A short loop has one vector: to fill the others and put them together would take longer than its work."""
         if self.shape.vectors == 1:
-            return self._one_vector()
+            return [*self._filled(1), self._one_vector()]
         number = fresh("v", self.taken)
-        count = "int", number, self.shape.vectors
-        return self._while(self.shape.block, [_for(*count, [*self._vector(number), self._advance()])])
+        inner = _for("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
+        joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
+        loop = self._while(self.shape.block, [inner])
+        block = cgen.Block([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
+        test = self._test(self.counter.start, self.shape.block)
+        return [cgen.If(cgen.Line(test), block, cgen.Block(self._filled(1)))]
+
+    def _filled(self, count: int) -> list[cgen.Generable]:
+        """The first vectors start with what changes nothing."""
+        return [
+            cgen.Line(f"fill_{self._type(p)}({p.vectors}, {count}, {neutral(p.reduction.op, p.reduction.dtype)});")
+            for p in self.partials
+        ]
 
     def _one_vector(self) -> cgen.Generable:
         return self._while(self.shape.lanes, [*self._vector("0"), self._advance()])
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
         """The body as long as so many iterations are left."""
-        last = self._value + (iterations - 1) * self.counter.step
-        return cgen.While(cgen.Line(self.counter.test(last)), cgen.Block(body))
+        return cgen.While(cgen.Line(self._test(self._value, iterations)), cgen.Block(body))
+
+    def _test(self, value: Affine, iterations: int) -> str:
+        """Whether so many iterations are left at a value of the variable."""
+        return self.counter.test(value + (iterations - 1) * self.counter.step)
 
     def _masked(self) -> cgen.Generable:
         """One vector at a time, of which only the lanes take part that the loop still has iterations for."""
@@ -224,8 +247,10 @@ class LaneLoop:
         return f"{partial.reduction.dtype.name}x{self.shape.lanes}"
 
     def _total(self, partial: Partial) -> str:
-        name = partial.reduction.operation
-        return f"{name}_{self._type(partial)}({partial.vectors}, {self.shape.vectors})"
+        return f"{self._helper(partial, '_lanes')}({partial.vectors})"
+
+    def _helper(self, partial: Partial, of: str) -> str:
+        return f"{partial.reduction.operation}{of}_{self._type(partial)}"
 
 
 def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
@@ -240,11 +265,11 @@ VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")
 def helpers(code: str) -> str:
     """The types of vectors, and the functions on them, that a code uses."""
     uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
-    texts = []
-    for dtype, lanes in dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses):
-        texts.append(_types(DTYPES[dtype], lanes))
+    texts = [_types(DTYPES[dtype], lanes) for dtype, lanes in dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses)]
     for dtype, lanes, name in uses:
-        texts.append(_fill(DTYPES[dtype], lanes) if name == "fill" else _reduce(name, DTYPES[dtype], lanes))
+        operation, _, of = name.partition("_")
+        make = {"": _fill, "vectors": _of_vectors, "lanes": _of_lanes}[of]
+        texts.append(make(operation, DTYPES[dtype], lanes))
     return "\n".join(texts)
 
 
@@ -256,9 +281,9 @@ def _types(dtype: DType, lanes: int) -> str:
     )
 
 
-def _fill(dtype: DType, lanes: int) -> str:
+def _fill(operation: str, dtype: DType, lanes: int) -> str:
     name = f"{dtype.name}x{lanes}"
-    return f"""{INLINE} void fill_{name}({name} *x, int vectors, {dtype.c_name} value)
+    return f"""{INLINE} void {operation}_{name}({name} *x, int vectors, {dtype.c_name} value)
 {{
   const {name} all = {{{", ".join(["value"] * lanes)}}};
   for (int v = 0; v < vectors; v += 1)
@@ -266,15 +291,10 @@ def _fill(dtype: DType, lanes: int) -> str:
 }}"""
 
 
-def _reduce(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that puts together all lanes of some vectors: halves of a vector, until one lane is left."""
+def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that puts some vectors together in the first of them."""
     name = f"{dtype.name}x{lanes}"
-    halves = [
-        f"  for (int lane = 0; lane < {half}; lane += 1)\n"
-        f"    {_update(operation, dtype, 'all.lane[lane]', f'all.lane[lane + {half}]')}\n"
-        for half in (lanes >> shift for shift in range(1, lanes.bit_length()))
-    ]
-    return f"""{INLINE} {dtype.c_name} {operation}_{name}(const {name} *x, int vectors)
+    return f"""{INLINE} void {operation}_vectors_{name}({name} *x, int vectors)
 {{
   {name}_lanes all = {{x[0]}};
   for (int v = 1; v < vectors; v += 1) {{
@@ -283,6 +303,21 @@ def _reduce(operation: str, dtype: DType, lanes: int) -> str:
     for (int lane = 0; lane < {lanes}; lane += 1)
       {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
   }}
+  x[0] = all.all;
+}}"""
+
+
+def _of_lanes(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that puts a vector's lanes together: its halves, until one lane is left."""
+    name = f"{dtype.name}x{lanes}"
+    halves = [
+        f"  for (int lane = 0; lane < {half}; lane += 1)\n"
+        f"    {_update(operation, dtype, 'all.lane[lane]', f'all.lane[lane + {half}]')}\n"
+        for half in (lanes >> shift for shift in range(1, lanes.bit_length()))
+    ]
+    return f"""{INLINE} {dtype.c_name} {operation}_lanes_{name}(const {name} *x)
+{{
+  {name}_lanes all = {{x[0]}};
 {"".join(halves)}  return all.lane[0];
 }}"""
 

@@ -21,7 +21,16 @@ static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vecto
   for (int v = 0; v < vectors; v += 1)
     x[v] = all;
 }
-static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int vectors)
+static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *x)
+{
+  f32x4_lanes all = {x[0]};
+  for (int lane = 0; lane < 2; lane += 1)
+    all.lane[lane] += all.lane[lane + 2];
+  for (int lane = 0; lane < 1; lane += 1)
+    all.lane[lane] += all.lane[lane + 1];
+  return all.lane[0];
+}
+static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, int vectors)
 {
   f32x4_lanes all = {x[0]};
   for (int v = 1; v < vectors; v += 1) {
@@ -30,11 +39,7 @@ static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int
     for (int lane = 0; lane < 4; lane += 1)
       all.lane[lane] += next.lane[lane];
   }
-  for (int lane = 0; lane < 2; lane += 1)
-    all.lane[lane] += all.lane[lane + 2];
-  for (int lane = 0; lane < 1; lane += 1)
-    all.lane[lane] += all.lane[lane + 1];
-  return all.lane[0];
+  x[0] = all.all;
 }
 
 int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
@@ -51,21 +56,29 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
         if (0 < K)
         {
           f32x4 C_sum[4];
-          fill_f32x4(C_sum, 4, 0.0f);
           int64_t k = 0;
-          while (k + 15 < K)
+          if (15 < K)
           {
-            for (int v = 0; v < 4; v += 1)
+            fill_f32x4(C_sum, 4, 0.0f);
+            while (k + 15 < K)
             {
-              f32x4_lanes C_lanes = {C_sum[v]};
-              POLY_LANES
-              for (int lane = 0; lane < 4; lane += 1)
+              for (int v = 0; v < 4; v += 1)
               {
-                C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                f32x4_lanes C_lanes = {C_sum[v]};
+                POLY_LANES
+                for (int lane = 0; lane < 4; lane += 1)
+                {
+                  C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                }
+                C_sum[v] = C_lanes.all;
+                k += 4;
               }
-              C_sum[v] = C_lanes.all;
-              k += 4;
             }
+            sum_vectors_f32x4(C_sum, 4);
+          }
+          else
+          {
+            fill_f32x4(C_sum, 1, 0.0f);
           }
           while (k + 3 < K)
           {
@@ -78,7 +91,7 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
             C_sum[0] = C_lanes.all;
             k += 4;
           }
-          float C_lane = sum_f32x4(C_sum, 4);
+          float C_lane = sum_lanes_f32x4(C_sum);
           while (k < K)
           {
             C_lane += A[(i + i_tile)*K + k] * B[k*N + j];

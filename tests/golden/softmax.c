@@ -53,7 +53,16 @@ static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vecto
   for (int v = 0; v < vectors; v += 1)
     x[v] = all;
 }
-static inline __attribute__((always_inline)) float max_f32x4(const f32x4 *x, int vectors)
+static inline __attribute__((always_inline)) float max_lanes_f32x4(const f32x4 *x)
+{
+  f32x4_lanes all = {x[0]};
+  for (int lane = 0; lane < 2; lane += 1)
+    all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 2]);
+  for (int lane = 0; lane < 1; lane += 1)
+    all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 1]);
+  return all.lane[0];
+}
+static inline __attribute__((always_inline)) void max_vectors_f32x4(f32x4 *x, int vectors)
 {
   f32x4_lanes all = {x[0]};
   for (int v = 1; v < vectors; v += 1) {
@@ -62,13 +71,18 @@ static inline __attribute__((always_inline)) float max_f32x4(const f32x4 *x, int
     for (int lane = 0; lane < 4; lane += 1)
       all.lane[lane] = max_f32(all.lane[lane], next.lane[lane]);
   }
+  x[0] = all.all;
+}
+static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *x)
+{
+  f32x4_lanes all = {x[0]};
   for (int lane = 0; lane < 2; lane += 1)
-    all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 2]);
+    all.lane[lane] += all.lane[lane + 2];
   for (int lane = 0; lane < 1; lane += 1)
-    all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 1]);
+    all.lane[lane] += all.lane[lane + 1];
   return all.lane[0];
 }
-static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int vectors)
+static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, int vectors)
 {
   f32x4_lanes all = {x[0]};
   for (int v = 1; v < vectors; v += 1) {
@@ -77,11 +91,7 @@ static inline __attribute__((always_inline)) float sum_f32x4(const f32x4 *x, int
     for (int lane = 0; lane < 4; lane += 1)
       all.lane[lane] += next.lane[lane];
   }
-  for (int lane = 0; lane < 2; lane += 1)
-    all.lane[lane] += all.lane[lane + 2];
-  for (int lane = 0; lane < 1; lane += 1)
-    all.lane[lane] += all.lane[lane + 1];
-  return all.lane[0];
+  x[0] = all.all;
 }
 
 int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y, int64_t threads,
@@ -97,21 +107,29 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
     if (0 < N)
     {
       f32x4 top_max[4];
-      fill_f32x4(top_max, 4, -INFINITY);
       int64_t j = 0;
-      while (j + 15 < N)
+      if (15 < N)
       {
-        for (int v = 0; v < 4; v += 1)
+        fill_f32x4(top_max, 4, -INFINITY);
+        while (j + 15 < N)
         {
-          f32x4_lanes top_lanes = {top_max[v]};
-          POLY_LANES
-          for (int lane = 0; lane < 4; lane += 1)
+          for (int v = 0; v < 4; v += 1)
           {
-            top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+            f32x4_lanes top_lanes = {top_max[v]};
+            POLY_LANES
+            for (int lane = 0; lane < 4; lane += 1)
+            {
+              top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+            }
+            top_max[v] = top_lanes.all;
+            j += 4;
           }
-          top_max[v] = top_lanes.all;
-          j += 4;
         }
+        max_vectors_f32x4(top_max, 4);
+      }
+      else
+      {
+        fill_f32x4(top_max, 1, -INFINITY);
       }
       while (j + 3 < N)
       {
@@ -124,7 +142,7 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
         top_max[0] = top_lanes.all;
         j += 4;
       }
-      float top_lane = max_f32x4(top_max, 4);
+      float top_lane = max_lanes_f32x4(top_max);
       while (j < N)
       {
         top_lane = max_f32(top_lane, x[i*N + j]);
@@ -140,21 +158,29 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
     if (0 < N)
     {
       f32x4 total_sum[4];
-      fill_f32x4(total_sum, 4, 0.0f);
       int64_t j = 0;
-      while (j + 15 < N)
+      if (15 < N)
       {
-        for (int v = 0; v < 4; v += 1)
+        fill_f32x4(total_sum, 4, 0.0f);
+        while (j + 15 < N)
         {
-          f32x4_lanes total_lanes = {total_sum[v]};
-          POLY_LANES
-          for (int lane = 0; lane < 4; lane += 1)
+          for (int v = 0; v < 4; v += 1)
           {
-            total_lanes.lane[lane] += y[i*N + j + lane];
+            f32x4_lanes total_lanes = {total_sum[v]};
+            POLY_LANES
+            for (int lane = 0; lane < 4; lane += 1)
+            {
+              total_lanes.lane[lane] += y[i*N + j + lane];
+            }
+            total_sum[v] = total_lanes.all;
+            j += 4;
           }
-          total_sum[v] = total_lanes.all;
-          j += 4;
         }
+        sum_vectors_f32x4(total_sum, 4);
+      }
+      else
+      {
+        fill_f32x4(total_sum, 1, 0.0f);
       }
       while (j + 3 < N)
       {
@@ -167,7 +193,7 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
         total_sum[0] = total_lanes.all;
         j += 4;
       }
-      float total_lane = sum_f32x4(total_sum, 4);
+      float total_lane = sum_lanes_f32x4(total_sum);
       while (j < N)
       {
         total_lane += y[i*N + j];
