@@ -132,7 +132,7 @@ def header(folder: Path, *nests: Any, name: str = "", sizes: Sequence[dict[str, 
     """
     threads_of = options.pop("threads_of", 2)
     stem = name or nests[0].name
-    told = repr(([nest.structure for nest in nests], sizes, threads_of, sorted(options.items())))
+    told = repr(([(nest.structure, nest.fixed) for nest in nests], sizes, threads_of, sorted(options.items())))
     kept = Path(os.environ["POLY_CACHE_DIR"]) / "headers" / f"{stem}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.h"
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)

@@ -1,0 +1,80 @@
+"""Every instruction set is run, here or under emulation, and the one that was asked for is the one in use."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from header_nests import KINDS, matmul
+from header_programs import CLIMB, program
+from headers import (
+    AARCH64,
+    AARCH64_CLANG,
+    CLANG,
+    GCC,
+    NUMBERS,
+    S390X,
+    X86_32,
+    Toolchain,
+    build,
+    header,
+    implementation,
+    need,
+    need_isa,
+    run,
+)
+
+from microkernels.isa import ISAS
+
+EMULATED = (AARCH64, AARCH64_CLANG, S390X, *X86_32)
+BEST = {AARCH64: "neon", AARCH64_CLANG: "neon"}
+"""What a call takes there by itself; elsewhere the portable kernels."""
+SMALL = {"K": 21, "L": 10, "M": 13, "N": 38, "T": 5}
+
+
+def products(toolchain: Toolchain, folder: Path, level: str) -> Path:
+    need(toolchain)
+    header(folder, matmul)
+    return build(toolchain, implementation("matmul") + program(CLIMB, "openmp"), folder, level)
+
+
+@pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=str)
+@pytest.mark.parametrize("isa", [name for name in NUMBERS if name != "neon"])
+def test_each_instruction_set_here(isa: str, toolchain: Toolchain, tmp_path: Path) -> None:
+    """Every size up to twice a register tile and one more."""
+    need_isa(isa)
+    printed = run(toolchain, products(toolchain, tmp_path, "-O2"), str(NUMBERS[isa]), "29", "130")
+    assert printed.startswith(f"isa {NUMBERS[isa]}: ")
+
+
+def test_a_call_takes_the_best_one_here(tmp_path: Path) -> None:
+    best = next(name for name, isa in ISAS.items() if isa.runs_here())
+    assert run(GCC, products(GCC, tmp_path, "-O1")).startswith(f"isa {NUMBERS[best]}: ")
+
+
+@pytest.mark.parametrize("toolchain", EMULATED, ids=str)
+def test_products_on_other_machines(toolchain: Toolchain, tmp_path: Path) -> None:
+    binary = products(toolchain, tmp_path, "-O2")
+    best = BEST.get(toolchain, "portable")
+    assert run(toolchain, binary, "0", "17", "25").startswith(f"isa {NUMBERS[best]}: ")
+    assert run(toolchain, binary, str(NUMBERS["portable"])).startswith("isa 1: ")
+
+
+@pytest.mark.parametrize("toolchain", EMULATED, ids=str)
+def test_what_a_machine_lacks_is_refused(toolchain: Toolchain, tmp_path: Path) -> None:
+    binary = products(toolchain, tmp_path, "-O0")
+    for isa in {"neon", "avx2", "avx512"} - {BEST.get(toolchain)}:
+        done = subprocess.run([*toolchain.runner, binary, str(NUMBERS[isa])], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "instruction set" in done.stdout
+
+
+@pytest.mark.parametrize("toolchain", [AARCH64, S390X, X86_32[0]], ids=str)
+def test_nests_of_every_kind_on_other_machines(toolchain: Toolchain, tmp_path: Path) -> None:
+    """At small sizes: of open ones the self-test tries large ones too, and emulation is slow."""
+    need(toolchain)
+    fixed = [nest.with_sizes({name: SMALL[name] for name in nest.sizes}) for nest in KINDS]
+    header(tmp_path, *fixed, name="kinds", threads="pthreads")
+    binary = build(toolchain, implementation("kinds", "SELFTEST"), tmp_path, "-O1")
+    assert run(toolchain, binary, "--quick").endswith("\nPASS\n")
