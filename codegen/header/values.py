@@ -44,8 +44,8 @@ class Routine:
     the names of those. `loops` is the mathematics, as the user wrote it. `variants` are in order of preference within
     each instruction set, and the last of each serves every size. `reference` runs the loops as written, with the
     signature's parameters. The self-test gives it positive values and heavy diagonals where it is `delicate` (it divides
-    by its data, takes roots or multiplies up), and fresh ones for each timed call where it `drifts` (a call's result
-    depends on what the call before left).
+    by its data, takes roots or multiplies up), and where it `drifts` (it goes on from its own results) small ones, fresh
+    for each timed call.
     """
 
     name: str

@@ -85,8 +85,9 @@ static void try_put(const try_array *a, int64_t at, double value)
 }
 
 /* First values: floats of [-1, 1), integers of [-3, 3]. For a delicate routine, which divides by them or takes roots,
-   floats of [0.5, 1.5), and the diagonal of a square outweighs its rows. */
-static void try_fill(const try_array *a, int seed, int delicate)
+   floats of [0.5, 1.5), and the diagonal of a square outweighs its rows. For one that drifts, which goes on from its own
+   results, rows of small sums, so that rounding does not grow. */
+static void try_fill(const try_array *a, int seed, int delicate, int drifts)
 {
   uint64_t state = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(seed + 1);
   int64_t subscript[TRY_RANK] = {0}, at = a->shift, left;
@@ -100,6 +101,7 @@ static void try_fill(const try_array *a, int seed, int delicate)
     value = delicate ? drawn + 0.5 : 2.0 * drawn - 1.0;
     if (!try_is_float(a)) value = floor(7.0 * drawn) - 3.0;
     else if (delicate && square && subscript[last] == subscript[last - 1]) value = 2.0 * (double)a->extent[last];
+    else if (drifts && !delicate && last > 0) value /= (double)a->extent[last];
     try_put(a, at, value);
   }
 }

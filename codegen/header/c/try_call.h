@@ -94,13 +94,13 @@ static int try_prepare(try_case *c, int how)
     a->memory = try_memory(3 * a->block + 64);
     if (!a->memory) return 0;
     for (m = 0; m < 3; m++) a->copy[m] = a->memory + (size_t)(-(uintptr_t)a->memory & 63u) + (size_t)(a->block * m);
-    if (a->is->use == TRY_READ || a->is->use == TRY_UPDATED) try_fill(a, n, c->routine->delicate);
+    if (a->is->use == TRY_READ || a->is->use == TRY_UPDATED) try_fill(a, n, c->routine->delicate, c->routine->drifts);
     again |= a->is->use == TRY_MAYBE_SET;
   }
   found = try_want(c, how);
   if (found != 0 || !again) return found >= 0;
   for (n = 0; n < c->routine->arrays; n++)
-    if (c->array[n].is->use == TRY_MAYBE_SET) try_fill(&c->array[n], n, c->routine->delicate);
+    if (c->array[n].is->use == TRY_MAYBE_SET) try_fill(&c->array[n], n, c->routine->delicate, c->routine->drifts);
   return try_want(c, how) >= 0;
 }
 
