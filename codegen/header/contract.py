@@ -98,8 +98,8 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}" for line in text.split("\n")]
 
 
-USE = """Arrays are row-major, their last dimension without gaps, and aligned to their elements. An output overlaps no other
-array; inputs may overlap each other. Nothing outside of the arrays is read or written.
+USE = """Arrays are row-major, their last dimension without gaps, and aligned to their elements. An output overlaps
+no other array; inputs may overlap each other. Nothing outside of the arrays is read or written.
 
 #include this file where it is needed; in one C or C++ file, #define PFX_IMPLEMENTATION before. No flags are needed.
 {first}(…) allocates its workspace with PFX_MALLOC and PFX_FREE, which may be defined before, and frees it.
@@ -110,12 +110,13 @@ Instruction sets: {isas}. The CPU is asked once; pfx_force_isa(…) takes one by
 32-bit, big-endian and other CPUs run the portable kernels.
 #define PFX_DEBUG: every access in the loops is checked against the bounds of its array.
 #define PFX_SELFTEST: a main that checks every kernel against the loops above, and measures it:
-    cc -O2 -x c -D PFX_SELFTEST FILE.h -o try -lm && ./try"""
+    cc -O2 {flags}-x c -D PFX_SELFTEST FILE.h -o try -lm && ./try"""
 
 
 def _use(header: Header) -> str:
     isas = ", ".join(isa.name for isa in header.isas)
-    return USE.format(first=header.routines[0].name, threads=THREADS[header.threads], isas=isas)
+    flags = {"openmp": "-fopenmp ", "pthreads": "-pthread ", "none": ""}[header.threads]
+    return USE.format(first=header.routines[0].name, threads=THREADS[header.threads], isas=isas, flags=flags)
 
 
 def _statuses() -> str:
