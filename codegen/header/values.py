@@ -43,9 +43,9 @@ class Routine:
     `signature` has the sizes that a caller gives, then the strides of arrays, none where `dense`: `strides` are
     the names of those. `loops` is the mathematics, as the user wrote it. `variants` are in order of preference within
     each instruction set, and the last of each serves every size. `reference` runs the loops as written, with the
-    signature's parameters. The self-test gives it positive values and heavy diagonals where it is `delicate` (it divides
-    by its data, takes roots or multiplies up), and where it `drifts` (it goes on from its own results) small ones, fresh
-    for each timed call.
+    signature's parameters. The self-test gives it positive values and heavy diagonals where it is `delicate` (it
+    divides by its data, takes roots or multiplies up), and where it `drifts` (it goes on from its own results) small
+    values, fresh for each timed call.
     """
 
     name: str
