@@ -153,6 +153,20 @@ def test_names_that_are_taken(names: tuple[str, ...], prefix: str | None, messag
         make("m", kernels, prefix=prefix, isas=["portable"])
 
 
+@pytest.mark.parametrize("prefix", ["A", "a", "N"])
+def test_arguments_are_not_called_as_the_header_calls_its_own(prefix: str) -> None:
+    A_ld, N_check = poly.sizes("A_ld N_check")
+
+    @poly.nest
+    def twice(A: f32[A_ld, N_check]):
+        for i in range(A_ld):
+            for j in range(N_check):
+                A[i, j] = 2 * A[i, j]
+
+    with pytest.raises(poly.SpecError, match="begins as the header's own names do"):
+        make("m", [compiled(twice)], prefix=prefix)
+
+
 def test_an_unknown_instruction_set(tmp_path: Path) -> None:
     with pytest.raises(poly.TargetError, match="'sse9'"):
         compiled(matmul).write_header(tmp_path / "m.h", isas=["sse9"])

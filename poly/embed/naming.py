@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from codegen.names import function_name
 from poly.errors import SpecError
+from poly.nest import Nest
 
 OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
 """What every header declares behind its prefix."""
+PLACEHOLDER = "pfx_"
+"""What the header's names begin with while it is written."""
 PUBLIC = ("", "_with_workspace", "_workspace_size")
 """What a function's name is followed by in those that are declared for it."""
 
@@ -21,6 +24,15 @@ def checked_prefix(name: str) -> str:
             f"{name!r} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
         )
     return name
+
+
+def check_arguments(nest: Nest, prefix: str) -> None:
+    """No size, array or scalar is called as the header's own functions and macros may be. Raises SpecError."""
+    for name in (*nest.sizes, *(array.name for array in nest.arrays)):
+        if name.lower().startswith((f"{prefix.lower()}_", PLACEHOLDER)):
+            raise SpecError(
+                f"{nest.name}: {name} begins as the header's own names do: rename it, or give another prefix."
+            )
 
 
 def function_names(nests: Sequence[str], prefix: str) -> tuple[str, ...]:

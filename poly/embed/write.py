@@ -11,7 +11,7 @@ from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
 from poly.embed.files import replace_file
 from poly.embed.group import groups
-from poly.embed.naming import checked_prefix, function_names
+from poly.embed.naming import check_arguments, checked_prefix, function_names
 from poly.errors import SpecError
 from poly.machine import machine
 from poly.scheduled import Scheduled
@@ -69,6 +69,8 @@ def make(
     way = threads or ("openmp" if any(kernel.threads > 1 for kernel in kernels) else "none")
     own = checked_prefix(prefix or (found[0].name if len(found) == 1 else re.sub(r"\W", "_", stem)))
     names = function_names([group.name for group in found], own)
+    for group in found:
+        check_arguments(group.base.nest, own)
     most = 1 if way == "none" else None
     routines = tuple(routine(group, name, own, chosen, most, dense) for group, name in zip(found, names, strict=True))
     return Header(own, routines, chosen, way, __version__, machine().cpu)
