@@ -80,7 +80,7 @@ INLINE void pack_block_T(T *dst, int64_t pitch, int64_t there, int64_t here, con
     UNROLL
     for (int64_t i = 0; i < LANES_T; i++) {
         if (i >= some)
-            break;
+            continue; /* clang unrolls no loop that may end early */
         if (there == LANES_T || roomy)
             store_T(dst + (k + i) * pitch, x[i]);
         else
