@@ -76,11 +76,12 @@ def _need(routine: Routine) -> str:
 def _most(routine: Routine) -> str:
     parameters, most, count = most_parameters(routine), own_name(routine, "most"), own_name(routine, "bytes")
 
-    def larger(variant: Variant, needed: str) -> list[str]:
+    def larger(number: int, variant: Variant) -> list[str]:
+        arguments = ", ".join([str(number), *(p.name for p in parameters)])
         tests = [*(f"{c_name(size)} == {value}" for size, value in variant.sizes), f"{count} > {most}"]
-        return [f"{count} = {needed};", f"if ({' && '.join(tests)}) {most} = {count};"]
+        return [f"{count} = {routine.name}_need({arguments});", f"if ({' && '.join(tests)}) {most} = {count};"]
 
-    found = [(v, larger(v, needed)) for _, v in _numbered(routine) if (needed := _bytes(v)) != "0"]
+    found = [(v, larger(n, v)) for n, v in _numbered(routine) if _bytes(v) != "0"]
     lines = [f"int64_t {most} = 0, {count} = 0;", *_guarded(found), f"(void){count};", f"return {most};"]
     return _function(routine, "int64_t", "most", parameters, lines, parameters)
 

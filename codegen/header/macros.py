@@ -16,20 +16,14 @@ MACROS = """#if !defined(__GNUC__)
 #define PFX_RESTRICT __restrict
 #define PFX_INLINE static inline __attribute__((always_inline, unused))
 #define PFX_NOINLINE static __attribute__((noinline, unused))
+#define PFX_UNROLL _Pragma("GCC unroll 32")"""
+
+PARALLEL = """#if defined(_OPENMP)
 #define PFX_PRAGMA(...) _Pragma(#__VA_ARGS__)
-#if defined(__clang__)
-#define PFX_UNROLL _Pragma("clang loop unroll(full)")
-#define PFX_UNROLL_BY(count) PFX_PRAGMA(clang loop unroll_count(count))
-#else
-#define PFX_UNROLL _Pragma("GCC unroll 32")
-#define PFX_UNROLL_BY(count) PFX_PRAGMA(GCC unroll count)
-#endif
-#if defined(_OPENMP)
 #define PFX_OMP(...) PFX_PRAGMA(omp __VA_ARGS__)
 #else
 #define PFX_OMP(...)
-#endif
-""" + "\n".join(SPELLINGS.values()).replace("POLY_", "PFX_")
+#endif"""
 
 OPENMP = """#if defined(_OPENMP)
 #include <omp.h>
@@ -47,10 +41,17 @@ TOKENS = {INLINE: "PFX_INLINE", NOINLINE: "PFX_NOINLINE", UNROLL: "PFX_UNROLL"}
 PATTERNS = (
     (r"\brestrict\b", "PFX_RESTRICT"),
     (r"#pragma omp (.*)", r"PFX_OMP(\1)"),
-    (r"#pragma GCC unroll (\d+)", r"PFX_UNROLL_BY(\1)"),
     (rf"\bPOLY_(?={'|'.join(name.removeprefix('POLY_') for names in SPELLINGS for name in names)}\b)", "PFX_"),
     (r"(\(int64_t\))?\bomp_get_thread_num\(\)", "pfx_thread()"),
 )
+
+
+def definitions(code: str) -> str:
+    """The macros that a code needs which has them."""
+    words = set(re.findall(r"PFX_\w+", code))
+    parts = {("PFX_OMP",): PARALLEL, **SPELLINGS}
+    found = [text for names, text in parts.items() if words & {name.replace("POLY_", "PFX_") for name in names}]
+    return "\n".join([MACROS, *found]).replace("POLY_", "PFX_")
 
 
 def replaced(text: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from codegen.c import used_helpers
+from codegen.header.bounds import BOUNDS
 from codegen.header.checks import LIMITS
 from codegen.header.contract import STATUSES, contract
 from codegen.header.dispatch import dispatch
 from codegen.header.entry import functions, prototypes
 from codegen.header.isas import choice, enumeration
 from codegen.header.items import items, renamed
-from codegen.header.macros import MACROS, OPENMP
+from codegen.header.macros import OPENMP, definitions
 from codegen.header.prefix import prefixed
 from codegen.header.pthreads import PTHREADS
 from codegen.header.sections import features, intrinsics, section
@@ -76,6 +77,7 @@ def implementation(header: Header) -> str:
 def kernels(header: Header) -> str:
     """The kernels by instruction set, and for each routine the functions that choose among them."""
     sections = [section(header, isa) for isa in header.isas]
+    code = "".join(one.text for one in sections)
     functions_of = {variant: name for one in sections for variant, name in one.functions.items()}
     calls = "\n\n".join(dispatch(routine, header.isas, functions_of) for routine in header.routines)
     shared = items(used_helpers(calls))
@@ -84,8 +86,9 @@ def kernels(header: Header) -> str:
         "#include <math.h>\n#include <stddef.h>",
         features(header.isas),
         intrinsics(header.isas),
-        MACROS,
-        _runtime(header, "".join(one.text for one in sections)),
+        definitions(code),
+        BOUNDS,
+        _runtime(header, code),
         *(one.text for one in sections),
         status_text(),
         choice(header.isas),
@@ -99,7 +102,7 @@ def _runtime(header: Header, code: str) -> str:
     """What the parallel loops in the code need."""
     if header.threads == "pthreads" and "pfx_parallel(" in code:
         return PTHREADS
-    return OPENMP if header.threads == "openmp" else ""
+    return OPENMP if header.threads == "openmp" and "pfx_thread(" in code else ""
 
 
 def status_text() -> str:
