@@ -203,8 +203,8 @@ class Writer:
         name, arguments = called(node, scope.values)
         statement = self.program.statements[name]
         if isinstance(statement.body, Text):
-            parts = [statement.body.checks] * (self.bounds and bool(statement.body.checks)) + [statement.body.lines]
-            return [text_block(statement.iterators, arguments, lines, scope.taken) for lines in parts]
+            lines = statement.body.all_lines(self.bounds)
+            return [text_block(statement.iterators, arguments, lines, scope.taken)]
         values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
         printer = Body({b.name: b for b in self.program.buffers}, values, scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
@@ -214,7 +214,7 @@ class Writer:
 
 
 def text_block(
-    iterators: tuple[str, ...], values: tuple[Affine, ...], text: tuple[str, ...], taken: frozenset[str]
+    iterators: tuple[str, ...], values: tuple[Affine, ...], text: Sequence[str], taken: frozenset[str]
 ) -> cgen.Generable:
     """The lines below declarations of the iterators that they use; one that already has its value needs none.
 

@@ -11,6 +11,7 @@ for (i = 0; i < M; i += 6)          static void f_i_chunk(void *call, int64_t th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -130,17 +131,13 @@ def _structure(name: str, members: Sequence[Parameter]) -> str:
 
 def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Sequence[cgen.Generable]) -> str:
     """The function that a thread calls."""
-    given = [cgen.Line(f"const {type_name} *const given = (const {type_name} *)call;")]
-    given += [cgen.Line(f"{_constant(member)} = given->{member.name};") for member in members]
+    given = cgen.Line(f"const {type_name} *const given = (const {type_name} *)call;")
+    names = "|".join(member.name for member in members)
+    told = re.sub(rf"\b({names})\b", r"given->\1", "\n".join(map(str, lines)))
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
-    return f"{prototype('static void', name, parameters)}\n{cgen.Block([*given, *lines])}"
+    body = cgen.Block([given, *map(cgen.Line, told.split("\n"))])
+    return f"{prototype('static void', name, parameters)}\n{body}"
 
 
 def _plain(parameter: Parameter) -> Parameter:
     return Parameter(parameter.prefix.replace("restrict ", ""), parameter.name)
-
-
-def _constant(parameter: Parameter) -> str:
-    """The declaration of a constant of the parameter's type."""
-    plain = _plain(parameter)
-    return f"{plain.prefix}const {plain.name}" if plain.prefix.endswith("*") else f"const {plain}"

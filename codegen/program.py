@@ -9,6 +9,7 @@ from typing import Literal
 import islpy as isl
 
 from codegen.affine import Affine
+from codegen.definitions import needed
 from codegen.expr import Expr, Load
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
@@ -46,11 +47,16 @@ class Assign:
 class Text:
     """C lines as they are (a microkernel call, a packing call), in terms of the iterators as C variables.
 
-    `checks` are lines that assert that they stay inside of the arrays.
+    `checks` assert that they stay inside of the arrays. `definitions` are constants that some of both use.
     """
 
     lines: tuple[str, ...]
     checks: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+
+    def all_lines(self, bounds: bool) -> list[str]:
+        """The lines, with the assertions if `bounds`."""
+        return needed(self.definitions, [*(self.checks if bounds else ()), *self.lines])
 
 
 @dataclass(frozen=True)

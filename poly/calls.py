@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.expr import Load
 from codegen.names import c_name
+from codegen.program import Text
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import Coordinates
 from poly.ctext import text
@@ -23,17 +23,15 @@ from poly.tree import Band, Micro
 
 @dataclass(frozen=True)
 class Call:
-    """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `lines`.
+    """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `text`.
 
-    `checks` are lines that assert that it stays inside of the arrays. `routine` is the family's name; `rows` and
-    `columns` are the extents that calls can have (None: any).
+    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any).
     """
 
     name: str
     iterators: tuple[str, ...]
     domain: isl.Set
-    lines: tuple[str, ...]
-    checks: tuple[str, ...]
+    text: Text
     routine: str
     rows: frozenset[int] | None = None
     columns: frozenset[int] | None = None
@@ -135,16 +133,6 @@ def moved(op: Operand, part: Polynomial, loop: str, name: str) -> tuple[list[str
     atoms = {atom: divisor for atom, (of, divisor) in op.coordinates.atoms.items() if of == loop and atom in part.names}
     lines = [f"const int64_t {name}__{divisor} = {name} / {divisor};" for divisor in atoms.values()]
     return lines, part.renamed({loop: name, **{atom: f"{name}__{divisor}" for atom, divisor in atoms.items()}})
-
-
-def needed(definitions: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """The lines below those definitions `const int64_t NAME = …;` that they use, directly or through others."""
-    kept = list(lines)
-    for definition in reversed(definitions):
-        name = definition.removeprefix("const int64_t ").partition(" ")[0]
-        if any(re.search(rf"\b{name}\b", line) for line in kept):
-            kept.insert(0, definition)
-    return kept
 
 
 def loop_lines(head: str, lines: Sequence[str]) -> list[str]:

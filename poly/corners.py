@@ -14,17 +14,17 @@ from codegen.integer import primary
 from poly.calls import Operand, Panel
 
 
-def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Affine]) -> list[str]:
+def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Affine]) -> tuple[str, ...]:
     """C lines for the operands of a call; `counts` tells how many iterations each loop inside has."""
     all_places = ((op, index, extent) for op in operands for index, extent in op.places)
     places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
-    return list(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
+    return tuple(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
 
 
-def panel_checks(panel: Panel, elements: str) -> list[str]:
-    """C lines for some elements of a panel from its first."""
-    last = f"{panel.offset} + {elements} - 1" if panel.offset != "0" else f"{elements} - 1"
-    return [f"PFX_IN({offset}, {panel.count});" for offset in (panel.offset, last) if offset != "0"]
+def panel_check(panel: Panel, elements: str) -> str:
+    """The C line for some elements of a panel from its first."""
+    before = "" if panel.offset == "0" else f"{panel.offset} + "
+    return f"PFX_IN({before}{elements} - 1, {panel.count});"
 
 
 def _corners(op: Operand, index: Affine, counts: Mapping[str, Affine]) -> Iterator[Affine]:

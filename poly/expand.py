@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 
 from codegen.names import fresh
-from codegen.program import Assign, LoopMark, Statement, Text, Workspace
+from codegen.program import Assign, LoopMark, Statement, Workspace
 from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
 from poly.calls import Call, Panel
@@ -133,7 +133,7 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
     call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
     name = f"{node.statement}_tile"
     out.domains[name] = call.domain
-    out.statements[name] = Statement(call.iterators, Text(call.lines, call.checks))
+    out.statements[name] = Statement(call.iterators, call.text)
     out.calls.append(call)
     return Leaf(name)
 
@@ -153,7 +153,7 @@ def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> N
             "Remedy: pack it once."
         )
     out.domains[copy.call.name] = copy.call.domain
-    out.statements[copy.call.name] = Statement(copy.call.iterators, Text(copy.call.lines, copy.call.checks))
+    out.statements[copy.call.name] = Statement(copy.call.iterators, copy.call.text)
     out.workspaces.append(copy.workspace)
     out.calls.append(copy.call)
     loops: Node = Leaf(copy.call.name)

@@ -7,7 +7,9 @@ from math import prod
 
 import islpy as isl
 
-from codegen.integer import primary
+from codegen.affine import Affine
+from codegen.definitions import needed
+from codegen.program import Text
 from microkernels.catalogue import Microkernel, find
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
@@ -22,9 +24,8 @@ from poly.calls import (
     loop_lines,
     low_lines,
     moved,
-    needed,
 )
-from poly.corners import operand_checks, panel_checks
+from poly.corners import operand_checks, panel_check
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
@@ -71,11 +72,14 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     kernel = find(node.kernel, tile.dtype)
     _check_operands(node, tile.left, tile.right, right is not None)
     run, accumulate = run_length(output, node), tile.accumulate
-    low = low_lines(instances, inner_bands(node), tile.statement.name)
-    definitions = [*low, *_atoms(tile)]
-    lines = [
+    definitions = [
+        *low_lines(instances, inner_bands(node), tile.statement.name),
+        *_atoms(tile),
         f"const int64_t tile_rows = {tile.count(node.rows)};",
         f"const int64_t tile_columns = {tile.count(node.columns)};",
+        *(f"const int64_t steps{level} = {tile.count(band)};" for level, band in enumerate(reversed(node.reduce))),
+    ]
+    lines = [
         *_pointers(node, kernel, tile.left, output, left, run is not None),
         *(_ahead(tile, kernel) if run is None else []),
         *_call(tile, kernel, left, right, accumulate if run is None else "0"),
@@ -85,20 +89,21 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
         instances.name,
         instances.names,
         instances.domain,
-        tuple(needed(definitions, lines)),
-        tuple(needed(low, _checks(tile, left, right))),
+        Text(tuple(lines), _checks(tile, left, right), tuple(definitions)),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
     )
 
 
-def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> list[str]:
+def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> tuple[str, ...]:
     """C lines that assert that a call stays inside of the arrays and of the panels."""
-    counts = tile.values
-    steps = "*".join(primary(counts[band.name]) for band in tile.node.reduce)
-    read = [line for panel in (left, right) if panel for line in panel_checks(panel, f"{steps or 1}*{panel.width}")]
-    return [*operand_checks((tile.left, tile.right, tile.output), counts), *read]
+    node = tile.node
+    steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
+    extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
+    counts = {loop: Affine.name(name) for loop, name in (extents | steps).items()}
+    read = [panel_check(panel, "*".join([*steps.values(), str(panel.width)])) for panel in (left, right) if panel]
+    return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
 
 
 def _atoms(tile: Tile) -> list[str]:
@@ -198,7 +203,6 @@ def _shifted(op: Operand, row: str, by: int) -> str:
 def _call(tile: Tile, kernel: Microkernel, left: Panel | None, right: Panel | None, accumulate: str) -> list[str]:
     """The kernel's call, with the extents and strides of the reduction's loops from inside out."""
     inward = tuple(reversed(tile.node.reduce))
-    lines = [f"const int64_t steps{level} = {tile.count(band)};" for level, band in enumerate(inward)]
     levels = ["1, 0, 0"] * LEVELS
     for level, band in enumerate(inward):
         before = "*".join(f"steps{inner}" for inner in range(level))
@@ -209,4 +213,4 @@ def _call(tile: Tile, kernel: Microkernel, left: Panel | None, right: Panel | No
         levels[level] = f"steps{level}, {strides[0]}, {strides[1]}"
     start = right.start if right else f"{tile.right.array} + {tile.right.offset}"
     operands = f"row_a, {start}, row_c, {', '.join(levels)}, {tile.factor}, {accumulate}"
-    return [*lines, f"{kernel.c_name}(tile_rows, tile_columns, {operands});"]
+    return [f"{kernel.c_name}(tile_rows, tile_columns, {operands});"]

@@ -6,14 +6,17 @@ reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zer
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 import islpy as isl
 
+from codegen.affine import Affine
+from codegen.definitions import needed
 from codegen.integer import primary
 from codegen.names import fresh
-from codegen.program import Workspace
+from codegen.program import Text, Workspace
 from microkernels.catalogue import find
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -29,11 +32,10 @@ from poly.calls import (
     loop_lines,
     low_lines,
     moved,
-    needed,
     operand,
 )
 from poly.coordinates import solve
-from poly.corners import operand_checks, panel_checks
+from poly.corners import operand_checks, panel_check
 from poly.ctext import text, value
 from poly.errors import ScheduleError
 from poly.instances import Instances
@@ -91,11 +93,10 @@ def panel_copy(
     if turned is not None:
         apart = _product([*extents[numbering.index(turned) + 1 :], size])
         group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
-    lines = _lines(source, instances, panel.start, f"{source.dtype.name}_{isa.name}", group)
-    checks = _checks(source, instances, panel, group)
+    copied = _copied(source, instances, panel, f"{source.dtype.name}_{isa.name}", group)
     return PanelCopy(
         source.role,
-        Call(instances.name, instances.names, instances.domain, tuple(lines), tuple(checks), "pack"),
+        Call(instances.name, instances.names, instances.domain, copied, "pack"),
         tuple(b.name for b in single),
         Workspace(buffer, source.dtype, count, private),
         panel,
@@ -207,40 +208,35 @@ def _levels(source: Source, instances: Instances) -> list[tuple[str, str, str]]:
     return [level for _, level in found] + [("1", "0", "0")] * (LEVELS - len(found))
 
 
-def _lines(source: Source, instances: Instances, start: str, suffix: str, group: Turned | None) -> list[str]:
+def _copied(source: Source, instances: Instances, panel: Panel, suffix: str, group: Turned | None) -> Text:
     """The C lines of one copying call: lanes a constant stride apart, or at offsets gathered before."""
-    op, statement, width = source.operand, source.statement.name, source.width
+    op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
-    count = text(instances.count(source.lanes.function(statement)), instances.names) if source.lanes else "1"
+    bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
+    counts = {b.name: value(instances.count(b.function(statement)), instances.names) for b in bands}
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     linear = op.is_linear(lane)
-    definitions = [
-        *low_lines(instances, _copied(source, group), statement),
+    definitions = (
+        *low_lines(instances, bands, statement),
         *atom_lines(op.coordinates, op.offset.names, every if linear else every - {lane}),
-    ]
+        f"const int64_t lanes = {counts[lane] if lane else 1};",
+    )
     panels = f"{group.apart}, {group.count}, " if group else ""
-    lines = [f"const int64_t lanes = {count};", *([] if linear else _gathered(source, lane))]
     array = f"{op.array} + {op.offset}" if linear else op.array
     apart = (fixed(op.stride(lane)) if lane else "0") if linear else None
     routine, where = _routine(apart, _levels(source, instances), group is not None)
-    lines.append(f"{routine}_{suffix}({start}, {panels}{width}, lanes, {array}, {where});")
-    return needed(definitions, lines)
+    call = f"{routine}_{suffix}({panel.start}, {panels}{source.width}, lanes, {array}, {where});"
+    lines = (*([] if linear else _gathered(source, lane)), call)
+    return Text(lines, _checks(source, counts, panel, group), definitions)
 
 
-def _copied(source: Source, group: Turned | None) -> tuple[Band, ...]:
-    """The loops that one call runs through."""
-    return tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
-
-
-def _checks(source: Source, instances: Instances, panel: Panel, group: Turned | None) -> list[str]:
+def _checks(source: Source, counts: Mapping[str, Affine], panel: Panel, group: Turned | None) -> tuple[str, ...]:
     """C lines that assert that a call stays inside of the source and of the buffer."""
-    bands, statement = _copied(source, group), source.statement.name
-    counts = {b.name: value(instances.count(b.function(statement)), instances.names) for b in bands}
     elements = "*".join([*(primary(counts[b.name]) for b in source.reduce), str(source.width)])
     if group:
         elements = f"{primary(counts[group.band.name] - 1)}*({group.apart}) + {elements}"
-    lines = [*operand_checks((source.operand,), counts), *panel_checks(panel, elements)]
-    return needed(low_lines(instances, bands, statement), lines)
+    named = {source.lanes.name: Affine.name("lanes")} if source.lanes else {}
+    return (*operand_checks((source.operand,), {**counts, **named}), panel_check(panel, elements))
 
 
 def _routine(apart: str | None, levels: list[tuple[str, str, str]], turned: bool) -> tuple[str, str]:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from codegen.definitions import needed
 from microkernels.catalogue import Microkernel
 from microkernels.isa import ISA
-from poly.calls import Operand, loop_lines, moved, needed
+from poly.calls import Operand, loop_lines, moved
 from poly.polynomial import Polynomial
 from poly.tree import Micro
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from codegen.program import Text
 from microkernels.isa import ISA
-from poly.calls import Call, fixed, inner_bands, low_lines, needed
+from poly.calls import Call, fixed, inner_bands, low_lines
 from poly.corners import operand_checks
 from poly.tile import Tile
 
@@ -21,7 +22,6 @@ def vector_call(tile: Tile, isa: ISA) -> Call:
     routine = f"{node.kernel.partition('_')[0]}_{tile.dtype.name}_{isa.name}"
     extents = f"{tile.count(column)}, {tile.count(reduced)}"
     definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)
-    lines = needed(definitions, [f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});"])
-    checks = needed(definitions, operand_checks((left, right, output), tile.values))
-    names, domain = tile.instances.names, tile.instances.domain
-    return Call(tile.instances.name, names, domain, tuple(lines), tuple(checks), "gemv")
+    lines = (f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});",)
+    text = Text(lines, operand_checks((left, right, output), tile.values), tuple(definitions))
+    return Call(tile.instances.name, tile.instances.names, tile.instances.domain, text, "gemv")
