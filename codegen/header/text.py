@@ -21,6 +21,14 @@ COMMON = """const char *pfx_status_text(pfx_status status);
 pfx_isa pfx_isa_in_use(void);
 pfx_status pfx_force_isa(pfx_isa isa);"""
 
+QUIET = """#if defined(__clang__) /* it warns of each loop for which vectors would not pay, as for two doubles at a time */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif"""
+LOUD = """#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif"""
+
 
 def header_text(header: Header) -> str:
     """The C text: the same values give the same bytes."""
@@ -39,7 +47,9 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
         f"#endif /* {guard} */",
         "#if defined(PFX_SELFTEST) && !defined(PFX_IMPLEMENTATION)\n#define PFX_IMPLEMENTATION\n#endif",
         "#if defined(PFX_IMPLEMENTATION) && !defined(PFX_IMPLEMENTED)\n#define PFX_IMPLEMENTED",
+        QUIET,
         code,
+        LOUD,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
     return prefixed("\n\n".join(parts), prefix).replace("…", "...") + "\n"
