@@ -21,7 +21,7 @@ COMMON = """const char *pfx_status_text(pfx_status status);
 pfx_isa pfx_isa_in_use(void);
 pfx_status pfx_force_isa(pfx_isa isa);"""
 
-QUIET = """#if defined(__clang__) /* it warns of each loop for which vectors would not pay, as for two doubles at a time */
+QUIET = """#if defined(__clang__) /* it warns of each loop for which vectors would not pay */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif"""
