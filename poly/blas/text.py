@@ -24,7 +24,7 @@ from poly.blas.routines import DTYPES, PANEL
 
 LETTERS = {"f32": "s", "f64": "d"}
 
-SPEED_AT = {"gemm": 512, "gemv": 1000, "syrk": 512}
+SPEED_AT = {"gemm": 256, "gemv": 1000, "syrk": 256}
 """The size of the matrices with which the self-test measures."""
 
 PARTS = {"gemm": ("vectors", "products"), "gemv": ("vectors",), "syrk": ("vectors", "products")}

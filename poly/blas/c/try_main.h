@@ -1,9 +1,9 @@
 /* GFLOP/s: calls for a twentieth of a second. */
 static double pfx_speed(const pfx_tried *tried)
 {
-  double flops = tried->once(tried->n), spent = 0;
   const double start = pfx_seconds();
-  for (flops = 0; spent < 0.05; spent = pfx_seconds() - start)
+  double flops = 0, spent = 0;
+  for (; spent < 0.05; spent = pfx_seconds() - start)
     flops += tried->once(tried->n);
   return flops / spent * 1e-9;
 }
