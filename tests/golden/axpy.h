@@ -144,6 +144,8 @@ static inline void axpy_inside(int64_t index, int64_t extent, const char *where,
 #if AXPY_HAS_PORTABLE
 #if defined(__clang__)
 #pragma clang fp contract(fast)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #pragma GCC push_options
 #pragma GCC diagnostic push
@@ -173,6 +175,7 @@ static int32_t axpy_any_portable(int64_t N, double a, const double *AXPY_RESTRIC
   return 0;
 }
 #if defined(__clang__)
+#pragma clang diagnostic pop
 #pragma clang fp contract(on)
 #else
 #pragma GCC diagnostic pop

@@ -153,6 +153,8 @@ static inline void matmul_inside(int64_t index, int64_t extent, const char *wher
 #if MATMUL_HAS_PORTABLE
 #if defined(__clang__)
 #pragma clang fp contract(fast)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #pragma GCC push_options
 #pragma GCC diagnostic push
@@ -212,6 +214,7 @@ static int32_t matmul_any_portable(int64_t A_ld, int64_t B_ld, int64_t C_ld, con
   return 0;
 }
 #if defined(__clang__)
+#pragma clang diagnostic pop
 #pragma clang fp contract(on)
 #else
 #pragma GCC diagnostic pop
