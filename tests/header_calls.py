@@ -19,11 +19,11 @@ from headers import Toolchain, build
 from codegen.header import Header, Routine
 from codegen.header.api import call_arguments, names, size_arguments
 from codegen.header.checks import LIMITS
-from codegen.header.contract import STATUSES
 from codegen.header.dispatch import most_parameters, need_parameters, run_parameters, select_parameters
 from codegen.header.entry import functions, prototypes
 from codegen.header.macros import MACROS
 from codegen.header.prefix import prefixed
+from codegen.header.status import STATUSES
 from codegen.parameters import Parameter, prototype
 from codegen.signature import Signature
 from microkernels.isa import PORTABLE

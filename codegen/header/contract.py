@@ -9,20 +9,6 @@ from codegen.integer import product
 from codegen.program import Buffer
 from codegen.scalar import strides
 
-STATUSES = {
-    "OK": "done",
-    "NULL_POINTER": "an array that has elements is a null pointer",
-    "MISALIGNED": "an array is not aligned to its elements",
-    "BAD_SIZE": "a size, or an extent that follows from it, is negative or too large",
-    "BAD_STRIDE": "a stride is negative, too large, or shorter than what lies within it",
-    "OVERLAP": "an output, or the workspace, overlaps another array",
-    "BAD_THREADS": "threads is less than 1 or more than PFX_MAX_THREADS",
-    "WORKSPACE_TOO_SMALL": "the workspace is smaller than NAME_workspace_size says, or null",
-    "OUT_OF_MEMORY": "no memory for the workspace",
-    "UNSUPPORTED_ISA": "this CPU, or this build, does not have the instruction set",
-}
-"""The status codes, from 0 up, and what each means."""
-
 DIRECTIONS = {"in": "read", "out": "written", "inout": "read and written", "scalar": "by value", "local": ""}
 
 THREADS = {
@@ -35,7 +21,7 @@ THREADS = {
 def contract(header: Header) -> str:
     """The comment."""
     routines = (_routine(header, routine) for routine in header.routines)
-    return comment("\n\n".join([_title(header), *routines, _use(header), _statuses(), ORDER]))
+    return comment("\n\n".join([_title(header), *routines, _use(header), ORDER]))
 
 
 def _title(header: Header) -> str:
@@ -117,8 +103,3 @@ def _use(header: Header) -> str:
     isas = ", ".join(isa.name for isa in header.isas)
     flags = {"openmp": "-fopenmp ", "pthreads": "-pthread ", "none": ""}[header.threads]
     return USE.format(first=header.routines[0].name, threads=THREADS[header.threads], isas=isas, flags=flags)
-
-
-def _statuses() -> str:
-    told = _columns([(f"PFX_{name}", meaning) for name, meaning in STATUSES.items()])
-    return "\n".join(["What a call returns; but for PFX_OK nothing was changed:", "", *_indented(told)])

@@ -17,8 +17,8 @@ def constant(isa: ISA) -> str:
 
 def enumeration() -> str:
     """The type `pfx_isa`."""
-    values = ", ".join(f"PFX_ISA_{name.upper()} = {number}" for name, number in NUMBERS.items())
-    return f"typedef enum pfx_isa {{ PFX_ISA_AUTO = 0, {values} }} pfx_isa;"
+    lines = ["PFX_ISA_AUTO = 0", *(f"PFX_ISA_{name.upper()} = {number}" for name, number in NUMBERS.items())]
+    return "\n".join(["typedef enum pfx_isa {", ",\n".join(f"  {line}" for line in lines), "} pfx_isa;"])
 
 
 def choice(isas: Sequence[ISA]) -> str:

@@ -6,6 +6,7 @@ import re
 
 from codegen.macros import MACROS as SPELLINGS
 from microkernels.ctext import INLINE, NOINLINE, UNROLL
+from microkernels.dispatch import REST
 
 MACROS = """#if !defined(__GNUC__)
 #error "this file needs gcc, clang or a compiler that knows their extensions"
@@ -17,6 +18,9 @@ MACROS = """#if !defined(__GNUC__)
 #define PFX_INLINE static inline __attribute__((always_inline, unused))
 #define PFX_NOINLINE static __attribute__((noinline, unused))
 #define PFX_UNROLL _Pragma("GCC unroll 32")"""
+
+STEPS = f"""/* The steps of a tile through its operands, which one function hands on to the next. */
+#define PFX_STEPS {REST}"""
 
 PARALLEL = """#if defined(_OPENMP)
 #define PFX_PRAGMA(...) _Pragma(#__VA_ARGS__)
@@ -37,7 +41,7 @@ static inline int64_t pfx_thread(void)
 #endif
 }"""
 
-TOKENS = {INLINE: "PFX_INLINE", NOINLINE: "PFX_NOINLINE", UNROLL: "PFX_UNROLL"}
+TOKENS = {INLINE: "PFX_INLINE", NOINLINE: "PFX_NOINLINE", UNROLL: "PFX_UNROLL", REST: "PFX_STEPS"}
 PATTERNS = (
     (r"\brestrict\b", "PFX_RESTRICT"),
     (r"#pragma omp (.*)", r"PFX_OMP(\1)"),
@@ -49,7 +53,7 @@ PATTERNS = (
 def definitions(code: str) -> str:
     """The macros that a code needs which has them."""
     words = set(re.findall(r"PFX_\w+", code))
-    parts = {("PFX_OMP",): PARALLEL, **SPELLINGS}
+    parts = {("PFX_STEPS",): STEPS, ("PFX_OMP",): PARALLEL, **SPELLINGS}
     found = [text for names, text in parts.items() if words & {name.replace("POLY_", "PFX_") for name in names}]
     return "\n".join([MACROS, *found]).replace("POLY_", "PFX_")
 

@@ -39,6 +39,10 @@ UNVECTORISED = "-Wpass-failed"
 """What clang says of loops in lanes where a sanitizer, or PFX_DEBUG, has put a check into them."""
 
 
+EXPLANATION = re.compile(r"^/\*(?:[^*]|\*(?!/))*\*/\n(?=PFX_|enum|typedef)", re.MULTILINE)
+"""A comment above a type, constants or a function that is called by kernels."""
+
+
 @dataclass(frozen=True)
 class Section:
     """The text for one instruction set, and the functions in it, one for each variant."""
@@ -46,6 +50,20 @@ class Section:
     isa: ISA
     text: str
     functions: Mapping[Variant, str]
+
+
+def sections(header: Header) -> tuple[Section, ...]:
+    """A section for each instruction set. What a comment has told in one, it doesn't tell again in another."""
+    told: set[str] = set()
+    found = []
+    for made in (section(header, isa) for isa in header.isas):
+        text = made.text
+        for explanation in EXPLANATION.findall(text):
+            plain = explanation.replace(f"_{made.isa.name}", "")
+            text = text.replace(explanation, "", 1) if plain in told else text
+            told.add(plain)
+        found.append(replace(made, text=text))
+    return tuple(found)
 
 
 def section(header: Header, isa: ISA) -> Section:
@@ -114,17 +132,10 @@ def has(isa: ISA) -> str:
 def features(isas: Sequence[ISA]) -> str:
     """Definitions of those macros."""
     lines = []
-    for isa in isas:
-        if isa.machine:
-            lines += [
-                f"#if {CONDITIONS[isa.machine]}",
-                f"#define {has(isa)} 1",
-                "#else",
-                f"#define {has(isa)} 0",
-                "#endif",
-            ]
-        else:
-            lines.append(f"#define {has(isa)} 1")
+    for machine in dict.fromkeys(isa.machine for isa in isas):
+        own = [isa for isa in isas if isa.machine == machine]
+        there, absent = ([f"#define {has(isa)} {value}" for isa in own] for value in (1, 0))
+        lines += [f"#if {CONDITIONS[machine]}", *there, "#else", *absent, "#endif"] if machine else there
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.c import used_helpers
 from codegen.header.bounds import BOUNDS
 from codegen.header.checks import LIMITS
-from codegen.header.contract import STATUSES, contract
+from codegen.header.contract import contract
 from codegen.header.dispatch import dispatch
 from codegen.header.entry import functions, prototypes
 from codegen.header.isas import choice, enumeration
@@ -13,12 +13,16 @@ from codegen.header.items import items, renamed
 from codegen.header.macros import OPENMP, definitions
 from codegen.header.prefix import prefixed
 from codegen.header.pthreads import PTHREADS
-from codegen.header.sections import features, intrinsics, section
+from codegen.header.sections import features, intrinsics, sections
 from codegen.header.selftest import selftest
+from codegen.header.status import status_text, status_type
 from codegen.header.values import Header
 
-COMMON = """const char *pfx_status_text(pfx_status status);
+COMMON = """/* A status in words. */
+const char *pfx_status_text(pfx_status status);
+/* What calls run on now. */
 pfx_isa pfx_isa_in_use(void);
+/* From now on, in every thread; AUTO leaves it to the CPU again. PFX_UNSUPPORTED_ISA where it cannot run. */
 pfx_status pfx_force_isa(pfx_isa isa);"""
 
 QUIET = """#if defined(__clang__) /* it warns of each loop for which vectors would not pay */
@@ -62,12 +66,11 @@ def declarations(header: Header) -> str:
 
 def common(header: Header) -> str:
     """What every header declares."""
-    statuses = ", ".join(f"PFX_{name} = {number}" for number, name in enumerate(STATUSES))
     return "\n\n".join(
         [
             f'#define PFX_VERSION "{header.version}"',
             LIMITS,
-            f"typedef enum pfx_status {{ {statuses} }} pfx_status;",
+            status_type(),
             enumeration(),
             COMMON,
         ]
@@ -86,9 +89,9 @@ def implementation(header: Header) -> str:
 
 def kernels(header: Header) -> str:
     """The kernels by instruction set, and for each routine the functions that choose among them."""
-    sections = [section(header, isa) for isa in header.isas]
-    code = "".join(one.text for one in sections)
-    functions_of = {variant: name for one in sections for variant, name in one.functions.items()}
+    made = sections(header)
+    code = "".join(one.text for one in made)
+    functions_of = {variant: name for one in made for variant, name in one.functions.items()}
     calls = "\n\n".join(dispatch(routine, header.isas, functions_of) for routine in header.routines)
     shared = items(used_helpers(calls))
     names = {name: f"pfx_{name}" for item in shared for name in item.names}
@@ -99,7 +102,7 @@ def kernels(header: Header) -> str:
         definitions(code),
         BOUNDS,
         _runtime(header, code),
-        *(one.text for one in sections),
+        *(one.text for one in made),
         status_text(),
         choice(header.isas),
         *(renamed(item, names).text for item in shared),
@@ -113,19 +116,3 @@ def _runtime(header: Header, code: str) -> str:
     if header.threads == "pthreads" and "pfx_parallel(" in code:
         return PTHREADS
     return OPENMP if header.threads == "openmp" and "pfx_thread(" in code else ""
-
-
-def status_text() -> str:
-    """The text of each status."""
-    cases = [f'  case PFX_{name}: return "{meaning}";' for name, meaning in STATUSES.items()]
-    return "\n".join(
-        [
-            "const char *pfx_status_text(pfx_status status)",
-            "{",
-            "  switch (status) {",
-            *cases,
-            "  }",
-            '  return "no status of this file";',
-            "}",
-        ]
-    )

@@ -35,19 +35,6 @@
    #define AXPY_SELFTEST: a main that checks every kernel against the loops above, and measures it:
        cc -O2 -fopenmp -x c -D AXPY_SELFTEST FILE.h -o try -lm && ./try
 
-   What a call returns; but for AXPY_OK nothing was changed:
-
-       AXPY_OK                   done
-       AXPY_NULL_POINTER         an array that has elements is a null pointer
-       AXPY_MISALIGNED           an array is not aligned to its elements
-       AXPY_BAD_SIZE             a size, or an extent that follows from it, is negative or too large
-       AXPY_BAD_STRIDE           a stride is negative, too large, or shorter than what lies within it
-       AXPY_OVERLAP              an output, or the workspace, overlaps another array
-       AXPY_BAD_THREADS          threads is less than 1 or more than AXPY_MAX_THREADS
-       AXPY_WORKSPACE_TOO_SMALL  the workspace is smaller than NAME_workspace_size says, or null
-       AXPY_OUT_OF_MEMORY        no memory for the workspace
-       AXPY_UNSUPPORTED_ISA      this CPU, or this build, does not have the instruction set
-
    Arguments are checked in this order, and the first that is wrong makes the status: sizes, and the shapes that
    follow from them; threads; strides; null pointers; alignment; overlaps; the workspace. An array's bytes are limited as
    if each dimension of 0 were 1. An array without elements may be null, and overlaps nothing. Two arrays overlap where the
@@ -73,12 +60,33 @@ extern "C" {
 #endif
 #define AXPY_MAX_THREADS 256
 
-typedef enum axpy_status { AXPY_OK = 0, AXPY_NULL_POINTER = 1, AXPY_MISALIGNED = 2, AXPY_BAD_SIZE = 3, AXPY_BAD_STRIDE = 4, AXPY_OVERLAP = 5, AXPY_BAD_THREADS = 6, AXPY_WORKSPACE_TOO_SMALL = 7, AXPY_OUT_OF_MEMORY = 8, AXPY_UNSUPPORTED_ISA = 9 } axpy_status;
+/* What a call returns; but for AXPY_OK nothing was changed. */
+typedef enum axpy_status {
+  AXPY_OK = 0,                  /* done */
+  AXPY_NULL_POINTER = 1,        /* an array that has elements is a null pointer */
+  AXPY_MISALIGNED = 2,          /* an array is not aligned to its elements */
+  AXPY_BAD_SIZE = 3,            /* a size, or an extent that follows from it, is negative or too large */
+  AXPY_BAD_STRIDE = 4,          /* a stride is negative, too large, or shorter than what lies within it */
+  AXPY_OVERLAP = 5,             /* an output, or the workspace, overlaps another array */
+  AXPY_BAD_THREADS = 6,         /* threads is less than 1 or more than AXPY_MAX_THREADS */
+  AXPY_WORKSPACE_TOO_SMALL = 7, /* the workspace is null, or smaller than the workspace_size function says */
+  AXPY_OUT_OF_MEMORY = 8,       /* no memory for the workspace */
+  AXPY_UNSUPPORTED_ISA = 9,     /* this CPU, or this build, does not have the instruction set */
+} axpy_status;
 
-typedef enum axpy_isa { AXPY_ISA_AUTO = 0, AXPY_ISA_PORTABLE = 1, AXPY_ISA_NEON = 2, AXPY_ISA_AVX2 = 3, AXPY_ISA_AVX512 = 4 } axpy_isa;
+typedef enum axpy_isa {
+  AXPY_ISA_AUTO = 0,
+  AXPY_ISA_PORTABLE = 1,
+  AXPY_ISA_NEON = 2,
+  AXPY_ISA_AVX2 = 3,
+  AXPY_ISA_AVX512 = 4
+} axpy_isa;
 
+/* A status in words. */
 const char *axpy_status_text(axpy_status status);
+/* What calls run on now. */
 axpy_isa axpy_isa_in_use(void);
+/* From now on, in every thread; AUTO leaves it to the CPU again. AXPY_UNSUPPORTED_ISA where it cannot run. */
 axpy_status axpy_force_isa(axpy_isa isa);
 
 axpy_status axpy(int64_t N, double a, const double *x, double *y, int32_t threads);
@@ -193,7 +201,7 @@ const char *axpy_status_text(axpy_status status)
   case AXPY_BAD_STRIDE: return "a stride is negative, too large, or shorter than what lies within it";
   case AXPY_OVERLAP: return "an output, or the workspace, overlaps another array";
   case AXPY_BAD_THREADS: return "threads is less than 1 or more than AXPY_MAX_THREADS";
-  case AXPY_WORKSPACE_TOO_SMALL: return "the workspace is smaller than NAME_workspace_size says, or null";
+  case AXPY_WORKSPACE_TOO_SMALL: return "the workspace is null, or smaller than the workspace_size function says";
   case AXPY_OUT_OF_MEMORY: return "no memory for the workspace";
   case AXPY_UNSUPPORTED_ISA: return "this CPU, or this build, does not have the instruction set";
   }

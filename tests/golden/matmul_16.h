@@ -40,19 +40,6 @@
    #define MATMUL_SELFTEST: a main that checks every kernel against the loops above, and measures it:
        cc -O2 -x c -D MATMUL_SELFTEST FILE.h -o try -lm && ./try
 
-   What a call returns; but for MATMUL_OK nothing was changed:
-
-       MATMUL_OK                   done
-       MATMUL_NULL_POINTER         an array that has elements is a null pointer
-       MATMUL_MISALIGNED           an array is not aligned to its elements
-       MATMUL_BAD_SIZE             a size, or an extent that follows from it, is negative or too large
-       MATMUL_BAD_STRIDE           a stride is negative, too large, or shorter than what lies within it
-       MATMUL_OVERLAP              an output, or the workspace, overlaps another array
-       MATMUL_BAD_THREADS          threads is less than 1 or more than MATMUL_MAX_THREADS
-       MATMUL_WORKSPACE_TOO_SMALL  the workspace is smaller than NAME_workspace_size says, or null
-       MATMUL_OUT_OF_MEMORY        no memory for the workspace
-       MATMUL_UNSUPPORTED_ISA      this CPU, or this build, does not have the instruction set
-
    Arguments are checked in this order, and the first that is wrong makes the status: sizes, and the shapes that
    follow from them; threads; strides; null pointers; alignment; overlaps; the workspace. An array's bytes are limited as
    if each dimension of 0 were 1. An array without elements may be null, and overlaps nothing. Two arrays overlap where the
@@ -78,12 +65,33 @@ extern "C" {
 #endif
 #define MATMUL_MAX_THREADS 256
 
-typedef enum matmul_status { MATMUL_OK = 0, MATMUL_NULL_POINTER = 1, MATMUL_MISALIGNED = 2, MATMUL_BAD_SIZE = 3, MATMUL_BAD_STRIDE = 4, MATMUL_OVERLAP = 5, MATMUL_BAD_THREADS = 6, MATMUL_WORKSPACE_TOO_SMALL = 7, MATMUL_OUT_OF_MEMORY = 8, MATMUL_UNSUPPORTED_ISA = 9 } matmul_status;
+/* What a call returns; but for MATMUL_OK nothing was changed. */
+typedef enum matmul_status {
+  MATMUL_OK = 0,                  /* done */
+  MATMUL_NULL_POINTER = 1,        /* an array that has elements is a null pointer */
+  MATMUL_MISALIGNED = 2,          /* an array is not aligned to its elements */
+  MATMUL_BAD_SIZE = 3,            /* a size, or an extent that follows from it, is negative or too large */
+  MATMUL_BAD_STRIDE = 4,          /* a stride is negative, too large, or shorter than what lies within it */
+  MATMUL_OVERLAP = 5,             /* an output, or the workspace, overlaps another array */
+  MATMUL_BAD_THREADS = 6,         /* threads is less than 1 or more than MATMUL_MAX_THREADS */
+  MATMUL_WORKSPACE_TOO_SMALL = 7, /* the workspace is null, or smaller than the workspace_size function says */
+  MATMUL_OUT_OF_MEMORY = 8,       /* no memory for the workspace */
+  MATMUL_UNSUPPORTED_ISA = 9,     /* this CPU, or this build, does not have the instruction set */
+} matmul_status;
 
-typedef enum matmul_isa { MATMUL_ISA_AUTO = 0, MATMUL_ISA_PORTABLE = 1, MATMUL_ISA_NEON = 2, MATMUL_ISA_AVX2 = 3, MATMUL_ISA_AVX512 = 4 } matmul_isa;
+typedef enum matmul_isa {
+  MATMUL_ISA_AUTO = 0,
+  MATMUL_ISA_PORTABLE = 1,
+  MATMUL_ISA_NEON = 2,
+  MATMUL_ISA_AVX2 = 3,
+  MATMUL_ISA_AVX512 = 4
+} matmul_isa;
 
+/* A status in words. */
 const char *matmul_status_text(matmul_status status);
+/* What calls run on now. */
 matmul_isa matmul_isa_in_use(void);
+/* From now on, in every thread; AUTO leaves it to the CPU again. MATMUL_UNSUPPORTED_ISA where it cannot run. */
 matmul_status matmul_force_isa(matmul_isa isa);
 
 matmul_status matmul(const float *A, int64_t A_ld, const float *B, int64_t B_ld, float *C, int64_t C_ld);
@@ -232,7 +240,7 @@ const char *matmul_status_text(matmul_status status)
   case MATMUL_BAD_STRIDE: return "a stride is negative, too large, or shorter than what lies within it";
   case MATMUL_OVERLAP: return "an output, or the workspace, overlaps another array";
   case MATMUL_BAD_THREADS: return "threads is less than 1 or more than MATMUL_MAX_THREADS";
-  case MATMUL_WORKSPACE_TOO_SMALL: return "the workspace is smaller than NAME_workspace_size says, or null";
+  case MATMUL_WORKSPACE_TOO_SMALL: return "the workspace is null, or smaller than the workspace_size function says";
   case MATMUL_OUT_OF_MEMORY: return "no memory for the workspace";
   case MATMUL_UNSUPPORTED_ISA: return "this CPU, or this build, does not have the instruction set";
   }
