@@ -210,7 +210,7 @@ class Writer:
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(name)
         line = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
-        return [cgen.Line(text) for text in (*asserted, line)]
+        return [cgen.Line(text) for text in (" ".join(asserted), line) if text]
 
 
 def text_block(

@@ -55,8 +55,8 @@ class Text:
     definitions: tuple[str, ...] = ()
 
     def all_lines(self, bounds: bool) -> list[str]:
-        """The lines, with the assertions if `bounds`."""
-        return needed(self.definitions, [*(self.checks if bounds else ()), *self.lines])
+        """The lines, below one with the assertions if `bounds`."""
+        return needed(self.definitions, [*([" ".join(self.checks)] if bounds and self.checks else []), *self.lines])
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ ROUTINE_run(kernel, sizes, strides, arrays, threads, workspace)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from codegen.header.api import own_name
 from codegen.header.isas import constant
-from codegen.header.sections import has
+from codegen.header.sections import where
 from codegen.header.values import Routine, Variant
 from codegen.integer import product
 from codegen.names import c_name
@@ -57,20 +59,20 @@ def _select(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, s
     isa, *sizes = select_parameters(routine)
     lines = [f"switch ({isa.name}) {{"]
     for one in isas:
-        own = [(number, variant) for number, variant in _numbered(routine) if variant.isa == one]
-        lines += [f"#if {has(one)}", f"case {constant(one)}:"]
-        for number, variant in own:
-            test = " && ".join(_tests(routine, variant))
-            lines.append(f"  {f'if ({test}) ' * bool(test)}return {number}; /* {functions[variant]} */")
-        lines.append("#endif")
-    return _function(routine, "int", "select", (isa, *sizes), [*lines, "default:", "  return 0;", "}"], sizes)
+        cases = [f"case {constant(one)}:"]
+        for number, variant in _numbered(routine):
+            if variant.isa == one:
+                test = " && ".join(_tests(routine, variant))
+                cases.append(f"  {f'if ({test}) ' * bool(test)}return {number}; /* {functions[variant]} */")
+        lines += where(one, cases)
+    return _function(routine, "int", "select", (isa, *sizes), [*lines, "default: return 0;", "}"])
 
 
 def _need(routine: Routine) -> str:
     kernel, *rest = need_parameters(routine)
     cases = ((v, [f"case {n}: return {needed};"]) for n, v in _numbered(routine) if (needed := _bytes(v)) != "0")
     lines = [f"switch ({kernel.name}) {{", *_guarded(cases), "default: return 0;", "}"]
-    return _function(routine, "int64_t", "need", (kernel, *rest), lines, rest)
+    return _function(routine, "int64_t", "need", (kernel, *rest), lines)
 
 
 def _most(routine: Routine) -> str:
@@ -83,14 +85,14 @@ def _most(routine: Routine) -> str:
 
     found = [(v, larger(n, v)) for n, v in _numbered(routine) if _bytes(v) != "0"]
     lines = [f"int64_t {most} = 0, {count} = 0;", *_guarded(found), f"(void){count};", f"return {most};"]
-    return _function(routine, "int64_t", "most", parameters, lines, parameters)
+    return _function(routine, "int64_t", "most", parameters, lines)
 
 
 def _run(routine: Routine, functions: Mapping[Variant, str]) -> str:
-    kernel, *rest = parameters = run_parameters(routine)
+    parameters = run_parameters(routine)
     cases = ((v, [f"case {n}: (void){functions[v]}({_arguments(v)}); return;"]) for n, v in _numbered(routine))
-    lines = [f"switch ({kernel.name}) {{", *_guarded(cases), "default: return;", "}"]
-    return _function(routine, "void", "run", parameters, lines, rest)
+    lines = [f"switch ({kernel_parameter(routine).name}) {{", *_guarded(cases), "default: return;", "}"]
+    return _function(routine, "void", "run", parameters, lines)
 
 
 def _numbered(routine: Routine) -> Iterator[tuple[int, Variant]]:
@@ -100,15 +102,8 @@ def _numbered(routine: Routine) -> Iterator[tuple[int, Variant]]:
 
 def _guarded(found: Iterable[tuple[Variant, list[str]]]) -> Iterator[str]:
     """Lines for kernels, compiled where the kernels are."""
-    open_ = ""
-    for variant, lines in found:
-        wanted = has(variant.isa)
-        if wanted != open_:
-            yield from (["#endif"] if open_ else [])
-            yield f"#if {wanted}"
-            open_ = wanted
-        yield from lines
-    yield from (["#endif"] if open_ else [])
+    for isa, group in groupby(found, key=lambda pair: pair[0].isa):
+        yield from where(isa, [line for _, lines in group for line in lines])
 
 
 def _tests(routine: Routine, variant: Variant) -> Iterator[str]:
@@ -133,15 +128,14 @@ def _arguments(variant: Variant) -> str:
     return ", ".join([*(p.name for p in data_parameters(variant.program)), THREADS.name, WORKSPACE.name])
 
 
-def _function(
-    routine: Routine,
-    result: str,
-    name: str,
-    parameters: Sequence[Parameter],
-    lines: Sequence[str],
-    idle: Sequence[Parameter],
-) -> str:
-    """The C text of a function; `idle` are parameters that its body may not need."""
-    unused = [" ".join(f"(void){p.name};" for p in idle)] if idle else []
-    body = [line if line.startswith("#") else f"  {line}" for line in (*unused, *lines)]
+def _function(routine: Routine, result: str, name: str, parameters: Sequence[Parameter], lines: Sequence[str]) -> str:
+    """The C text of a function; some of its parameters may be used only where some kernel is."""
+    used = set(re.findall(r"\w+", _always("\n".join(lines))))
+    idle = " ".join(f"(void){p.name};" for p in parameters if p.name not in used)
+    body = [line if line.startswith("#") else f"  {line}" for line in ([idle] if idle else []) + [*lines]]
     return "\n".join([prototype(f"PFX_INLINE {result}", f"{routine.name}_{name}", parameters), "{", *body, "}"])
+
+
+def _always(code: str) -> str:
+    """What is compiled everywhere."""
+    return re.sub(r"^#if .*?^#endif$", "", code, flags=re.DOTALL | re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.header.sections import has
+from codegen.header.sections import where
 from microkernels.isa import ISA, ISAS
 
 NUMBERS = {name: number for number, name in enumerate(reversed(ISAS), start=1)}
@@ -24,11 +24,7 @@ def enumeration() -> str:
 def choice(isas: Sequence[ISA]) -> str:
     """C text of the choice: what this CPU can run, what is in use, and the two public functions about it."""
     tests = [_test(isa) for isa in isas]
-    cases = [
-        line
-        for isa in isas
-        for line in (f"#if {has(isa)}", f"    case {constant(isa)}: return {_supported(isa)};", "#endif")
-    ]
+    cases = [line for isa in isas for line in where(isa, [f"    case {constant(isa)}: return {_supported(isa)};"])]
     return "\n".join(
         [
             "/* 0 until the first call; afterwards a pfx_isa. Read and written by atomic operations alone. */",

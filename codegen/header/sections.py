@@ -73,7 +73,8 @@ def section(header: Header, isa: ISA) -> Section:
     for routine in header.routines:
         for variant in routine.variants:
             if variant.isa == isa:
-                made, names[variant] = _variant(variant, kept, header.threads)
+                told = variant is routine.variants[0]  # its loops stand atop
+                made, names[variant] = _variant(variant, kept, header.threads, "" if told else variant.loops)
                 kept |= {name: item for item in made for name in item.names}
     own = {name: own_name(name, isa) for name in kept}
     body = "".join("\n" * item.spaced + renamed(item, own).text for item in dict.fromkeys(kept.values()))
@@ -81,8 +82,8 @@ def section(header: Header, isa: ISA) -> Section:
     return Section(isa, text, {variant: own[name] for variant, name in names.items()})
 
 
-def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading) -> tuple[list[Item], str]:
-    """The items of a variant that are not in the section yet, and its function's name.
+def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading, loops: str) -> tuple[list[Item], str]:
+    """The items of a variant that are not in the section yet, and its function's name; `loops` stand above that.
 
     Two variants may need different items of one name, such as tiles for other edges: the later one is numbered.
     """
@@ -96,14 +97,14 @@ def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading) -> 
                 names[name] = _numbered(name, kept)
     new = [renamed(item, names) for item in found]
     root = names.get(root, root)
-    return [_described(item, variant, root) for item in new if not item.names & kept.keys()], root
+    return [_described(item, loops, root) for item in new if not item.names & kept.keys()], root
 
 
-def _described(item: Item, variant: Variant, name: str) -> Item:
+def _described(item: Item, loops: str, name: str) -> Item:
     """The kernel itself gets its schedule as a comment."""
-    if name not in item.names or not variant.loops:
+    if name not in item.names or not loops:
         return item
-    return replace(item, text=f"{comment(variant.loops)}\n{item.text}", spaced=True)
+    return replace(item, text=f"{comment(loops)}\n{item.text}", spaced=True)
 
 
 def comment(text: str) -> str:
@@ -129,13 +130,18 @@ def has(isa: ISA) -> str:
     return f"PFX_HAS_{isa.name.upper()}"
 
 
+def where(isa: ISA, lines: Sequence[str]) -> list[str]:
+    """Lines that are compiled where the section is; the portable one always is."""
+    return [f"#if {has(isa)}", *lines, "#endif"] if isa.machine else list(lines)
+
+
 def features(isas: Sequence[ISA]) -> str:
     """Definitions of those macros."""
     lines = []
-    for machine in dict.fromkeys(isa.machine for isa in isas):
+    for machine in dict.fromkeys(isa.machine for isa in isas if isa.machine):
         own = [isa for isa in isas if isa.machine == machine]
         there, absent = ([f"#define {has(isa)} {value}" for isa in own] for value in (1, 0))
-        lines += [f"#if {CONDITIONS[machine]}", *there, "#else", *absent, "#endif"] if machine else there
+        lines += [f"#if {CONDITIONS[machine]}", *there, "#else", *absent, "#endif"]
     return "\n".join(lines)
 
 
@@ -155,7 +161,7 @@ def opening(isa: ISA) -> str:
     """What stands before the code."""
     wanted = target(isa)
     clang = ",".join(part for part in wanted.split(",") if not part.startswith("prefer"))
-    lines = [f"#if {has(isa)}", "#if defined(__clang__)"]
+    lines = [*([f"#if {has(isa)}"] if isa.machine else []), "#if defined(__clang__)"]
     if clang:
         attribute = f'__attribute__((target("{clang}")))'
         lines.append(f"#pragma clang attribute push({attribute}, apply_to = function)")
@@ -187,6 +193,6 @@ def closing(isa: ISA) -> str:
             "#pragma GCC diagnostic pop",
             "#pragma GCC pop_options",
             "#endif",
-            f"#endif /* {has(isa)} */",
+            *([f"#endif /* {has(isa)} */"] if isa.machine else []),
         ]
     )

@@ -105,8 +105,8 @@ def kernels(header: Header) -> str:
         *(one.text for one in made),
         status_text(),
         choice(header.isas),
-        *(renamed(item, names).text for item in shared),
-        *(renamed(item, names).text for item in items(calls)),
+        *(renamed(item, names).text.strip() for item in shared),
+        *(renamed(item, names).text.strip() for item in items(calls)),
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -16,7 +16,7 @@ Sizes = dict[str, int]
 
 LIMIT = 129
 """Drawn sizes go from 1 to this: to twice the columns of the largest register tile, and one more."""
-DRAWN = 40
+DRAWN = 36
 ITERATIONS = 1 << 20
 """What plain loops may run through to check one trial: a millisecond or two."""
 LONG = 1100

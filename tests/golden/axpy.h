@@ -115,8 +115,6 @@ int64_t axpy_workspace_size(int64_t N, int32_t threads);
 #include <math.h>
 #include <stddef.h>
 
-#define AXPY_HAS_PORTABLE 1
-
 #if !defined(__GNUC__)
 #error "this file needs gcc, clang or a compiler that knows their extensions"
 #endif
@@ -149,7 +147,6 @@ static inline void axpy_inside(int64_t index, int64_t extent, const char *where,
 #define AXPY_IN(index, extent) ((void)sizeof((index) < (extent)))
 #endif
 
-#if AXPY_HAS_PORTABLE
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #pragma clang diagnostic push
@@ -168,8 +165,6 @@ static void axpy_any_i_portable(int64_t N, double a, const double *AXPY_RESTRICT
   y[i] += a * x[i];
 }
 
-/* for i in range(N):  # parallel
-       y[i] += a * x[i] */
 static int32_t axpy_any_portable(int64_t N, double a, const double *AXPY_RESTRICT x, double *AXPY_RESTRICT y, int64_t threads,
     void *workspace)
 {
@@ -189,7 +184,6 @@ static int32_t axpy_any_portable(int64_t N, double a, const double *AXPY_RESTRIC
 #pragma GCC diagnostic pop
 #pragma GCC pop_options
 #endif
-#endif /* AXPY_HAS_PORTABLE */
 
 const char *axpy_status_text(axpy_status status)
 {
@@ -214,9 +208,7 @@ static int32_t axpy_isa_now;
 static int axpy_runs(axpy_isa isa)
 {
   switch (isa) {
-#if AXPY_HAS_PORTABLE
     case AXPY_ISA_PORTABLE: return 1;
-#endif
     default: return 0;
   }
 }
@@ -253,15 +245,11 @@ AXPY_INLINE int axpy_select(axpy_isa isa, int64_t N)
 {
   (void)N;
   switch (isa) {
-#if AXPY_HAS_PORTABLE
   case AXPY_ISA_PORTABLE:
     return 1; /* axpy_any_portable */
-#endif
-  default:
-    return 0;
+  default: return 0;
   }
 }
-
 
 AXPY_INLINE int64_t axpy_need(int kernel, int64_t N, int64_t threads)
 {
@@ -271,7 +259,6 @@ AXPY_INLINE int64_t axpy_need(int kernel, int64_t N, int64_t threads)
   }
 }
 
-
 AXPY_INLINE int64_t axpy_most(int64_t N, int64_t threads)
 {
   (void)N; (void)threads;
@@ -280,15 +267,11 @@ AXPY_INLINE int64_t axpy_most(int64_t N, int64_t threads)
   return most;
 }
 
-
 AXPY_INLINE void axpy_run(int kernel, int64_t N, double a, const double *x, double *y, int64_t threads,
     void *workspace)
 {
-  (void)N; (void)a; (void)x; (void)y; (void)threads; (void)workspace;
   switch (kernel) {
-#if AXPY_HAS_PORTABLE
   case 1: (void)axpy_any_portable(N, a, x, y, threads, workspace); return;
-#endif
   default: return;
   }
 }

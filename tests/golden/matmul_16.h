@@ -120,8 +120,6 @@ int64_t matmul_workspace_size(void);
 #include <math.h>
 #include <stddef.h>
 
-#define MATMUL_HAS_PORTABLE 1
-
 #if !defined(__GNUC__)
 #error "this file needs gcc, clang or a compiler that knows their extensions"
 #endif
@@ -158,7 +156,6 @@ static inline void matmul_inside(int64_t index, int64_t extent, const char *wher
 #define MATMUL_IN(index, extent) ((void)sizeof((index) < (extent)))
 #endif
 
-#if MATMUL_HAS_PORTABLE
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #pragma clang diagnostic push
@@ -171,10 +168,6 @@ static inline void matmul_inside(int64_t index, int64_t extent, const char *wher
 #endif
 
 
-/* for i in range(16):
-       for k in range(16):
-           for j in range(16):  # vectorize
-               C[i, j] += A[i, k] * B[k, j] */
 static int32_t matmul_dense_portable(const float *MATMUL_RESTRICT A, const float *MATMUL_RESTRICT B, float *MATMUL_RESTRICT C, int64_t threads,
     void *workspace)
 {
@@ -187,9 +180,7 @@ static int32_t matmul_dense_portable(const float *MATMUL_RESTRICT A, const float
       MATMUL_SIMD
       for (int64_t j = 0; j < 16; j += 1)
       {
-        MATMUL_IN(i, 16);
-        MATMUL_IN(j, 16);
-        MATMUL_IN(k, 16);
+        MATMUL_IN(i, 16); MATMUL_IN(j, 16); MATMUL_IN(k, 16);
         C[16*i + j] += A[16*i + k] * B[16*k + j];
       }
     }
@@ -212,9 +203,7 @@ static int32_t matmul_any_portable(int64_t A_ld, int64_t B_ld, int64_t C_ld, con
       MATMUL_SIMD
       for (int64_t j = 0; j < 16; j += 1)
       {
-        MATMUL_IN(i, 16);
-        MATMUL_IN(j, 16);
-        MATMUL_IN(k, 16);
+        MATMUL_IN(i, 16); MATMUL_IN(j, 16); MATMUL_IN(k, 16);
         C[i*C_ld + j] += A[i*A_ld + k] * B[k*B_ld + j];
       }
     }
@@ -228,7 +217,6 @@ static int32_t matmul_any_portable(int64_t A_ld, int64_t B_ld, int64_t C_ld, con
 #pragma GCC diagnostic pop
 #pragma GCC pop_options
 #endif
-#endif /* MATMUL_HAS_PORTABLE */
 
 const char *matmul_status_text(matmul_status status)
 {
@@ -253,9 +241,7 @@ static int32_t matmul_isa_now;
 static int matmul_runs(matmul_isa isa)
 {
   switch (isa) {
-#if MATMUL_HAS_PORTABLE
     case MATMUL_ISA_PORTABLE: return 1;
-#endif
     default: return 0;
   }
 }
@@ -290,18 +276,13 @@ matmul_status matmul_force_isa(matmul_isa isa)
 
 MATMUL_INLINE int matmul_select(matmul_isa isa, int64_t A_ld, int64_t B_ld, int64_t C_ld)
 {
-  (void)A_ld; (void)B_ld; (void)C_ld;
   switch (isa) {
-#if MATMUL_HAS_PORTABLE
   case MATMUL_ISA_PORTABLE:
     if (A_ld == 16 && B_ld == 16 && C_ld == 16) return 1; /* matmul_dense_portable */
     return 2; /* matmul_any_portable */
-#endif
-  default:
-    return 0;
+  default: return 0;
   }
 }
-
 
 MATMUL_INLINE int64_t matmul_need(int kernel, int64_t threads)
 {
@@ -311,7 +292,6 @@ MATMUL_INLINE int64_t matmul_need(int kernel, int64_t threads)
   }
 }
 
-
 MATMUL_INLINE int64_t matmul_most(int64_t threads)
 {
   (void)threads;
@@ -320,16 +300,12 @@ MATMUL_INLINE int64_t matmul_most(int64_t threads)
   return most;
 }
 
-
 MATMUL_INLINE void matmul_run(int kernel, int64_t A_ld, int64_t B_ld, int64_t C_ld, const float *A,
     const float *B, float *C, int64_t threads, void *workspace)
 {
-  (void)A_ld; (void)B_ld; (void)C_ld; (void)A; (void)B; (void)C; (void)threads; (void)workspace;
   switch (kernel) {
-#if MATMUL_HAS_PORTABLE
   case 1: (void)matmul_dense_portable(A, B, C, threads, workspace); return;
   case 2: (void)matmul_any_portable(A_ld, B_ld, C_ld, A, B, C, threads, workspace); return;
-#endif
   default: return;
   }
 }
