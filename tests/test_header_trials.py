@@ -63,7 +63,7 @@ def test_fixed_sizes_have_one_trial() -> None:
 def test_every_array_can_be_made(nest: poly.Nest) -> None:
     """No extent is negative, whatever the sizes."""
     found = trials(check(nest), [])
-    assert len(found) >= 35
+    assert len(found) >= 30
     for trial in found:
         assert all(extent.evaluate(dict(trial.sizes)) >= 0 for array in nest.arrays for extent in array.shape)
 
