@@ -63,9 +63,10 @@ class Microkernel:
 
 def fits(isa: ISA, rows: int, vectors: int) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
-    register where the multiply-add can broadcast from memory)."""
+    register where the multiply-add can broadcast from memory; without multiply-adds, a product needs one)."""
     broadcast = 0 if isa.name == "avx512" and vectors == 1 else 1
-    return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast <= isa.registers
+    product = 1 if isa.name == "portable" else 0
+    return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + product <= isa.registers
 
 
 def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> Microkernel:
@@ -87,7 +88,7 @@ SHAPES = {
     "avx512": ((6, 4), (8, 3), (4, 4), (9, 3), (12, 2), (13, 2), (14, 2), (8, 2), (9, 2), (28, 1), (16, 1)),
     "avx2": ((6, 2), (4, 3), (5, 2), (14, 1), (12, 1)),
     "neon": ((8, 3), (6, 4), (12, 2), (8, 2), (24, 1)),
-    "portable": ((6, 2), (4, 3), (4, 2), (12, 1)),
+    "portable": ((6, 2), (4, 2), (12, 1)),
 }
 
 

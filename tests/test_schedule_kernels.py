@@ -211,7 +211,7 @@ CASES: dict[str, tuple[Nest, str, Steps]] = {
     "left, avx2": (nn, "gemm_avx2_6x16", lambda s, k: in_place(s, k).pack("A")),
     "both, avx2": (nn, "gemm_avx2_4x24", lambda s, k: five_loops(s, k).pack("B", at="j_tile2").pack("A", at="k_tile")),
     "nothing, portable": (nn, "gemm_portable_6x8", in_place),
-    "both, portable": (nn, "gemm_portable_4x12", lambda s, k: five_loops(s, k).pack("A").pack("B", at="k_tile")),
+    "both, portable": (nn, "gemm_portable_6x8", lambda s, k: five_loops(s, k).pack("A").pack("B", at="k_tile")),
     "nt": (nt, "gemm_avx512_6x32", lambda s, k: in_place(s, k).pack("B")),
     "nt, avx2": (nt, "gemm_avx2_12x4", lambda s, k: five_loops(s, k).pack("B", at="k_tile").pack("A", at="i_tile")),
     "tn": (tn, "gemm_avx512_14x32", lambda s, k: in_place(s, k).pack("A")),
