@@ -19,7 +19,7 @@ TILES = {
     "avx512": ((6, 4), (14, 2), (28, 1)),
     "avx2": ((6, 2), (4, 3), (12, 1)),
     "neon": ((8, 2), (6, 4), (1, 3)),
-    "portable": ((6, 2), (4, 3), (1, 1)),
+    "portable": ((6, 2), (3, 3), (1, 1)),
 }
 WIDTHS = {"avx512": (6, 14, 16, 48), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
 CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.values() for dtype in (f32, f64)]
