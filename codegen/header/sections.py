@@ -35,8 +35,6 @@ GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
 
 FALSE_ALARM = "-Wmaybe-uninitialized"
 """gcc's warning of what its intrinsics leave undefined on purpose."""
-UNVECTORISED = "-Wpass-failed"
-"""What clang says of loops in lanes where a sanitizer, or PFX_DEBUG, has put a check into them."""
 
 
 EXPLANATION = re.compile(r"^/\*(?:[^*]|\*(?!/))*\*/\n(?=PFX_|enum|typedef)", re.MULTILINE)
@@ -167,8 +165,6 @@ def opening(isa: ISA) -> str:
         lines.append(f"#pragma clang attribute push({attribute}, apply_to = function)")
     lines += [
         "#pragma clang fp contract(fast)",
-        "#pragma clang diagnostic push",
-        f'#pragma clang diagnostic ignored "{UNVECTORISED}"',
         "#else",
         "#pragma GCC push_options",
         "#pragma GCC diagnostic push",
@@ -187,7 +183,6 @@ def closing(isa: ISA) -> str:
         [
             "#if defined(__clang__)",
             *clang,
-            "#pragma clang diagnostic pop",
             "#pragma clang fp contract(on)",
             "#else",
             "#pragma GCC diagnostic pop",

@@ -25,7 +25,7 @@ pfx_isa pfx_isa_in_use(void);
 /* From now on, in every thread; AUTO leaves it to the CPU again. PFX_UNSUPPORTED_ISA where it cannot run. */
 pfx_status pfx_force_isa(pfx_isa isa);"""
 
-QUIET = """#if defined(__clang__) /* it warns of each loop for which vectors would not pay */
+QUIET = """#if defined(__clang__) /* it warns of loops where vectors would not pay, or a sanitizer's check stands */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif"""
