@@ -75,6 +75,8 @@ class LoopMark:
     parallel: bool = False
     vectorize: bool = False
     unroll: int = 0
+    group: bool = False
+    items: int = 0
 
 
 @dataclass(frozen=True)

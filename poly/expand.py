@@ -125,7 +125,9 @@ def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> N
     body = _expand(nest, band.body, target, replace(path, bands=(*path.bands, band)), out)
     known = dict(band.functions)
     functions = tuple((name, known.get(name) or coordinate(out.domains[name], depth)) for name in statements(body))
-    out.marks[f"loop:{band.name}"] = LoopMark(band.name, band.parallel, band.vectorize, band.unroll)
+    out.marks[f"loop:{band.name}"] = LoopMark(
+        band.name, band.parallel, band.vectorize, band.unroll, band.group, band.items
+    )
     return replace(band, functions=functions, body=body)
 
 

@@ -47,6 +47,10 @@ class Band:
     parallel: bool = False
     vectorize: bool = False
     unroll: int = 0
+    group: bool = False
+    """On an OpenCL device, work-groups share the iterations; such a loop is parallel, too."""
+    items: int = 0
+    """On an OpenCL device, so many work-items of a group share the iterations (0: each item runs them all)."""
 
     def function(self, statement: str) -> isl.PwAff:
         return dict(self.functions)[statement]

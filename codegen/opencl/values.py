@@ -1,0 +1,104 @@
+"""A program for an OpenCL device: its source, its kernels, and the plan by which the host launches them.
+
+    for t in range(T):                    host plan   Loop t
+      for i in range(N):  # groups                      Launch step, N groups, arguments N, A, B, t
+        B[i] = …
+
+All integer expressions are C texts in terms of sizes and of the variables of host loops around; they use `+ - * / %`,
+comparisons, `&& || ?:` and the functions imin, imax and floord, so the same texts serve the C host program, and after
+`python_text` the Python one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from codegen.program import Buffer
+from microkernels.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a device kernel.
+
+    buffer    `__global` memory that the caller hands over: an array of the nest
+    scratch   `__global` memory that the host side makes: the scratch array of that name
+    local     `__local` memory of `count` elements, made for each work-group
+    scalar    a scalar of the nest, by value
+    integer   a size, or the variable of a host loop, as a 64-bit integer
+    """
+
+    name: str
+    kind: Literal["buffer", "scratch", "local", "scalar", "integer"]
+    dtype: DType | None = None
+    count: str = ""
+
+
+@dataclass(frozen=True)
+class DeviceKernel:
+    """One `__kernel` function of the source: its arguments in order, and the work-items of a group along each dimension."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Run a kernel with so many work-groups along each dimension (C texts); none where one of them is 0 or less."""
+
+    kernel: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HostLoop:
+    """`for (int64_t variable = start; condition; variable += step)` over launches."""
+
+    variable: str
+    start: str
+    condition: str
+    step: str
+    body: tuple[HostNode, ...]
+
+
+@dataclass(frozen=True)
+class HostIf:
+    """Launches under a condition."""
+
+    condition: str
+    then: tuple[HostNode, ...]
+    otherwise: tuple[HostNode, ...] = ()
+
+
+HostNode: TypeAlias = Launch | HostLoop | HostIf
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A `__global` array of `count` elements (C text in the sizes) that lives for one call."""
+
+    name: str
+    dtype: DType
+    count: str
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """All that a host needs to run a nest on a device: `source` is complete OpenCL C.
+
+    The launches of `plan` run one after the other, as an in-order queue does; that orders them, with no other fence.
+    `buffers` are the nest's arrays and scalars in the order of its arguments, `sizes` its open sizes and strides.
+    """
+
+    name: str
+    sizes: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    source: str
+    kernels: tuple[DeviceKernel, ...]
+    plan: tuple[HostNode, ...]
+    scratch: tuple[Scratch, ...] = ()
+
+    def kernel(self, name: str) -> DeviceKernel:
+        return next(kernel for kernel in self.kernels if kernel.name == name)
