@@ -54,7 +54,7 @@ def shape(program: Program, found: Sequence[Reduction], trips: int | None) -> Sh
     All of them have the same lanes, so those of the widest type fill a register.
     """
     isa = program.isa
-    lanes = isa.vector_bytes // max(reduction.dtype.size for reduction in found)
+    lanes = min(isa.most_lanes, isa.vector_bytes // max(reduction.dtype.size for reduction in found))
     vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
     masked = isa.masks and all(buffer.dtype.size >= MASKED_SIZE for buffer in program.buffers)
     masked = masked and not any(_reads_itself(reduction, program) for reduction in found)
@@ -262,10 +262,11 @@ def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.G
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")
 
 
-def helpers(code: str) -> str:
-    """The types of vectors, and the functions on them, that a code uses."""
+def helpers(code: str, opencl: bool = False) -> str:
+    """The types of vectors, and the functions on them, that a code uses, in C or in OpenCL C."""
     uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
-    texts = [_types(DTYPES[dtype], lanes) for dtype, lanes in dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses)]
+    known = dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses)
+    texts = [_types(DTYPES[dtype], lanes, opencl) for dtype, lanes in known]
     for dtype, lanes, name in uses:
         operation, _, of = name.partition("_")
         make = {"": _fill, "vectors": _of_vectors, "lanes": _of_lanes}[of]
@@ -273,12 +274,18 @@ def helpers(code: str) -> str:
     return "\n".join(texts)
 
 
-def _types(dtype: DType, lanes: int) -> str:
+OPENCL_VECTORS = {"i8": "char", "i32": "int", "i64": "long"}
+"""What vector types are called after, where that is not the type's name in C."""
+
+
+def _types(dtype: DType, lanes: int, opencl: bool) -> str:
     name, c = f"{dtype.name}x{lanes}", dtype.c_name
-    return (
-        f"typedef {c} {name} __attribute__((vector_size({lanes * dtype.size})));\n"
-        f"typedef union {{ {name} all; {c} lane[{lanes}]; }} {name}_lanes;"
-    )
+    if opencl:
+        own = f"{OPENCL_VECTORS.get(dtype.name, c)}{lanes if lanes > 1 else ''}"
+        vector = f"typedef {own} {name};"
+    else:
+        vector = f"typedef {c} {name} __attribute__((vector_size({lanes * dtype.size})));"
+    return f"{vector}\ntypedef union {{ {name} all; {c} lane[{lanes}]; }} {name}_lanes;"
 
 
 def _fill(operation: str, dtype: DType, lanes: int) -> str:

@@ -47,12 +47,14 @@ class Assign:
 class Text:
     """C lines as they are (a microkernel call, a packing call), in terms of the iterators as C variables.
 
-    `checks` assert that they stay inside of the arrays. `definitions` are constants that some of both use.
+    `checks` assert that they stay inside of the arrays. `definitions` are constants that some of both use. On an OpenCL
+    device, `items` work-items run the lines together (0: all of their group; None: one alone).
     """
 
     lines: tuple[str, ...]
     checks: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
+    items: int | None = None
 
     def all_lines(self, bounds: bool) -> list[str]:
         """The lines, below one with the assertions if `bounds`."""
@@ -83,13 +85,16 @@ class LoopMark:
 class Workspace:
     """A scratch array of `count` elements (a C expression in the sizes), aligned to 64 bytes.
 
-    A private one exists once a thread, and is declared inside the parallel loop; a shared one exists once a call.
+    A private one exists once a thread, and is declared inside the parallel loop; a shared one exists once a call. On an
+    OpenCL device, a private one exists once a work-group, in the address space `space`: `__global` memory, `__local`
+    memory, or once a work-item, in `private` memory.
     """
 
     name: str
     dtype: DType
     count: str
     private: bool = True
+    space: Literal["global", "local", "private"] = "global"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class ISA:
 
     `vector_bytes` is the width of a register, `registers` how many there are; `masks` says whether it can load and
     store a part of a vector. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty
-    for any; `cpu_flags` are the names that /proc/cpuinfo must list.
+    for any; `cpu_flags` are the names that /proc/cpuinfo must list. No vector type has more than `most_lanes`.
     """
 
     name: str
@@ -28,6 +28,7 @@ class ISA:
     masks: bool = False
     machine: str = ""
     cpu_flags: tuple[str, ...] = ()
+    most_lanes: int = 64
 
     def lanes(self, dtype: DType) -> int:
         """How many elements of `dtype` a register holds."""

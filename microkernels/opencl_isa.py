@@ -24,6 +24,7 @@ class DeviceISA(ISA):
     it computes in these types.
     """
 
+    most_lanes: int = 16
     kind: Literal["cpu", "gpu"] = "cpu"
     units: int = 1
     local_bytes: int = 32 * KIB

@@ -1,0 +1,68 @@
+"""What OpenCL C spells differently from C: types, helpers, and names."""
+
+from __future__ import annotations
+
+import re
+
+from codegen import elementary, integer, lanes, scalar
+from codegen.macros import LOOPS, ROOTS
+
+TYPES = {
+    "int8_t": "char",
+    "int16_t": "short",
+    "int32_t": "int",
+    "int64_t": "long",
+    "uint8_t": "uchar",
+    "uint16_t": "ushort",
+    "uint32_t": "uint",
+    "uint64_t": "ulong",
+}
+"""The integer types of generated C, and what OpenCL calls them."""
+
+NAMES = {
+    "fabsf": "fabs",
+    "INT8_MAX": "CHAR_MAX",
+    "INT8_MIN": "CHAR_MIN",
+    "INT32_MAX": "INT_MAX",
+    "INT32_MIN": "INT_MIN",
+    "INT64_MAX": "LONG_MAX",
+    "INT64_MIN": "LONG_MIN",
+    **dict.fromkeys(ROOTS.values(), "sqrt"),
+}
+"""Functions and constants of generated C that have another name."""
+
+BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t", "as_ulong", "double", "as_double")}
+"""For a scalar type: the integer of its size, and the functions that keep the bits."""
+
+GLOBAL, LOCAL = "__global ", "__local "
+"""What stands before the type of what a pointer points to; nothing for private memory."""
+
+
+def helpers(code: str) -> str:
+    """The small functions that the code calls, each below those that it calls itself."""
+    known = {**integer.HELPERS, **scalar.helpers(), **elementary.functions(), **_bit_functions()}
+    text = lanes.helpers(code, opencl=True)
+    for name, helper in reversed(known.items()):
+        if re.search(rf"\b{name}\(", code + text):
+            text = f"{helper}\n{text}"
+    return text.rstrip("\n")
+
+
+def prelude(code: str) -> str:
+    """Extensions, types, names and macros that the code needs."""
+    words = frozenset(re.findall(r"\w+", code))
+    lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] * any(w.startswith("double") for w in words)
+    lines += ["#pragma OPENCL EXTENSION cl_khr_fp16 : enable"] * any(re.fullmatch(r"half\d*", w) for w in words)
+    lines += [f"typedef {known} {name};" for name, known in TYPES.items() if name in words]
+    lines += [f"#define {name} {known}" for name, known in NAMES.items() if name in words]
+    lines += [LOOPS] * ("POLY_SIMD" in words or "POLY_LANES" in words)
+    return "\n".join(lines)
+
+
+def _bit_functions() -> dict[str, str]:
+    """A number's bits as an integer, and back."""
+    made = {}
+    for name, (bits, as_bits, c_type, as_type) in BITS.items():
+        made[f"bits_of_{name}"] = f"static inline {bits} bits_of_{name}({c_type} x) {{ return {as_bits}(x); }}"
+        made[f"of_bits_{name}"] = f"static inline {c_type} of_bits_{name}({bits} bits) {{ return {as_type}(bits); }}"
+    return made
