@@ -17,12 +17,12 @@ from microkernels.isa import ISA, parse_target
 from poly.compiled import Compiled, Told, compiled
 from poly.errors import RecordWarning, ScheduleError, SpecError
 from poly.lower import arguments, c_sizes
-from poly.machine import machine
 from poly.nest import Nest
 from poly.recorded import recorded
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
 from poly.strided import with_strides
+from poly.target import checked_threads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,12 +206,3 @@ def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
 def signature(nest: Nest, scratch: bool) -> Signature:
     """What the nest's C function takes."""
     return Signature(nest.name, c_sizes(nest), arguments(nest), scratch)
-
-
-def checked_threads(threads: int | None) -> int:
-    """How many threads are meant: those given, or the cores that this process may use. Raises ArgumentError."""
-    if threads is None:
-        return machine().cores
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ArgumentError(f"threads must be an integer from 1 up; got {threads!r}")
-    return threads

@@ -17,9 +17,10 @@ from poly.embed import write_header
 from poly.embed.files import replace_file
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
-from poly.kernel import Kernel, checked_threads, compile_nest
+from poly.kernel import Kernel, compile_nest
 from poly.nest import Nest
 from poly.nestfile import NestFile, open_nests
+from poly.target import checked_threads
 
 
 def parse_isas(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:

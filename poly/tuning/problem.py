@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from microkernels.isa import ISA, parse_target
 from poly.bounds import check
 from poly.errors import SearchError, SpecError
-from poly.kernel import checked_threads
 from poly.nest import Nest
+from poly.target import checked_threads
 
 
 @dataclass(frozen=True)
