@@ -142,8 +142,8 @@ def _exp(k: Constants) -> str:
     return f"""static inline {k.c} exp_{k.name}({k.c} x)
 {{
 {_reduced(k, "x", 2)}
-  const {k.bits} half = sum >> 1;
-  const {k.c} high = of_bits_{k.name}(half << {k.mantissa}), low = of_bits_{k.name}((sum - half) << {k.mantissa});
+  const {k.bits} halved = sum >> 1;
+  const {k.c} high = of_bits_{k.name}(halved << {k.mantissa}), low = of_bits_{k.name}((sum - halved) << {k.mantissa});
   const {k.c} result = power_{k.name}(r) * high * low, bounded = x < {k.number(k.lowest)} ? {k.number(0)} : result;
   return x > {k.number(k.highest)} ? ({k.c})INFINITY : bounded;
 }}"""

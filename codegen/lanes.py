@@ -269,8 +269,11 @@ def helpers(code: str, opencl: bool = False) -> str:
     texts = [_types(DTYPES[dtype], lanes, opencl) for dtype, lanes in known]
     for dtype, lanes, name in uses:
         operation, _, of = name.partition("_")
-        make = {"": _fill, "vectors": _of_vectors, "lanes": _of_lanes}[of]
-        texts.append(make(operation, DTYPES[dtype], lanes))
+        if not of:
+            texts.append(_fill(operation, DTYPES[dtype], lanes, opencl))
+        else:
+            make = {"vectors": _of_vectors, "lanes": _of_lanes}[of]
+            texts.append(make(operation, DTYPES[dtype], lanes))
     return "\n".join(texts)
 
 
@@ -288,11 +291,12 @@ def _types(dtype: DType, lanes: int, opencl: bool) -> str:
     return f"{vector}\ntypedef union {{ {name} all; {c} lane[{lanes}]; }} {name}_lanes;"
 
 
-def _fill(operation: str, dtype: DType, lanes: int) -> str:
+def _fill(operation: str, dtype: DType, lanes: int, opencl: bool) -> str:
     name = f"{dtype.name}x{lanes}"
+    every = f"({name})(value)" if opencl else f"{{{', '.join(['value'] * lanes)}}}"
     return f"""{INLINE} void {operation}_{name}({name} *x, int vectors, {dtype.c_name} value)
 {{
-  const {name} all = {{{", ".join(["value"] * lanes)}}};
+  const {name} all = {every};
   for (int v = 0; v < vectors; v += 1)
     x[v] = all;
 }}"""

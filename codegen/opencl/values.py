@@ -20,19 +20,17 @@ from microkernels.dtypes import DType
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a device kernel.
+    """One argument of a device kernel; a kernel declares its `__local` memory itself.
 
     buffer    `__global` memory that the caller hands over: an array of the nest
     scratch   `__global` memory that the host side makes: the scratch array of that name
-    local     `__local` memory of `count` elements, made for each work-group
     scalar    a scalar of the nest, by value
     integer   a size, or the variable of a host loop, as a 64-bit integer
     """
 
     name: str
-    kind: Literal["buffer", "scratch", "local", "scalar", "integer"]
+    kind: Literal["buffer", "scratch", "scalar", "integer"]
     dtype: DType | None = None
-    count: str = ""
 
 
 @dataclass(frozen=True)

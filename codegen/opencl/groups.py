@@ -1,0 +1,142 @@
+"""The loops that become a kernel's work-groups.
+
+    for i in range(0, M, 6):  # parallel      ->      const int64_t i = 6*(int64_t)get_group_id(1);
+      for j in range(N):      # parallel              const int64_t j = (int64_t)get_group_id(0);
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.integer import children, end, integer, kind, operation, primary
+from codegen.loops import MARK, NO_MARK, Scope
+from codegen.names import fresh
+from codegen.program import LoopMark, Program, Text
+
+MOST_DIMENSIONS = 3
+"""Along so many dimensions work-groups are counted."""
+
+
+@dataclass(frozen=True)
+class GroupLoop:
+    """A loop whose iterations are work-groups: its variable starts at `start` and goes up by `step`, `trips` times."""
+
+    variable: str
+    start: Affine
+    step: int
+    trips: str
+
+    def at(self, number: str) -> str:
+        """The variable's value in the iteration of that number (C texts)."""
+        scaled = number if self.step == 1 else f"{self.step}*{number}"
+        return scaled if self.start == Affine() else f"{self.start} + {scaled}"
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The loops that become groups, outermost first, and what they hold."""
+
+    loops: tuple[GroupLoop, ...]
+    body: isl.AstNode
+    scope: Scope
+
+
+def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_DIMENSIONS) -> Grouped:
+    """The loops at a node that become groups, at most so many.
+
+    A loop whose bounds depend on an outer one's variable stays in the body, since groups fill a box.
+    """
+    loops: tuple[GroupLoop, ...] = ()
+    while len(loops) < most:
+        mark, below = unmarked(program, node)
+        found = _loop(mark, below, scope)
+        if found is None or frozenset(loop.variable for loop in loops) & _words(f"{found.start} {found.trips}"):
+            break
+        loops = (*loops, found)
+        isl_name = below.for_get_iterator().get_id().get_name()
+        scope = replace(
+            scope,
+            values={**scope.values, isl_name: Affine.name(found.variable)},
+            taken=scope.taken | {found.variable},
+            variables=(*scope.variables, found.variable),
+        )
+        node = below.for_get_body()
+    return Grouped(loops, node, scope)
+
+
+def unmarked(program: Program, node: isl.AstNode) -> tuple[LoopMark, isl.AstNode]:
+    """What stands below the marks at a node, and what the last of those says of loops."""
+    mark = NO_MARK
+    while kind(node) == "mark":
+        name = node.mark_get_id().get_name()
+        if name.startswith(MARK):
+            mark = program.marks.get(name, NO_MARK)
+        node = node.mark_get_node()
+    return mark, node
+
+
+def is_shared(mark: LoopMark) -> bool:
+    """Whether work-groups share the loop."""
+    return mark.parallel or mark.group
+
+
+def has_groups(program: Program, node: isl.AstNode) -> bool:
+    """Whether there is a loop at or below a node that becomes groups."""
+    mark, below = unmarked(program, node)
+    if kind(below) == "for_":
+        return _countable(mark, below) or has_groups(program, below.for_get_body())
+    return any(has_groups(program, child) for child in _inside(below))
+
+
+def starts_groups(program: Program, node: isl.AstNode) -> bool:
+    """Whether the node is a loop that becomes groups."""
+    mark, below = unmarked(program, node)
+    return kind(below) == "for_" and _countable(mark, below)
+
+
+def work_items(program: Program, node: isl.AstNode) -> int:
+    """How many work-items a group has that runs what is at and below a node."""
+    mark, below = unmarked(program, node)
+    match kind(below):
+        case "for_":
+            return max(1, mark.items) * work_items(program, below.for_get_body())
+        case "user":
+            name = below.user_get_expr().get_op_arg(0).get_id().get_name()
+            body = program.statements[name].body
+            return max(1, (body.items or 1) if isinstance(body, Text) else 1)
+    return max((work_items(program, child) for child in _inside(below)), default=1)
+
+
+def _inside(node: isl.AstNode) -> list[isl.AstNode]:
+    """The nodes right below one that is no loop."""
+    match kind(node):
+        case "block":
+            return children(node)
+        case "if_":
+            other = [node.if_get_else_node()] if node.if_has_else_node() else []
+            return [node.if_get_then_node(), *other]
+    return []
+
+
+def _countable(mark: LoopMark, node: isl.AstNode) -> bool:
+    """Whether the loop is shared by groups and its condition compares its variable with something."""
+    canonical = not node.for_is_degenerate() and operation(node.for_get_cond()) in ("le", "lt")
+    return is_shared(mark) and canonical
+
+
+def _loop(mark: LoopMark, node: isl.AstNode, scope: Scope) -> GroupLoop | None:
+    if kind(node) != "for_" or not _countable(mark, node):
+        return None
+    start = integer(node.for_get_init(), scope.values)
+    step = integer(node.for_get_inc(), scope.values).constant
+    count = end(node.for_get_cond(), scope.values) - start + (step - 1)
+    trips = primary(count) if step > 1 else str(count)
+    return GroupLoop(fresh(mark.name, scope.taken), start, step, trips if step == 1 else f"{trips}/{step}")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))

@@ -1,0 +1,180 @@
+"""A kernel: the outermost parallel loops become its work-groups, what stands below them its body.
+
+    for i in range(M):  # parallel        __kernel void f_i(int64_t M, …, __global float *restrict B)
+      for j in range(N):            ->    {
+        B[i, j] = …                         const int64_t i = (int64_t)get_group_id(0);
+                                            for (int64_t j = 0; j < N; j += 1)
+                                              B[i*N + j] = …
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import cgen
+import islpy as isl
+
+from codegen.loops import Scope, block
+from codegen.names import c_name, fresh
+from codegen.opencl.dialect import GLOBAL, LOCAL
+from codegen.opencl.groups import GroupLoop, grouped, work_items
+from codegen.opencl.values import Argument, DeviceKernel, Launch
+from codegen.opencl.writer import DeviceWriter
+from codegen.parameters import Parameter, prototype
+from codegen.program import Program, Workspace
+from codegen.workspace import Layout
+from microkernels.opencl_isa import DeviceISA
+
+GROUP, NUMBER = "group", "number"
+"""The variables that count the groups, and the iterations of a loop that few groups share."""
+ITEM = "item"
+"""The variable that counts the work-items of a group."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel's text, what the host has to know of it, and its launch."""
+
+    text: str
+    kernel: DeviceKernel
+    launch: Launch
+
+
+def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, scope: Scope) -> Written:
+    """The kernel for a parallel loop; its name is none of those `taken`."""
+    made = grouped(program, node, scope)
+    body = _Body.of(program, [made.body], made.scope)
+    if not body.apart:
+        lines = [
+            f"const int64_t {loop.variable} = {loop.at(f'(int64_t)get_group_id({dimension})')};"
+            for dimension, loop in reversed(list(enumerate(reversed(made.loops))))
+        ]
+        around = [*map(cgen.Line, lines), *body.lines]
+        return _written(program, taken, scope, body, made.loops, around, tuple(loop.trips for loop in reversed(made.loops)))
+    made = grouped(program, node, scope, most=1)
+    body = _Body.of(program, [made.body], made.scope)
+    groups = f"imin({units(program)}, {made.loops[0].trips})"
+    return _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (groups,))
+
+
+def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[isl.AstNode], scope: Scope) -> Written:
+    """The kernel for what one group runs alone."""
+    body = _Body.of(program, nodes, scope)
+    return _written(program, taken, scope, body, (), body.lines, ("1",))
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What one group runs: its lines, its work-items, declarations at the kernel's top.
+
+    `apart` are the scratch arrays in `__global` memory of which each group has its own part.
+    """
+
+    lines: list[cgen.Generable]
+    items: int
+    declarations: tuple[str, ...]
+    apart: tuple[Workspace, ...]
+
+    @staticmethod
+    def of(program: Program, nodes: Sequence[isl.AstNode], scope: Scope) -> _Body:
+        items = max(work_items(program, node) for node in nodes)
+        writer = DeviceWriter(program, "none", items=items)
+        lines = [line for node in nodes for line in writer.write(node, replace(scope, parallel=True))]
+        text = str(cgen.Block(lines))
+        private = [w for w in Layout.of(program).private if _occurs(c_name(w.name), text)]
+        declared = [_declaration(w) for w in private if w.space != "global"]
+        number = [f"const int {ITEM} = (int)get_local_id(0);"] * (items > 1)
+        apart = tuple(w for w in private if w.space == "global")
+        return _Body(lines, items, (*number, *declared, *writer.declarations), apart)
+
+
+def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
+    """As many groups as run at a time share a loop, each with scratch arrays of its own."""
+    start = f"int64_t {NUMBER} = {GROUP}"
+    variable = cgen.Line(f"const int64_t {loop.variable} = {loop.at(NUMBER)};")
+    counted = cgen.For(
+        cgen.Line(start),
+        cgen.Line(f"{NUMBER} < {loop.trips}"),
+        cgen.Line(f"{NUMBER} += (int64_t)get_num_groups(0)"),
+        cgen.Block([variable, *body.lines]),
+    )
+    return [counted]
+
+
+def _written(
+    program: Program,
+    taken: frozenset[str],
+    scope: Scope,
+    body: _Body,
+    loops: tuple[GroupLoop, ...],
+    lines: list[cgen.Generable],
+    groups: tuple[str, ...],
+) -> Written:
+    name = fresh(f"{program.name}_{loops[-1].variable if loops else 'once'}", taken)
+    setup = [*body.declarations]
+    if body.apart:
+        setup.append(f"const int64_t {GROUP} = (int64_t)get_group_id(0);")
+        setup += [_part(workspace) for workspace in body.apart]
+    text = str(block([*map(cgen.Line, setup), *lines]))
+    arguments = _arguments(program, text, scope, body.apart)
+    head = prototype("void", name, [_parameter(program, argument) for argument in arguments])
+    attribute = f"__kernel __attribute__((reqd_work_group_size({body.items}, 1, 1)))"
+    whole = str(cgen.Block([*map(cgen.Line, setup), *lines]))
+    return Written(f"{attribute}\n{head}\n{whole}", DeviceKernel(name, arguments, (body.items,)), Launch(name, groups))
+
+
+def _declaration(workspace: Workspace) -> str:
+    """`__local float A_panels[384] __attribute__((aligned(64)));`"""
+    space = LOCAL if workspace.space == "local" else ""
+    return f"{space}{workspace.dtype.c_name} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
+
+
+def _part(workspace: Workspace) -> str:
+    """The group's part of an array of which each has one; the argument is called after all of them."""
+    c_type, name = workspace.dtype.c_name, c_name(workspace.name)
+    return f"{GLOBAL}{c_type} *const {name} = {_all(name)} + {GROUP}*({workspace.count});"
+
+
+def _all(name: str) -> str:
+    return f"all_{name}"
+
+
+def _arguments(program: Program, text: str, scope: Scope, apart: tuple[Workspace, ...]) -> tuple[Argument, ...]:
+    """Those that the text names: sizes, arrays and scalars, scratch arrays, variables of host loops."""
+    buffers = [b for b in program.buffers if b.kind != "local"]
+    candidates = [
+        *(Argument(c_name(size), "integer") for size in program.sizes),
+        *(Argument(c_name(b.name), "scalar" if b.kind == "scalar" else "buffer", b.dtype) for b in buffers),
+        *(Argument(c_name(w.name), "scratch", w.dtype) for w in Layout.of(program).shared),
+        *(Argument(_all(c_name(w.name)), "scratch", w.dtype) for w in apart),
+        *(Argument(variable, "integer") for variable in scope.variables),
+    ]
+    return tuple(argument for argument in candidates if _occurs(argument.name, text))
+
+
+def _parameter(program: Program, argument: Argument) -> Parameter:
+    if argument.kind == "integer":
+        return Parameter("int64_t ", argument.name)
+    assert argument.dtype is not None
+    if argument.kind == "scalar":
+        return Parameter(f"{argument.dtype.c_name} ", argument.name)
+    constant = any(c_name(b.name) == argument.name and b.kind == "in" for b in program.buffers)
+    prefix = f"{GLOBAL}{'const ' * constant}{argument.dtype.c_name} *restrict "
+    return Parameter(prefix, argument.name)
+
+
+def scratch_name(workspace: Workspace) -> str:
+    """What the argument of a scratch array is called."""
+    name = c_name(workspace.name)
+    return _all(name) if workspace.private else name
+
+
+def units(program: Program) -> int:
+    """How many groups run at a time."""
+    return program.isa.units if isinstance(program.isa, DeviceISA) else 1
+
+
+def _occurs(name: str, text: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
