@@ -13,17 +13,18 @@ from poly.nest import Nest
 from poly.records_file import records_file
 
 if TYPE_CHECKING:
+    from codegen.opencl.devices import Device
     from poly.records import Record
 
 
-def recorded(nest: Nest, isa: ISA, threads: int) -> Record | None:
-    """The record of a nest on this machine, with this compiler and engine; None where there is none."""
+def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Record | None:
+    """The record of a nest on this machine or device, with its compiler and this engine; None where there is none."""
     if not os.path.exists(records_file()):
         return None
     from poly.records import Store, key_for
 
     try:
-        return Store.open().best(key_for(nest, isa, threads))
+        return Store.open().best(key_for(nest, isa, threads, device))
     except RecordError as error:
         warnings.warn(f"{error} The model chooses the schedule.", RecordWarning, stacklevel=2)
     except ToolchainError:

@@ -183,7 +183,7 @@ def test_a_choice_of_records(store: Store) -> None:
     here = saved[0].key.machine
     assert store.records(Choice(nest="a")) == saved[:1]
     assert store.records(Choice(nest="b", target="avx2")) == [saved[1], *saved[3:]]
-    assert store.records(Choice(machine=here)) == [*saved[:3], saved[4]]
+    assert store.records(Choice(machines=(here,))) == [*saved[:3], saved[4]]
     assert store.records(Choice(outdated="0.1.0")) == saved[4:]
     assert store.records(Choice(id=2)) == [saved[1]]
     assert store.records(Choice(nest="%")) == []

@@ -14,7 +14,7 @@ from poly.commands.records_text import record_rows, record_text
 from poly.commands.tables import print_table
 from poly.records import Choice, Store
 from poly.records.exchange import export, merge
-from poly.records.key import machine_name
+from poly.records.machines import machines_of
 from poly.version import __version__
 
 Command = Callable[..., Any]
@@ -31,10 +31,11 @@ def chosen(wrapped: Command) -> Command:
     @functools.wraps(wrapped)
     def run(nest: str | None, target: str | None, all_machines: bool, **others: Any) -> Any:
         isa = target.removeprefix("c:") if target else None
-        return wrapped(choice=Choice(nest=nest, target=isa, machine=None if all_machines else machine_name()), **others)
+        machines = None if all_machines else machines_of(Store.open())
+        return wrapped(choice=Choice(nest=nest, target=isa, machines=machines), **others)
 
     with_machines = click.option("--all-machines", is_flag=True, help="Those of other machines too.")(run)
-    with_target = click.option("--target", metavar="ISA", help="Only those for an instruction set, such as avx512.")
+    with_target = click.option("--target", metavar="ISA", help="Only those for an instruction set: avx512, opencl512.")
     with_nest = click.option("--nest", metavar="NAME", help="Only those of nests of this name.")
     return with_nest(with_target(with_machines))
 
@@ -48,7 +49,7 @@ def list_records(choice: Choice, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([{"id": record.id, **record.facts()} for record in found], indent=1))
     elif found:
-        print_table(*record_rows(found, machines=choice.machine is None))
+        print_table(*record_rows(found, machines=choice.machines is None))
     else:
         others = len(Store.open().records())
         hint = f" There are {others} others: see poly records list --all-machines." if others else ""
@@ -109,8 +110,8 @@ def merge_records(file: Path) -> None:
 def clear_records(choice: Choice, number: int | None, outdated: bool, yes: bool) -> None:
     """Remove records, and what was measured to find them."""
     store = Store.open()
-    machine = choice.machine if number is None else None
-    meant = Choice(number, choice.nest, choice.target, machine, __version__ if outdated else None)
+    machines = choice.machines if number is None else None
+    meant = Choice(number, choice.nest, choice.target, machines, __version__ if outdated else None)
     count = store.count(meant)
     if not count.problems:
         click.echo("there is nothing to remove")

@@ -10,10 +10,12 @@ from poly.tuning.status import time_text
 
 
 def record_rows(records: Iterable[Record], machines: bool) -> tuple[list[str], list[list[str]]]:
-    """The heads and rows of a table of records; with `machines` it names each one's CPU.
+    """The heads and rows of a table of records; with `machines`, or where one is of a device, it names what runs each.
 
     A target `avx2 x 4` is one with 4 threads.
     """
+    records = list(records)
+    machines = machines or any(record.key.of_device for record in records)
     head = ["nest", "id", "sizes", "dtype", "target", "time", "GFLOP/s", "trials", "search", "tuned, UTC"]
     rows = [[*_cells(record), *([record.key.machine.partition(", L1")[0]] if machines else [])] for record in records]
     return [*head, *(["machine"] if machines else [])], rows
@@ -40,12 +42,13 @@ def record_text(record: Record, trials: Sequence[StoredTrial]) -> str:
     key = record.key
     traits, values = read_point(record.point)
     failed = sum(bool(trial.failure) for trial in trials)
+    unit = "compute unit" if key.of_device else "thread"
     facts = {
         "nest": f"{key.name} ({', '.join(key.dtypes)}), structure {key.structure}",
         "sizes": sizes_text(record),
-        "target": f"{key.target}, {key.threads} thread{'s' if key.threads != 1 else ''}",
-        "machine": key.machine,
-        "compiler": key.compiler,
+        "target": f"{key.target}, {key.threads} {unit}{'s' if key.threads != 1 else ''}",
+        "device" if key.of_device else "machine": key.machine,
+        "driver" if key.of_device else "compiler": key.compiler,
         "engine": f"poly {key.engine}",
         "time": f"{time_text(record.seconds)} ± {time_text(record.spread)}, {rate_text(record)} GFLOP/s",
         "search": f"{record.strategy}, {record.trials} trials in {record.tuning_seconds:.1f} s"

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Choice:
-    """What a record's key must be; None is anything. `outdated` means those of any engine but `engine`."""
+    """What a record's key must be; None is anything. `outdated` means those of any engine but this one.
+
+    `machines` names CPUs and devices, of which it must be one.
+    """
 
     id: int | None = None
     nest: str | None = None
     target: str | None = None
-    machine: str | None = None
+    machines: tuple[str, ...] | None = None
     outdated: str | None = None
 
     def where(self) -> tuple[str, tuple[str | int, ...]]:
@@ -21,8 +24,10 @@ class Choice:
             "keys.id = ?": self.id,
             "keys.name = ?": self.nest,
             "keys.target = ?": self.target,
-            "keys.machine = ?": self.machine,
             "keys.engine <> ?": self.outdated,
         }
         used = {text: value for text, value in conditions.items() if value is not None}
-        return " AND ".join(used) or "1", tuple(used.values())
+        values = (*used.values(), *(self.machines or ()))
+        if self.machines is not None:
+            used[f"keys.machine IN ({', '.join('?' * len(self.machines))})"] = ""
+        return " AND ".join(used) or "1", values

@@ -11,7 +11,7 @@ from pathlib import Path
 from codegen.cache import TEMPORARY
 from poly.errors import RecordError
 from poly.records.choice import Choice
-from poly.records.key import machine_name
+from poly.records.machines import machines_here
 from poly.records.record import Record
 from poly.records.rows import MALFORMED
 from poly.records.store import Store
@@ -28,7 +28,7 @@ class Merged:
     """What became of the records that were offered to a store.
 
     `new` had none under their key, `better` took the place of one (`Record.beats`), `left` did not. `elsewhere` counts
-    those of all three that are of another machine: they are kept, and serve only there.
+    those of all three that are of another machine or device: they are kept, and serve only there.
     """
 
     new: int
@@ -74,12 +74,12 @@ def merge(store: Store, path: Path) -> Merged:
     known = {record.key: record for record in store.records()}
     kept = store.offer(record for record in offered if known.get(record.key) != record)
     new = len({record.key for record in offered} - known.keys())
-    here = machine_name()
+    here = machines_here(offered)
     return Merged(
         new=new,
         better=sum(kept) - new,
         left=len(offered) - sum(kept),
-        elsewhere=sum(record.key.machine != here for record in offered),
+        elsewhere=sum(record.key.machine not in here for record in offered),
     )
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codegen.cache import digest
 from codegen.compiler import compiler_name
@@ -14,7 +14,11 @@ from microkernels.isa import ISA
 from poly.machine import machine
 from poly.machine.text import size_text
 from poly.nest import Nest
+from poly.target import OPENCL
 from poly.version import __version__
+
+if TYPE_CHECKING:
+    from codegen.opencl.devices import Device
 
 Sizes = tuple[tuple[str, int], ...]
 
@@ -29,7 +33,8 @@ class Key:
     """One tuning problem. Two keys are equal where a record of one serves the other; the nest's `name` doesn't count.
 
     `structure` is the nest's digest with all sizes open, `sizes` those that were fixed, by name; `dtypes` are those of
-    the arguments, in order; `target` is the instruction set, `machine` the CPU and its caches.
+    the arguments, in order; `target` is the instruction set, `machine` the CPU and its caches. Where the target is an
+    OpenCL device, `machine` is that device, `compiler` its driver, and `threads` its compute units.
     """
 
     structure: str
@@ -48,6 +53,11 @@ class Key:
         facts = self.facts()
         del facts["name"]
         return digest(json.dumps(facts, sort_keys=True))
+
+    @property
+    def of_device(self) -> bool:
+        """Whether it is a problem of an OpenCL device."""
+        return self.target.startswith(OPENCL)
 
     def facts(self) -> dict[str, Any]:
         """The key as JSON's values."""
@@ -81,10 +91,10 @@ class Key:
         return math.hypot(*steps) + 2 * threads + rest
 
 
-def key_for(nest: Nest, isa: ISA, threads: int) -> Key:
-    """The key of a nest on this machine, with its compiler and this engine.
+def key_for(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Key:
+    """The key of a nest on this machine with its C compiler, or on a device with its driver; and with this engine.
 
-    Raises ToolchainError where there is no C compiler.
+    Raises ToolchainError where there is neither a device nor a C compiler.
     """
     return Key(
         structure=nest.structure,
@@ -92,8 +102,8 @@ def key_for(nest: Nest, isa: ISA, threads: int) -> Key:
         dtypes=tuple(array.dtype.name for array in nest.arguments),
         target=isa.name,
         threads=threads,
-        machine=machine_name(),
-        compiler=compiler_name(),
+        machine=machine_name() if device is None else device_name(device),
+        compiler=compiler_name() if device is None else driver_name(device),
         engine=__version__,
         name=nest.name,
     )
@@ -103,6 +113,16 @@ def machine_name() -> str:
     """This machine's CPU and data caches in a line: where they are the same, so is what is fast."""
     here = machine()
     return ", ".join((here.cpu, *(f"L{cache.level} {size_text(cache.bytes)}" for cache in here.caches)))
+
+
+def device_name(device: Device) -> str:
+    """An OpenCL device and its platform in a line."""
+    return f"{device.name}, {device.platform}"
+
+
+def driver_name(device: Device) -> str:
+    """What compiles for a device and runs it: its version of OpenCL, and of its driver."""
+    return f"{device.version}, driver {device.driver}"
 
 
 def ordered(sizes: Mapping[str, int]) -> Sizes:

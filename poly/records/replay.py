@@ -5,6 +5,7 @@ from __future__ import annotations
 from poly.errors import RecordError
 from poly.nest import Nest
 from poly.records.key import machine_name
+from poly.records.machines import machines_here
 from poly.records.record import Record
 from poly.schedule import Schedule
 
@@ -16,7 +17,7 @@ def schedule_of(record: Record, nest: Nest) -> Schedule:
         RecordError: the record is of another machine, or of other loops.
         ScheduleError: a step is illegal.
     """
-    if record.key.machine != machine_name():
+    if record.key.machine not in machines_here([record]):
         told = f"{record} was tuned on another machine ({record.key.machine}; this one is {machine_name()})"
         raise RecordError(f"{told}. Tune {nest.name} here to have one that holds here.")
     if record.key.structure != nest.structure:

@@ -1,0 +1,30 @@
+"""The machines that records found here are for: this CPU, and its OpenCL devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from poly.errors import RecordError
+from poly.records.key import device_name, machine_name
+from poly.records.record import Record
+from poly.records.store import Store
+
+
+def machines_here(records: Iterable[Record]) -> tuple[str, ...]:
+    """The names of this CPU, and of the devices found here where one of the records is of a device.
+
+    Looking for devices takes a moment, which is not spent where nobody has tuned for one.
+    """
+    if not any(record.key.of_device for record in records):
+        return (machine_name(),)
+    from codegen.opencl.devices import usable
+
+    return (machine_name(), *(device_name(device) for device in usable()))
+
+
+def machines_of(store: Store) -> tuple[str, ...]:
+    """The same for the records of a store, which need not be sound."""
+    with suppress(RecordError):
+        return machines_here(store.sound_records())
+    return (machine_name(),)
