@@ -1,0 +1,197 @@
+"""OpenCL devices by name: what code is made for, and the handle to run it.
+
+opencl            the best device: a GPU, else a CPU
+opencl:gpu        the best GPU
+opencl:pocl       the best device whose name, vendor or platform holds "pocl"
+opencl:cpu@4      four of its compute units
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from codegen.opencl.advice import remedies
+from codegen.opencl.probe import Facts, listed
+from codegen.opencl.survey import Finding, survey
+from microkernels.errors import TargetError
+from microkernels.isa import host
+from microkernels.opencl_isa import OPENCL128, OPENCL256, OPENCL512, OPENCLGPU, DeviceISA
+
+OPENCL = "opencl"
+KINDS = ("cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A usable device, or a part of its compute units. `label` is the target that finds it again.
+
+    `memory_bytes` is its memory, `buffer_bytes` the most that one buffer may have; a buffer's part begins at a
+    multiple of `alignment` bytes. `shares_memory` says that kernels work on the host's arrays where they lie.
+    """
+
+    platform: str
+    name: str
+    vendor: str
+    driver: str
+    version: str
+    isa: DeviceISA
+    label: str
+    memory_bytes: int = field(compare=False)
+    buffer_bytes: int = field(compare=False)
+    alignment: int = field(compare=False)
+    shares_memory: bool = field(compare=False)
+    place: tuple[int, int] = field(compare=False, repr=False)
+    part: int = 0
+
+    @property
+    def handle(self) -> Any:
+        """pyopencl's device. Raises TargetError where it is gone."""
+        return _handle(self.place, self.name, self.driver, self.part)
+
+    def with_units(self, units: int) -> Device:
+        """The device with only so many of its compute units, as a sub-device.
+
+        Raises TargetError where it has fewer, or cannot be divided.
+        """
+        whole = self.isa.units
+        if units == whole:
+            return self
+        if self.part or not 1 <= units < whole:
+            raise TargetError(f"{self.label} has {whole} compute units; got {units}.")
+        label = f"{self.label}@{units}"
+        divided = replace(self, isa=replace(self.isa, units=units), part=units, label=label)
+        assert divided.handle is not None
+        return divided
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def usable() -> tuple[Device, ...]:
+    """The devices that can be used, best first: GPUs before CPUs, then by compute units."""
+    found = [finding for finding in survey() if finding.usable and finding.facts is not None]
+    labels = _labels([finding.name for finding in found])
+    devices = [_device(finding, label) for finding, label in zip(found, labels, strict=True)]
+    return tuple(sorted(devices, key=lambda device: (not device.isa.is_gpu, -device.isa.units)))
+
+
+def find(target: str) -> Device:
+    """The device that a target names: see above.
+
+    Raises TargetError where none can be used, with the reasons, or none has the name, with those there are.
+    """
+    language, _, rest = target.partition(":")
+    if language != OPENCL:
+        raise TargetError(f"target {target!r} is no OpenCL device: expected 'opencl', or 'opencl:' and its name.")
+    devices = usable()
+    if not devices:
+        raise TargetError(_none_usable())
+    exact = next((device for device in devices if target == device.label), None)
+    if exact is not None:
+        return exact
+    name, at, units = rest.rpartition("@")
+    if at and units.isdigit():
+        return find(f"{OPENCL}:{name}" if name else OPENCL).with_units(int(units))
+    matching = [device for device in devices if _answers(device, rest.strip().casefold())]
+    if not matching:
+        raise TargetError(_unknown(target, devices))
+    return matching[0]
+
+
+def _answers(device: Device, word: str) -> bool:
+    if word in KINDS:
+        return device.isa.kind == word
+    return any(word in name.casefold() for name in (device.name, device.platform, device.vendor, device.version))
+
+
+def _none_usable() -> str:
+    reasons = "; ".join(reason(finding) for finding in survey())
+    return f"no OpenCL device can be used here: {reasons}. {' '.join(remedies())}"
+
+
+def reason(finding: Finding) -> str:
+    """A finding against a device or a platform, in one sentence."""
+    name = f"{finding.name} ({finding.platform}): " if finding.name else ""
+    return f"{name}{finding.problem}"
+
+
+def _unknown(target: str, devices: Iterable[Device]) -> str:
+    there = ", ".join(repr(device.label) for device in devices)
+    against = [reason(finding) for finding in survey() if not finding.usable]
+    rest = f" Not usable: {'; '.join(against)}." if against else ""
+    return f"no usable OpenCL device is {target!r}: there is {there}; 'opencl' takes the first of them.{rest}"
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    """A target for each device: its name, numbered from the second one of the same name on."""
+    seen: dict[str, int] = {}
+    labels = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        labels.append(f"{OPENCL}:{name}" + (f"#{seen[name]}" if seen[name] > 1 else ""))
+    return labels
+
+
+def _device(finding: Finding, label: str) -> Device:
+    facts = finding.facts
+    assert facts is not None
+    return Device(
+        facts.platform,
+        facts.name,
+        facts.vendor,
+        facts.driver,
+        facts.version,
+        isa_of(facts),
+        label,
+        facts.memory_bytes,
+        facts.buffer_bytes,
+        facts.alignment,
+        finding.shares_memory,
+        facts.place,
+    )
+
+
+def isa_of(facts: Facts) -> DeviceISA:
+    """The instruction set and the limits of a device."""
+    kind = _cpu_kind(facts) if facts.kind == "cpu" else OPENCLGPU
+    return replace(
+        kind,
+        units=max(1, facts.units),
+        local_bytes=facts.local_bytes,
+        max_items=facts.max_items,
+        sub_group=facts.sub_group or _usual_sub_group(facts),
+        f64="cl_khr_fp64" in facts.extensions,
+        f16="cl_khr_fp16" in facts.extensions,
+    )
+
+
+def _cpu_kind(facts: Facts) -> DeviceISA:
+    """By the width of vectors: what the device says, else what this CPU has."""
+    width = 4 * facts.vector_floats if facts.vector_floats > 1 else host().vector_bytes
+    return next((isa for isa in (OPENCL512, OPENCL256) if width >= isa.vector_bytes), OPENCL128)
+
+
+def _usual_sub_group(facts: Facts) -> int:
+    """The items in lockstep of every GPU of a vendor; 0 where they differ."""
+    return 32 if facts.kind == "gpu" and "nvidia" in facts.vendor.casefold() else 0
+
+
+@functools.cache
+def _handle(place: tuple[int, int], name: str, driver: str, part: int) -> Any:
+    import pyopencl as cl
+
+    device = next(
+        (d for facts, d in listed() if (facts.place, facts.name, facts.driver) == (place, name, driver)), None
+    )
+    if device is None:
+        raise TargetError(f"the OpenCL device {name} (driver {driver}) is gone: `poly machine` lists what there is.")
+    if not part:
+        return device
+    try:
+        counts = [cl.device_partition_property.BY_COUNTS, part, cl.device_partition_property.BY_COUNTS_LIST_END]
+        return device.create_sub_devices(counts)[0]
+    except cl.Error as error:
+        raise TargetError(f"the OpenCL device {name} cannot be divided into compute units: {error}") from error

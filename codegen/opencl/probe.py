@@ -1,0 +1,267 @@
+"""What OpenCL says of its devices, and whether each really builds and runs a kernel.
+
+A broken driver may not only refuse: it may end the process or hang. So a device is tried in a process of its own, which
+runs this file by itself; it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from signal import Signals
+from typing import Any
+
+MARK = "poly-probe "
+"""Begins the lines of the child's that are meant for its parent: drivers print too."""
+SECONDS = 120.0
+"""How long a child may take. A build takes a second; on a busy machine, or where a driver starts up, many."""
+TRIAL = """
+__kernel void trial(__global int *out, int start) {
+    int item = (int)get_global_id(0);
+    out[item] = start + 3 * item;
+}
+"""
+ITEMS = 1024
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a device says of itself. `place` is the platform's number and the device's in it.
+
+    `kind` is "cpu", "gpu" or "other"; sizes are in bytes; `vector_floats` is the width of its vectors, 0 where it
+    doesn't say; `sub_group` is the number of items in lockstep, 0 where unknown. `problem` is what it says against
+    its own use.
+    """
+
+    place: tuple[int, int]
+    platform: str
+    platform_version: str
+    name: str
+    vendor: str
+    driver: str
+    version: str
+    kind: str
+    extensions: tuple[str, ...]
+    units: int
+    local_bytes: int
+    max_items: int
+    vector_floats: int
+    sub_group: int
+    memory_bytes: int
+    buffer_bytes: int
+    alignment: int
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the trial of a device ended: `problem` is empty where it ran.
+
+    `shares_memory` says that a kernel works on the host's own memory, where the host hands it over.
+    """
+
+    place: tuple[int, int]
+    problem: str = ""
+    shares_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a probe found. `problem` is why OpenCL as a whole cannot be used, where no device was listed."""
+
+    facts: tuple[Facts, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    problem: str = ""
+
+
+def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: float = SECONDS) -> Probed:
+    """List the devices and try each, in a process that may crash or hang: then the next one goes on after it."""
+    facts: tuple[Facts, ...] | None = None
+    verdicts: list[Verdict] = []
+    while True:
+        done = [verdict.place for verdict in verdicts]
+        messages, end = _run((*command, json.dumps(done)), seconds)
+        tried = None
+        for message in messages:
+            if "listed" in message:
+                facts = tuple(read_facts(entry) for entry in message["listed"])
+            elif "failed" in message:
+                return Probed(problem=message["failed"])
+            elif "trying" in message:
+                tried = tuple(message["trying"])
+            elif "verdict" in message:
+                verdicts.append(read_verdict(message["verdict"]))
+        if facts is None:
+            return Probed(problem=f"asking OpenCL for its platforms {end}")
+        if tried is None or tried in {verdict.place for verdict in verdicts}:
+            return Probed(facts, tuple(verdicts))
+        verdicts.append(Verdict((tried[0], tried[1]), f"building and running a small kernel {end}"))
+
+
+def read_facts(entry: dict[str, Any]) -> Facts:
+    """The facts that `asdict` and JSON made into plain values."""
+    place, extensions = entry["place"], tuple(map(str, entry["extensions"]))
+    return Facts(**{**entry, "place": (place[0], place[1]), "extensions": extensions})
+
+
+def read_verdict(entry: dict[str, Any]) -> Verdict:
+    """The verdict that `asdict` and JSON made into plain values."""
+    return Verdict(**{**entry, "place": (entry["place"][0], entry["place"][1])})
+
+
+def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]], str]:
+    """The child's messages, and how it ended in words."""
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds)
+        output, errors = done.stdout, done.stderr
+        end = _ending(done.returncode)
+    except subprocess.TimeoutExpired as error:
+        output, errors = error.output or b"", error.stderr or b""
+        end = f"did not end within {seconds:g} seconds"
+    except OSError as error:
+        return [], f"failed: {command[0]} cannot be run ({error.strerror})"
+    lines = output.decode(errors="replace").splitlines()
+    last = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()][-1:]
+    return [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK)], ": ".join([end, *last])
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        with suppress(ValueError):
+            return f"crashed ({Signals(-status).name})"
+    return f"ended the process (exit status {status})"
+
+
+def listed() -> list[tuple[Facts, Any]]:
+    """The facts of every device, each with pyopencl's device.
+
+    Raises ImportError where there is no pyopencl, and its errors where a platform fails.
+    """
+    import pyopencl as cl
+
+    return [
+        (_facts((p, d), platform, device), device)
+        for p, platform in enumerate(_platforms(cl))
+        for d, device in enumerate(_devices(cl, platform))
+    ]
+
+
+def _platforms(cl: Any) -> list[Any]:
+    """The platforms; none where the loader found none, which it reports as an error."""
+    try:
+        return list(cl.get_platforms())
+    except cl.Error as error:
+        if "PLATFORM_NOT_FOUND" in str(error):
+            return []
+        raise
+
+
+def _devices(cl: Any, platform: Any) -> list[Any]:
+    """A platform's devices; none where it has none or fails to tell: a driver without its hardware does that."""
+    try:
+        return list(platform.get_devices())
+    except cl.Error:
+        return []
+
+
+def _facts(place: tuple[int, int], platform: Any, device: Any) -> Facts:
+    import pyopencl as cl
+
+    def ask(name: str, default: Any) -> Any:
+        """A property; older platforms, and those without an extension, don't know each."""
+        try:
+            return getattr(device, name)
+        except (cl.Error, AttributeError):
+            return default
+
+    kinds = {cl.device_type.CPU: "cpu", cl.device_type.GPU: "gpu"}
+    kind = next((word for bit, word in kinds.items() if device.type & bit), "other")
+    widths = (ask("native_vector_width_float", 0), ask("preferred_vector_width_float", 0))
+    problem = "" if ask("available", True) else "the device is not available"
+    if not ask("compiler_available", True):
+        problem = "the device comes without a compiler"
+    return Facts(
+        place=place,
+        platform=platform.name.strip(),
+        platform_version=platform.version.strip(),
+        name=device.name.strip(),
+        vendor=str(ask("vendor", "")).strip(),
+        driver=str(ask("driver_version", "")).strip(),
+        version=str(ask("version", "")).strip(),
+        kind=kind,
+        extensions=tuple(sorted(str(ask("extensions", "")).split())),
+        units=int(ask("max_compute_units", 1)),
+        local_bytes=int(ask("local_mem_size", 0)),
+        max_items=int(min(ask("max_work_group_size", 1), *list(ask("max_work_item_sizes", [1]))[:1])),
+        vector_floats=int(max(widths)),
+        sub_group=int(ask("warp_size_nv", 0) or ask("wavefront_width_amd", 0)),
+        memory_bytes=int(ask("global_mem_size", 0)),
+        buffer_bytes=int(ask("max_mem_alloc_size", 0)),
+        alignment=int(ask("mem_base_addr_align", 1024)) // 8,
+        problem=problem,
+    )
+
+
+def attempt(device: Any) -> bool:
+    """Build and run a small kernel on memory of the host's. Whether the host saw the results before it asked for them.
+
+    Raises pyopencl's errors, and RuntimeError where the results are wrong.
+    """
+    import numpy as np
+    import pyopencl as cl
+
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    kernel = cl.Program(context, TRIAL).build(cache_dir=False).trial
+    page = 4096
+    room = np.full(ITEMS + 2 * page // 4, -1, np.int32)
+    first = -room.ctypes.data % page // 4
+    out = room[first : first + ITEMS]
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    buffer = cl.Buffer(context, flags, hostbuf=out)
+    kernel(queue, (ITEMS,), None, buffer, np.int32(7))
+    queue.finish()
+    expected = 7 + 3 * np.arange(ITEMS, dtype=np.int32)
+    shares = bool((out == expected).all())
+    cl.enqueue_copy(queue, result := np.empty_like(expected), buffer)
+    if not (result == expected).all():
+        raise RuntimeError("a small kernel ran, and its results are wrong")
+    return shares
+
+
+def _main(done: Iterable[Iterable[int]]) -> Iterator[dict[str, Any]]:
+    """The child's messages: all devices, then for each that is not `done` that it is tried, and the verdict."""
+    try:
+        devices = listed()
+    except Exception as error:
+        yield {"failed": f"asking OpenCL for its platforms failed: {_told(error)}"}
+        return
+    yield {"listed": [asdict(facts) for facts, _ in devices]}
+    finished = {tuple(place) for place in done}
+    for facts, device in devices:
+        if facts.place in finished or facts.problem:
+            continue
+        yield {"trying": facts.place}
+        yield {"verdict": asdict(_verdict(facts, device))}
+
+
+def _verdict(facts: Facts, device: Any) -> Verdict:
+    try:
+        return Verdict(facts.place, shares_memory=attempt(device))
+    except Exception as error:
+        return Verdict(facts.place, f"building and running a small kernel failed: {_told(error)}")
+
+
+def _told(error: Exception) -> str:
+    """The line of an error that says most: the compiler's own where there is one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith("error:")), lines[0] if lines else type(error).__name__)
+
+
+if __name__ == "__main__":
+    for message in _main(json.loads(sys.argv[1])):
+        print(MARK + json.dumps(message), flush=True)
