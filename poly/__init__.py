@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from codegen.errors import ArgumentError, ToolchainError
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
+from poly.compilation import compile_nest as compile
 from poly.dependences import dependences
 from poly.errors import PolyError, RecordError, RecordWarning, ScheduleError, SearchError, SearchWarning, SpecError
 from poly.function import Function, einsum, nest, sizes
 from poly.kernel import Kernel
-from poly.kernel import compile_nest as compile
 from poly.machine import machine
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from codegen import cache
+from codegen.opencl.values import DeviceProgram
+from codegen.opencl.values_json import from_json, to_json
 from codegen.signature import Signature
 from microkernels.isa import ISA
 from poly.bounds import check
@@ -43,12 +45,7 @@ def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
         ScheduleError, TargetError: a record's step is illegal, or not for this engine.
         ToolchainError: the cache directory cannot be written.
     """
-    arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
-    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
-    # A record is replayed only to compile it anew: its text is enough to find what was made from it.
-    wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
-    model = (caches(), known_rates(isa, threads)) if told is None else None
-    key = repr((*identity, isa.name, threads, model, wanted))
+    key = _key(nest, isa, threads, told)
     kept = cache.get(key)
     if kept is not None:
         found = json.loads(kept)
@@ -56,6 +53,27 @@ def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
     made = translate(followed(check(nest), isa, threads, told), isa)
     cache.put(key, json.dumps(asdict(made)))
     return made
+
+
+def device_program(nest: Nest, isa: ISA, threads: int, told: Told) -> DeviceProgram:
+    """The same for an OpenCL device: its kernels and the plan of launches. Raises as `compiled`."""
+    key = _key(nest, isa, threads, told)
+    kept = cache.get(key)
+    if kept is not None:
+        return from_json(kept)
+    made = translate_device(followed(check(nest), isa, threads, told), isa)
+    cache.put(key, to_json(made))
+    return made
+
+
+def _key(nest: Nest, isa: ISA, threads: int, told: Told) -> str:
+    """What a compilation depends on."""
+    arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
+    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
+    # A record is replayed only to compile it anew: its text is enough to find what was made from it.
+    wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
+    model = (caches(), known_rates(isa, threads)) if told is None else None
+    return repr((*identity, isa, threads, model, wanted))
 
 
 def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
@@ -76,6 +94,13 @@ def translate(schedule: Schedule, isa: ISA) -> Compiled:
     return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
 
 
+def translate_device(schedule: Schedule, isa: ISA) -> DeviceProgram:
+    """The program for an OpenCL device of a schedule whose nest has been checked; nothing is built or kept."""
+    from codegen.opencl.plan import device_program as planned
+
+    return planned(lower(schedule.nest, schedule.tree, isa))
+
+
 @lru_cache
 def engine() -> str:
     """A digest of the engine's own text: what an older engine has kept is not used."""
@@ -83,6 +108,6 @@ def engine() -> str:
     digest = hashlib.sha256()
     for folder in ("poly", "codegen", "microkernels"):
         for path in sorted((root / folder).rglob("*.*")):
-            if path.suffix in (".py", ".h"):
+            if path.suffix in (".py", ".h", ".cl"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()

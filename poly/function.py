@@ -9,10 +9,11 @@ from typing import Any
 from codegen.affine import Affine
 from codegen.errors import ArgumentError
 from microkernels.dtypes import DType, f32
+from poly.compilation import compile_nest
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
-from poly.kernel import Kernel, compile_nest
+from poly.kernel import Kernel
 from poly.nest import Nest
 from poly.reference import reference
 from poly.sizes import deduce_sizes

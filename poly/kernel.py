@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
-from microkernels.errors import TargetError
-from microkernels.isa import ISA, parse_target
+from microkernels.isa import ISA
 from poly.compiled import Compiled, Told, compiled
-from poly.errors import RecordWarning, ScheduleError, SpecError
+from poly.errors import ScheduleError
 from poly.lower import arguments, c_sizes
 from poly.nest import Nest
-from poly.recorded import recorded
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
 from poly.strided import with_strides
-from poly.target import checked_threads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,60 +143,12 @@ class Kernel(Scheduled):
         return Kernel(nest, self.isa, self.threads, told, compiled(nest, self.isa, self.threads, told), True)
 
 
-def compile_nest(
-    nest: Nest,
-    *,
-    schedule: Schedule | None = None,
-    target: str = "c",
-    threads: int | None = None,
-    sizes: Mapping[str, int] | None = None,
-    records: bool = True,
-    **more: int,
-) -> Kernel:
-    """Compile a nest. Nothing is measured: without a schedule, the model picks one from the sets and the caches.
+def c_kernel(nest: Nest, isa: ISA, threads: int, told: Told) -> Kernel:
+    """The kernel of a nest whose sizes are fixed, by what it is told to follow.
 
-    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves
-    them all. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
-    `"c:portable"`. `threads` is how many a call uses unless it says otherwise (default: the cores that this process
-    may use). Where a tuning record holds for this nest, machine and compiler, its schedule is followed instead of the
-    model's; not with `records=False`. `kernel.origin` and `kernel.record` tell.
-
-    Raises:
-        SpecError: an unknown size, or an access outside of its array.
-        ScheduleError: the schedule is for another nest.
-        TargetError: an unknown target, or one that this CPU can't run.
-        ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
+    Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
     """
-    isa = parse_target(target)
-    threads = checked_threads(threads)
-    fixed = dict(sizes or {}, **more)
-    if not isinstance(nest, Nest):
-        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
-    if schedule is not None:
-        if not isinstance(schedule, Schedule):
-            raise ScheduleError(f"{schedule!r} is no schedule. Make one with poly.schedule({nest.name}).")
-        if (schedule.nest.name, schedule.nest.source) != (nest.name, nest.source):
-            told = f"this is a schedule of {schedule.nest.name}, not of {nest.name}"
-            raise ScheduleError(f"{told}. Make it with poly.schedule({nest.name}).")
-        nest = schedule.nest
-    if fixed:
-        nest = nest.with_sizes(fixed)
-        schedule = schedule.on(nest) if schedule else None
-    found = _from_record(nest, isa, threads) if records and schedule is None else None
-    return found or Kernel(nest, isa, threads, schedule, compiled(nest, isa, threads, schedule))
-
-
-def _from_record(nest: Nest, isa: ISA, threads: int) -> Kernel | None:
-    """The kernel that follows the nest's tuning record; None where there is none, or it does not fit any more."""
-    record = recorded(nest, isa, threads)
-    if record is None:
-        return None
-    try:
-        return Kernel(nest, isa, threads, record, compiled(nest, isa, threads, record))
-    except (ScheduleError, TargetError) as error:
-        told = f"{record} does not fit this poly: {error}"
-        warnings.warn(f"{told} The model chooses the schedule; tune again to replace it.", RecordWarning, stacklevel=3)
-    return None
+    return Kernel(nest, isa, threads, told, compiled(nest, isa, threads, told))
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:

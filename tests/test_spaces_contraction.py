@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import poly
 from microkernels.isa import AVX512, ISA, ISAS, host
 from poly.bounds import check
+from poly.compilation import compile_nest
 from poly.default import default_schedule
-from poly.kernel import compile_nest
 from poly.lower import lower
 from poly.model import Caches
 from poly.model.rates import nominal

@@ -52,11 +52,12 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, 
             for dimension, loop in reversed(list(enumerate(reversed(made.loops))))
         ]
         around = [*map(cgen.Line, lines), *body.lines]
-        return _written(program, taken, scope, body, made.loops, around, tuple(loop.trips for loop in reversed(made.loops)))
+        groups = tuple(loop.trips for loop in reversed(made.loops))
+        return _written(program, taken, scope, body, made.loops, around, groups)
     made = grouped(program, node, scope, most=1)
     body = _Body.of(program, [made.body], made.scope)
-    groups = f"imin({units(program)}, {made.loops[0].trips})"
-    return _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (groups,))
+    fewer = f"imin({units(program)}, {made.loops[0].trips})"
+    return _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (fewer,))
 
 
 def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[isl.AstNode], scope: Scope) -> Written:

@@ -35,7 +35,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class DeviceKernel:
-    """One `__kernel` function of the source: its arguments in order, and the work-items of a group along each dimension."""
+    """One `__kernel` function of the source: its arguments in order, and a group's work-items along each dimension."""
 
     name: str
     arguments: tuple[Argument, ...]

@@ -13,11 +13,12 @@ from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names
 from poly.commands.options import parse_sizes, size_option
+from poly.compilation import compile_nest
 from poly.embed import write_header
 from poly.embed.files import replace_file
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
-from poly.kernel import Kernel, compile_nest
+from poly.kernel import Kernel
 from poly.nest import Nest
 from poly.nestfile import NestFile, open_nests
 from poly.target import checked_threads

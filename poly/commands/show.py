@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from poly.commands.options import nest_argument, size_option, target_option, threads_option
+from poly.compilation import compile_nest
 from poly.dependences import dependences
-from poly.kernel import Kernel, compile_nest
+from poly.kernel import Kernel
 from poly.machine import machine
 from poly.machine.measured import kept
 from poly.nestfile import load_nest

@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 from time import monotonic
 
+from poly.compilation import compile_nest
 from poly.errors import SearchError
-from poly.kernel import compile_nest
 from poly.machine import machine, measured
 from poly.measure import LiveMeasurer
 from poly.nest import Nest

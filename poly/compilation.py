@@ -1,0 +1,109 @@
+"""`poly.compile`: from a nest to a kernel for this CPU or for an OpenCL device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, overload
+
+from microkernels.errors import TargetError
+from poly.compiled import Told
+from poly.errors import RecordWarning, ScheduleError, SpecError
+from poly.kernel import Kernel, c_kernel
+from poly.nest import Nest
+from poly.opencl_kernel import OpenCLKernel, opencl_kernel
+from poly.recorded import recorded
+from poly.schedule import Schedule
+from poly.target import Target, parse
+
+CTarget: TypeAlias = Literal["c", "c:avx512", "c:avx2", "c:neon", "c:portable"]
+
+
+@overload
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: CTarget = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    **more: int,
+) -> Kernel: ...
+
+
+@overload
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: str,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    **more: int,
+) -> Kernel | OpenCLKernel: ...
+
+
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    **more: int,
+) -> Kernel | OpenCLKernel:
+    """Compile a nest. Nothing is measured: without a schedule, the model picks one from the sets and the caches.
+
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves
+    them all. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
+    `"c:portable"`; for an OpenCL device it is `"opencl"` (the best one here), `"opencl:cpu"`, `"opencl:gpu"`, or
+    `"opencl:"` and a part of the device's name. `threads` is how many a call uses unless it says otherwise (default:
+    the cores that this process may use); a device has its compute units. Where a tuning record holds for this nest,
+    machine and compiler, its schedule is followed instead of the model's; not with `records=False`. `kernel.origin` and
+    `kernel.record` tell.
+
+    Raises:
+        SpecError: an unknown size, or an access outside of its array.
+        ScheduleError: the schedule is for another nest.
+        TargetError: an unknown target, or one that can't be used here.
+        ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
+    """
+    wanted = parse(target)
+    count = wanted.threads(threads)
+    fixed = dict(sizes or {}, **more)
+    if not isinstance(nest, Nest):
+        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
+    if schedule is not None:
+        if not isinstance(schedule, Schedule):
+            raise ScheduleError(f"{schedule!r} is no schedule. Make one with poly.schedule({nest.name}).")
+        if (schedule.nest.name, schedule.nest.source) != (nest.name, nest.source):
+            told = f"this is a schedule of {schedule.nest.name}, not of {nest.name}"
+            raise ScheduleError(f"{told}. Make it with poly.schedule({nest.name}).")
+        nest = schedule.nest
+    if fixed:
+        nest = nest.with_sizes(fixed)
+        schedule = schedule.on(nest) if schedule else None
+    found = _from_record(nest, wanted, count) if records and schedule is None else None
+    return found or _kernel(nest, wanted, count, schedule)
+
+
+def _kernel(nest: Nest, target: Target, threads: int, told: Told) -> Kernel | OpenCLKernel:
+    if target.device is None:
+        return c_kernel(nest, target.isa, threads, told)
+    return opencl_kernel(nest, target.isa, threads, told, target.device)
+
+
+def _from_record(nest: Nest, target: Target, threads: int) -> Kernel | OpenCLKernel | None:
+    """The kernel that follows the nest's tuning record; None where there is none, or it does not fit any more."""
+    record = recorded(nest, target.isa, threads, device=target.device)
+    if record is None:
+        return None
+    try:
+        return _kernel(nest, target, threads, record)
+    except (ScheduleError, TargetError) as error:
+        told = f"{record} does not fit this poly: {error}"
+        warnings.warn(f"{told} The model chooses the schedule; tune again to replace it.", RecordWarning, stacklevel=3)
+    return None

@@ -1,0 +1,81 @@
+"""A nest compiled for an OpenCL device: a function of NumPy arrays, or of arrays that lie on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from codegen.opencl.values import DeviceProgram
+from codegen.signature import Signature
+from microkernels.isa import ISA
+from poly.compiled import Told, device_program
+from poly.lower import arguments, c_sizes
+from poly.nest import Nest
+from poly.scheduled import Scheduled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codegen.opencl.devices import Device
+
+
+@dataclass(frozen=True, repr=False)
+class OpenCLKernel(Scheduled):
+    """A nest compiled for an OpenCL device.
+
+    Call it on the arrays and scalars, in the order of the nest's arguments. NumPy arrays are copied to the device and
+    the outputs back: the call returns when they are there. Arrays of `pyopencl.array` stay where they are: the call
+    puts its launches on their queue, or on `queue=`, after the events `wait_for=`, and returns the last one's event.
+
+    Raises (when called):
+        ArgumentError: an argument does not fit; nothing has been changed.
+        DeviceError: the device has no memory left, or is lost.
+        ToolchainError: the device's compiler fails; the message has its log.
+    """
+
+    device: Device
+    program: DeviceProgram
+    """The device's source, its kernels, and the plan of launches."""
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.device.label}>"
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.executable(*arguments, **keywords)
+
+    @property
+    def source(self) -> str:
+        """The OpenCL C text."""
+        return self.program.source
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The nest's sizes and arguments."""
+        return Signature(self.nest.name, c_sizes(self.nest), arguments(self.nest), False)
+
+    @cached_property
+    def executable(self) -> Any:
+        """What runs the program on the device; it counts the copies between host and device."""
+        from codegen.opencl.runtime import Executable
+
+        return Executable(self.program, self.signature, self.device)
+
+    @property
+    def copies(self) -> Any:
+        """Copies between host and device that calls have made so far: how many, and bytes."""
+        return self.executable.copies
+
+    def write_opencl(self, directory: str | Path) -> Path:
+        """Write the kernel as a `.cl` file with a C host program that runs and checks it. See `poly.write_opencl`."""
+        from poly.embed.opencl import write_opencl
+
+        return write_opencl(directory, self)
+
+
+def opencl_kernel(nest: Nest, isa: ISA, threads: int, told: Told, device: Device) -> OpenCLKernel:
+    """The kernel of a nest whose sizes are fixed, by what it is told to follow.
+
+    Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
+    """
+    return OpenCLKernel(nest, isa, threads, told, device, device_program(nest, isa, threads, told))
