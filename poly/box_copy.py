@@ -22,34 +22,53 @@ from codegen.affine import Affine
 from codegen.expr import Load, map_loads
 from codegen.names import fresh
 from codegen.program import Buffer, Workspace
+from microkernels.isa import ISA
 from poly.box import Box, enclose
+from poly.box_loops import copy_loops
+from poly.box_place import BoxLayout, Place
 from poly.errors import ScheduleError
 from poly.instances import Instances, coordinate
 from poly.nest import Array, Nest, Statement
-from poly.steps.base import chain
-from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
 
 
 @dataclass(frozen=True)
 class Boxed:
-    """A nest and its tree with the copies as statements, and the memory of the boxes."""
+    """A nest and its tree with the copies as statements, and the memory of the boxes.
+
+    The nest has the boxes among its arrays, and the tree as its order, so its dependences are those through boxes, too.
+    `taken` has the bytes of local memory that boxes take, by the outermost loop that work-groups share.
+    """
 
     nest: Nest
     tree: Node
     buffers: tuple[Buffer, ...] = ()
     workspaces: tuple[Workspace, ...] = ()
+    taken: Mapping[str, int] = field(default_factory=dict)
 
 
-def with_boxes(nest: Nest, tree: Node) -> Boxed:
+def with_boxes(nest: Nest, tree: Node, isa: ISA) -> Boxed:
     """The nest with a statement for each copy that no microkernel reads; inner copies first, which the outer ones feed.
 
     Raises:
-        ScheduleError: a copy of an operand in a role, where no microkernel reads it.
+        ScheduleError: a copy of an operand in a role, where no microkernel reads it; a memory that `isa` lacks, that is
+            too small, or that not all who read the copy can reach; a layout for what a microkernel lays out itself.
     """
     boxed = Boxed(nest, tree)
+    for node in walk(tree):
+        if isinstance(node, Pack) and reading_kernels(nest, node):
+            _check_panels(node, reading_kernels(nest, node)[0])
     while packs := [n for n in walk(boxed.tree) if isinstance(n, Pack) and not reading_kernels(nest, n)]:
-        boxed = _with_box(boxed, packs[-1])
+        boxed = _with_box(boxed, packs[-1], isa)
     return boxed
+
+
+def _check_panels(node: Pack, micro: Micro) -> None:
+    """Refuse a memory or a layout for a copy that a microkernel reads."""
+    if node.label != node.array:
+        raise ScheduleError(
+            f"pack({node.array}): {micro.kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
+        )
 
 
 def reading_kernels(nest: Nest, node: Pack) -> list[Micro]:
@@ -69,12 +88,14 @@ def _readers(nest: Nest, node: Pack) -> list[Statement]:
     return [s for s in leaves if _reads(s, node.array) and node.statement in (None, s.name)]
 
 
-def _with_box(boxed: Boxed, node: Pack) -> Boxed:
+def _with_box(boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
     """One copy made a statement."""
     nest, tree = boxed.nest, boxed.tree
     if node.role is not None:
         raise ScheduleError(f"pack({node.array}, role={node.role}): no microkernel below the copy reads {node.array}.")
-    above = tuple(n for n in chain(tree, node) if isinstance(n, Band))
+    place = Place.of(tree, node)
+    place.check(isa)
+    above = place.above
     readers = _readers(nest, node)
     groups = {s.name: _groups(s.domain, [band.function(s.name) for band in above]) for s in readers}
     footprints = [groups[s.name].reverse().apply_range(read) for s in readers for read in _reads(s, node.array)]
@@ -85,14 +106,26 @@ def _with_box(boxed: Boxed, node: Pack) -> Boxed:
     taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
     name = fresh(f"{array.name}_box", frozenset(taken))
     box = enclose(footprint, _elements(nest, array))
-    copy = _copy(name, array.name, box, len(above))
-    redirected = {s.name: _redirected(s, name, array.name, box, groups[s.name]) for s in readers}
-    body = Sequence((_copy_loops(tree, node, copy, len(above)), node.body))
+    layout = BoxLayout.of(node, box.extents)
+    taken_there = boxed.taken.get(place.kernel_name, 0) if node.memory == "local" else 0
+    size = place.check_size(isa, layout.count, array.dtype, taken_there)
+    starts = Starts.of(name, box, node.buffers)
+    copy = _copy(array.name, starts, box, len(above))
+    redirected = {s.name: _redirected(s, array.name, starts, groups[s.name]) for s in readers}
+    loops = copy_loops(nest, tree, place, copy, box.extents)
+    changed = _Change(node, Sequence((loops, node.body)), above, copy, redirected).visit(tree)
+    shape = (*[Affine.of(node.buffers)] * (node.buffers > 1), *array.shape)
     return Boxed(
-        replace(nest, statements=(*(redirected.get(s.name, s) for s in nest.statements), copy)),
-        _Change(node, body, above, copy, redirected).visit(tree),
-        (*boxed.buffers, Buffer(name, array.dtype, array.shape, "local", box.strides)),
-        (*boxed.workspaces, Workspace(name, array.dtype, box.count, private=any(band.parallel for band in above))),
+        replace(
+            nest,
+            arrays=(*nest.arrays, Array(name, array.dtype, shape, "local")),
+            statements=(*(redirected.get(s.name, s) for s in nest.statements), copy),
+            tree=changed,
+        ),
+        changed,
+        (*boxed.buffers, Buffer(name, array.dtype, shape, "local", layout.strides)),
+        (*boxed.workspaces, Workspace(name, array.dtype, layout.count, place.is_private, node.memory)),
+        {**boxed.taken, place.kernel_name: taken_there + size} if node.memory == "local" else boxed.taken,
     )
 
 
@@ -108,56 +141,58 @@ def _groups(domain: isl.Set, loops: list[isl.PwAff]) -> isl.Map:
     return Instances("copy", domain, tuple(("", function) for function in loops)).groups
 
 
-def _copy(buffer: str, array: str, box: Box, depth: int) -> Statement:
+@dataclass(frozen=True)
+class Starts:
+    """Where the box `buffer` starts, and which of several it is: functions `{ copy[loops] -> [x] }`."""
+
+    buffer: str
+    functions: tuple[isl.PwAff, ...]
+    turns: bool
+    """The last function is the number of the box."""
+
+    @staticmethod
+    def of(buffer: str, box: Box, buffers: int) -> Starts:
+        if buffers == 1:
+            return Starts(buffer, box.starts, False)
+        domain = box.elements.domain()
+        turn = coordinate(domain, domain.dim(isl.dim_type.set) - 1).mod_val(isl.Val(buffers))
+        return Starts(buffer, (*box.starts, turn), True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The iterators that hold them."""
+        numbered = tuple(f"{self.buffer}_start{d}" for d in range(len(self.functions) - self.turns))
+        return (*numbered, f"{self.buffer}_turn") if self.turns else numbered
+
+    def shifted(self, load: Load) -> Load:
+        """`A[i, j]` as `A_box[i - s0, j - s1]`, or as `A_box[turn, i - s0, j - s1]`."""
+        indices = (index - Affine.name(self.names[d]) for d, index in enumerate(load.indices))
+        return Load(self.buffer, (*[Affine.name(self.names[-1])] * self.turns, *indices))
+
+    def added(self, statement: Statement, groups: isl.Map) -> Statement:
+        """The statement with them as its last iterators."""
+        graph = isl.Map.from_domain(groups.domain())
+        for start in self.functions:
+            graph = graph.flat_range_product(groups.apply_range(isl.Map.from_pw_aff(start)))
+        domain = graph.wrap().flatten().set_tuple_name(statement.name)
+        return replace(statement, iterators=(*statement.iterators, *self.names), domain=domain)
+
+
+def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
     """`A_box_copy[i_tile, x0, x1, s0, s1]`, which is `A_box[x0 - s0, x1 - s1] = A[x0, x1]`."""
-    name = f"{buffer}_copy"
+    name = f"{starts.buffer}_copy"
     domain = box.elements.wrap().flatten().set_tuple_name(name)
-    iterators = tuple(f"{buffer}_{d}" for d in range(depth + len(box.starts)))
+    iterators = tuple(f"{starts.buffer}_{d}" for d in range(depth + len(box.starts)))
     indices = tuple(Affine.name(i) for i in iterators[depth:])
     copy = Statement(name, iterators, domain, Load(array, indices), "=", Load(array, indices))
-    moved = _with_starts(copy, buffer, box, _groups(domain, [coordinate(domain, d) for d in range(depth)]))
-    return replace(moved, target=_shifted(copy.target, buffer))
+    moved = starts.added(copy, _groups(domain, [coordinate(domain, d) for d in range(depth)]))
+    return replace(moved, target=starts.shifted(copy.target))
 
 
-def _redirected(statement: Statement, buffer: str, array: str, box: Box, groups: isl.Map) -> Statement:
+def _redirected(statement: Statement, array: str, starts: Starts, groups: isl.Map) -> Statement:
     """The statement with the box in place of the array."""
-    expr = map_loads(statement.expr, lambda load: _shifted(load, buffer) if load.array == array else load)
-    return replace(_with_starts(statement, buffer, box, groups), expr=expr)
-
-
-def _shifted(load: Load, buffer: str) -> Load:
-    """`A[i, j]` as `A_box[i - s0, j - s1]`."""
-    return Load(buffer, tuple(index - Affine.name(_start(buffer, d)) for d, index in enumerate(load.indices)))
-
-
-def _start(buffer: str, dimension: int) -> str:
-    """The iterator that holds the box's start."""
-    return f"{buffer}_start{dimension}"
-
-
-def _with_starts(statement: Statement, buffer: str, box: Box, groups: isl.Map) -> Statement:
-    """The statement with the box's start as its last iterators."""
-    graph = isl.Map.from_domain(groups.domain())
-    for start in box.starts:
-        graph = graph.flat_range_product(groups.apply_range(isl.Map.from_pw_aff(start)))
-    domain = graph.wrap().flatten().set_tuple_name(statement.name)
-    added = tuple(_start(buffer, d) for d in range(len(box.starts)))
-    return replace(statement, iterators=(*statement.iterators, *added), domain=domain)
-
-
-def _copy_loops(tree: Node, node: Pack, copy: Statement, depth: int) -> Node:
-    """The loops over the elements, the innermost contiguous; threads share them where they share the loops below."""
-    rank = (len(copy.iterators) - depth) // 2
-    private = any(band.parallel for band in chain(tree, node) if isinstance(band, Band))
-    shared = not private and any(band.parallel for band in bands(node))
-    loop_names = frozenset(band.name for band in bands(tree))
-    loops: Node = Leaf(copy.name)
-    for d in reversed(range(rank)):
-        function = coordinate(copy.domain, depth + d)
-        last = d == rank - 1
-        name, parallel = fresh(f"{node.array}_{d}", loop_names), shared and d == 0 and not last
-        loops = Band(name, ((copy.name, function),), loops, parallel=parallel, vectorize=last)
-    return loops
+    expr = map_loads(statement.expr, lambda load: starts.shifted(load) if load.array == array else load)
+    return replace(starts.added(statement, groups), expr=expr)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
 
     Raises ScheduleError where a microkernel does not fit the loops below which it stands.
     """
-    boxed = with_boxes(nest, tree)
+    boxed = with_boxes(nest, tree, isa)
     expansion = expand(boxed.nest, boxed.tree, isa)
     return Program(
         name=nest.name,

@@ -1,31 +1,35 @@
 """Make a copy of what a part of the loops reads of an array.
 
-    for k_tile:                          for k_tile:
-      for j_tile: …            ->          pack B            (what one iteration of k_tile reads of B)
-                                           for j_tile: …
+for k_tile:                          for k_tile:
+  for j_tile: …            ->          pack B            (what one iteration of k_tile reads of B)
+                                       for j_tile: …
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import edit, find_loop
-from poly.tree import Band, Node, Pack, Sequence, children, statements
+from poly.steps.base import check_integer, edit, find_loop
+from poly.tree import Band, Memory, Node, Pack, Sequence, children, statements
+
+MEMORIES = get_args(Memory)
+MOST_BUFFERS = 2
 
 
-def insert(
-    nest: Nest, tree: Node, array: str, at: str | None, statement: str | None = None, role: str | None = None
-) -> Node:
-    """The tree with a copy of `array` made in each iteration of the loop `at`.
+def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
+    """The tree with a copy made in each iteration of the loop `at`; the copy's own body is not used.
 
-    Without a loop, the copy is made once before the loops that read the array. `statement` and `role` say whose reads
-    it serves, where not those of all statements below.
+    Without a loop, the copy is made once before the loops that read the array.
 
     Raises:
-        ScheduleError: no such array, loop or statement; an array that the loops do not read, or that they write.
+        ScheduleError: no such array, loop, statement or memory; an array that the loops do not read, or that they
+            write.
     """
+    _check_layout(copy, at)
+    array, statement = copy.array, copy.statement
     names = [a.name for a in nest.arrays if a.shape]
     if array not in names:
         raise ScheduleError(f"pack({array}): {nest.name} has no array {array}. Arrays: {', '.join(names)}.")
@@ -37,8 +41,23 @@ def insert(
     place = band.body if band else _around(tree, readers)
     if any(nest.statement(name).target.array == array for name in statements(place)):
         raise ScheduleError(f"pack({array}): the same loops write {array}; only what is read alone can be copied.")
-    packed = Pack(array, place, role, statement)
+    packed = replace(copy, body=place)
     return edit(tree, band, replace(band, body=packed)) if band else edit(tree, place, packed)
+
+
+def _check_layout(copy: Pack, at: str | None) -> None:
+    """Refuse a memory, a padding or a number of boxes that there is none of."""
+    if copy.memory not in MEMORIES:
+        raise ScheduleError(f"pack({copy.array}, memory={copy.memory!r}): the memories are {', '.join(MEMORIES)}.")
+    check_integer(f"the padding of the rows of a copy of {copy.array}", copy.pad, least=0)
+    check_integer(f"the number of boxes for {copy.array}", copy.buffers, least=1)
+    if copy.buffers > MOST_BUFFERS:
+        raise ScheduleError(f"pack({copy.array}, buffers={copy.buffers}): there are 1 or {MOST_BUFFERS} boxes.")
+    if copy.buffers > 1 and at is None:
+        raise ScheduleError(
+            f"pack({copy.array}, buffers={copy.buffers}): the boxes take turns with the passes of a loop. "
+            "Remedy: name it, at=…"
+        )
 
 
 def _readers(nest: Nest, node: Node, array: str, statement: str | None) -> frozenset[str]:

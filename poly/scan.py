@@ -20,7 +20,7 @@ def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.As
     """The loops that visit `domains` in the order of `tree`.
 
     Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
-    What reads a copy that is still to be made stands below a mark `pack:ARRAY`.
+    What reads a copy that is still to be made stands below a mark `pack:` and what is copied.
     """
     schedule = _schedule(domains, tree)
     build = isl.AstBuild.from_context(context)
@@ -36,7 +36,7 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
         case Band():
             return _band(domains, node)
         case Pack():
-            return _marked(_schedule(domains, node.body), f"pack:{node.array}")
+            return _marked(_schedule(domains, node.body), f"pack:{node.label}")
     raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
 
 

@@ -41,7 +41,7 @@ from poly.steps import (
     call_text,
 )
 from poly.steps.base import rename_repeats
-from poly.tree import Node
+from poly.tree import Memory, Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -373,7 +373,14 @@ class Schedule:
         return self.apply([Unroll(tuple(factors.items()))])
 
     def pack(
-        self, array: str, at: str | None = None, statement: str | None = None, role: str | None = None
+        self,
+        array: str,
+        at: str | None = None,
+        statement: str | None = None,
+        role: str | None = None,
+        memory: Memory = "global",
+        pad: int = 0,
+        buffers: int = 1,
     ) -> Schedule:
         """Copy what each iteration of the loop `at` reads of an array to where it lies better; without a loop, all.
 
@@ -384,6 +391,11 @@ class Schedule:
             at: the loop.
             statement: whose reads, where several statements read the array.
             role: which operand (`left`, `right`), where a contraction reads the array twice.
+            memory: where a box lies on an OpenCL device: in `global` memory, in `local` memory of a work-group, whose
+                work-items copy it together, or in `private` memory of a work-item.
+            pad: so many elements of a box lie unused behind each of its rows, so that a column's elements lie in
+                different banks of local memory.
+            buffers: 2 for two boxes in turn: while some work-items still read the one, others fill the other.
 
         Before:
 
@@ -409,7 +421,7 @@ class Schedule:
 
         Halide: `compute_at` of a copy. TVM: `cache_read`. loopy: `add_prefetch`.
         """
-        return self.apply([Pack(array, at, statement, role)])
+        return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
 
     def part(self, statement: str, **size: int) -> Schedule:
         """Make two statements of one: the instances that need results of their own block of a loop, and the others.

@@ -15,8 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import islpy as isl
+
+Memory = Literal["global", "local", "private"]
+"""Where a copy lies on an OpenCL device: in reach of all, of one work-group, or of one work-item."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,18 @@ class Pack:
     """`left` or `right` where one microkernel reads the array in both roles."""
     statement: str | None = None
     """Whose reads, where not those of all statements below."""
+    memory: Memory = "global"
+    pad: int = 0
+    """So many elements of a box lie unused behind each of its rows."""
+    buffers: int = 1
+    """With 2, the passes of the loop around fill two boxes in turn."""
+
+    @property
+    def label(self) -> str:
+        """`A into local memory, rows 1 further apart, 2 boxes in turn`."""
+        where = f" into {self.memory} memory" if self.memory != "global" else ""
+        apart = f", rows {self.pad} further apart" if self.pad else ""
+        return f"{self.array}{where}{apart}{f', {self.buffers} boxes in turn' if self.buffers > 1 else ''}"
 
 
 STREAMS = ("gemvn_", "gemvt_")

@@ -1,0 +1,50 @@
+"""The loops that fill a box: threads, work-groups or work-items share them as they share what is around.
+
+for A_0: for A_1:  # vectorize            one thread, or a work-group of one item
+for A_0:  # parallel …                    above parallel loops: a copy for all of them
+for A_0:  # 8 items                       a group of 256 items, neighbours along the contiguous dimension
+  for A_1:  # 32 items
+"""
+
+from __future__ import annotations
+
+from codegen.names import fresh
+from poly.box_place import Place
+from poly.instances import coordinate
+from poly.layout import strides
+from poly.nest import Array, Nest, Statement
+from poly.tree import Band, Leaf, Node, bands
+
+
+def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: tuple[str, ...]) -> Node:
+    """The loops over the elements of a box with these extents, the innermost contiguous in the array."""
+    depth, rank = len(place.above), len(extents)
+    order = _fastest_last(nest.array(place.node.array))
+    shared = not place.is_private and any(band.parallel for band in bands(place.node))
+    shares = _last_alone(rank, place.items) if shared else place.shares(tuple(extents[d] for d in order))
+    taken = frozenset(band.name for band in bands(tree))
+    loops: Node = Leaf(copy.name)
+    for position, d in reversed(list(enumerate(order))):
+        function = coordinate(copy.domain, depth + d)
+        last = position == rank - 1
+        loops = Band(
+            fresh(f"{place.node.array}_{d}", taken),
+            ((copy.name, function),),
+            loops,
+            parallel=shared and position == 0 and not last,
+            vectorize=last and place.items == 1,
+            unroll=int(extents[d]) if place.node.memory == "private" else 0,
+            items=shares[position] if shares[position] > 1 else 0,
+        )
+    return loops
+
+
+def _last_alone(rank: int, items: int) -> tuple[int, ...]:
+    return (*[1] * (rank - 1), items)
+
+
+def _fastest_last(array: Array) -> list[int]:
+    """The dimensions of an array, the one whose neighbours lie side by side last."""
+    steps = [stride.constant for stride in strides(array)]
+    fastest = next((d for d, step in enumerate(steps) if step == 1), len(steps) - 1)
+    return [*(d for d in range(len(steps)) if d != fastest), fastest]
