@@ -24,7 +24,7 @@ NUMBERS = count()
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 NEEDED_TOOLS = re.compile(
-    r"(?<!\w)(gcc|g\+\+|cc|clang[\w-]*|compilers?|cmake|valgrind|qemu[\w-]*|aarch64[\w-]*|s390x[\w-]*)(?!\w)",
+    r"(?<!\w)(gcc|g\+\+|cc|clang[\w-]*|compilers?|cmake|valgrind|qemu[\w-]*|aarch64[\w-]*|s390x[\w-]*|pocl|pyopencl)(?!\w)",
     re.IGNORECASE,
 )
 """A skip whose reason names one of these is no option of the user's: CI must have the tool."""
@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         directory = tempfile.mkdtemp(prefix="poly-tests-")
         os.environ["POLY_CACHE_DIR"] = directory
+        os.environ["POCL_CACHE_DIR"] = os.path.join(directory, "pocl")
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
 
 
