@@ -8,57 +8,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 
-from microkernels.ctext import guarded, part, specialise, suffix, vector_layer
-from microkernels.dispatch import gemm_function
+from microkernels.ctext import Space, part, vector_layer
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
+from microkernels.kernel import Microkernel as Microkernel
+from microkernels.opencl_isa import OPENCL_ISAS
 
 GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
 
-
-@dataclass(frozen=True)
-class Microkernel:
-    """One microkernel: `rows` x `columns` elements of the result, held in registers.
-
-    `contract` is a nest: what one call computes, over i < m <= rows, j < n <= columns and all k. docs/microkernels.md
-    has the arguments of the C function.
-    """
-
-    name: str
-    family: str
-    isa: ISA
-    dtype: DType
-    rows: int
-    columns: int
-    contract: str
-
-    @property
-    def c_name(self) -> str:
-        """The C function: `gemm_f32_avx512_6x64`."""
-        return f"{self.family}_{suffix(self.isa, self.dtype)}_{self.rows}x{self.columns}"
-
-    @property
-    def vectors(self) -> int:
-        """How many registers a row of the tile takes."""
-        return self.columns // self.isa.lanes(self.dtype)
-
-    def source(self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None) -> str:
-        """C text that defines the function, with all that it needs.
-
-        `rows` and `columns` are the values that m and n take in the calls (None: any from 1 to the tile's). A program
-        must ask once for a kernel, with the values of all its calls: the text has an include guard.
-        """
-        row_values = None if rows is None else frozenset(rows)
-        column_values = None if columns is None else frozenset(columns)
-        function = gemm_function(
-            self.c_name, self.rows, self.columns, self.isa.lanes(self.dtype), row_values, column_values
-        )
-        text = specialise(function, self.isa, self.dtype)
-        return vector_layer(self.isa, self.dtype) + part("gemm", self.isa, self.dtype) + guarded(self.c_name, text)
+CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.items() if not isa.is_gpu}}
+"""What code for CPUs is made for, by name: in C, and in OpenCL C."""
 
 
 def fits(isa: ISA, rows: int, vectors: int) -> bool:
@@ -89,6 +50,9 @@ SHAPES = {
     "avx2": ((6, 2), (4, 3), (5, 2), (14, 1), (12, 1)),
     "neon": ((8, 3), (6, 4), (12, 2), (8, 2), (24, 1)),
     "portable": ((6, 2), (4, 2), (12, 1)),
+    "opencl512": ((6, 4), (8, 3), (4, 4), (9, 3), (12, 2), (14, 2), (8, 2), (28, 1), (16, 1)),
+    "opencl256": ((6, 2), (4, 3), (5, 2), (14, 1), (12, 1)),
+    "opencl128": ((6, 2), (4, 2), (12, 1)),
 }
 
 
@@ -103,9 +67,9 @@ def find(name: str, dtype: DType) -> Microkernel:
     Raises TargetError if there is none, naming the closest ones.
     """
     match = re.fullmatch(r"gemm_([a-z0-9]+)_(\d+)x(\d+)", name)
-    isa = ISAS.get(match[1]) if match else None
+    isa = CPU_ISAS.get(match[1]) if match else None
     if match is None or isa is None:
-        known = [kernel.name for one in ISAS.values() for kernel in shapes(one, dtype)]
+        known = [kernel.name for one in CPU_ISAS.values() for kernel in shapes(one, dtype)]
         close = difflib.get_close_matches(name, known, n=3, cutoff=0) or known[:3]
         raise TargetError(f"unknown microkernel {name!r}: the closest are {', '.join(close)}.")
     rows, columns, lanes = int(match[2]), int(match[3]), isa.lanes(dtype)
@@ -121,9 +85,12 @@ def gemv_source(isa: ISA, dtype: DType) -> str:
     return vector_layer(isa, dtype) + part("gemv", isa, dtype)
 
 
-def pack_source(isa: ISA, dtype: DType) -> str:
-    """C text that defines `pack_f32_avx512` and its kin: across, along, gather, turned."""
-    return vector_layer(isa, dtype) + part("pack", isa, dtype)
+def pack_source(isa: ISA, dtype: DType, to: Space = "global") -> str:
+    """C text that defines `pack_f32_avx512` and its kin: across, along, gather, turned.
+
+    On a device the panel lies in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one.
+    """
+    return vector_layer(isa, dtype) + part("pack", isa, dtype, (to,))
 
 
 def scatter_source(isa: ISA, dtype: DType) -> str:

@@ -1,4 +1,4 @@
-"""From the C files in `c/` to text for one ISA and one scalar type.
+"""From the files in `c/` and `opencl/` to text for one ISA and one scalar type.
 
 The files are written once, for a scalar `T`: `T` becomes `float` or `double`, a name that ends in `_T` ends in
 `_f32_avx512` and so on, and an intrinsic that ends in `_px` in `_ps`, `_pd`, `_f32` or `_f64`. What comes out is
@@ -6,50 +6,122 @@ plain C without macros.
 
     INLINE vec_T load_T(const T *p) { return _mm512_loadu_px(p); }
     static inline … vec_f32_avx512 load_f32_avx512(const float *p) { return _mm512_loadu_ps(p); }
+
+For an OpenCL device a pointer's address space is spelled where the files say `GLOBAL`, or `A_SPACE` for an operand
+that lies in different ones; what a part defines then has a letter for each such operand in its name.
+
+    INLINE void pack_T(TO_SPACE T *dst, GLOBAL const T *src)
+    static inline … void pack_f32_opencl512_l(__local float *dst, __global const float *src)
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.opencl_isa import is_device
+from microkernels.prune import items_of
 
 INLINE = "static inline __attribute__((always_inline))"
 NOINLINE = "static __attribute__((noinline, unused))"
 UNROLL = '_Pragma("GCC unroll 32")'
 
+Space = Literal["global", "local", "private"]
+"""An address space of OpenCL C."""
+Spaces: TypeAlias = tuple[Space, Space, Space]
+"""Where the operands A, B and C of a matrix product lie."""
+GLOBAL: Spaces = ("global", "global", "global")
 
-def suffix(isa: ISA, dtype: DType) -> str:
-    """What names of this ISA and type end in: `f32_avx512`."""
-    return f"{dtype.name}_{isa.name}"
+OPERANDS = {"gemm": ("A_SPACE", "B_SPACE", "C_SPACE"), "pack": ("TO_SPACE",)}
+"""The words for the address spaces in which a part's operands may lie."""
+KEYWORDS = {"global": "__global ", "local": "__local ", "private": ""}
+FOLDER = Path(__file__).parent
+NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def specialise(text: str, isa: ISA, dtype: DType) -> str:
-    """C text written for `T`, made for one ISA and scalar type."""
-    x86 = isa.machine == "x86_64"
-    words = {
-        "T": dtype.c_name,
-        "INLINE": INLINE,
-        "NOINLINE": NOINLINE,
-        "UNROLL": UNROLL,
-        "MASK": "__mmask16" if dtype.size == 4 else "__mmask8",
-        "int_of_T": "int32_t" if dtype.size == 4 else "int64_t",
-        "EACH_X": ", ".join(["x"] * isa.lanes(dtype)),
-    }
-    px = {4: "ps", 8: "pd"}[dtype.size] if x86 else dtype.name
+def suffix(isa: ISA, dtype: DType, *spaces: Space) -> str:
+    """What names of this ISA and type end in: `f32_avx512`, on a device `f32_opencl512_l` where a space is another one
+    than `global`."""
+    return f"{dtype.name}_{isa.name}{letters(isa, *spaces)}"
+
+
+def letters(isa: ISA, *spaces: Space) -> str:
+    """What the names of functions for operands in these address spaces end in: `_lgg`."""
+    elsewhere = is_device(isa) and set(spaces) - {"global"}
+    return "_" + "".join(space[0] for space in spaces) if elsewhere else ""
+
+
+def specialise(text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = ()) -> str:
+    """C text written for `T`, made for one ISA and scalar type, and for the address spaces of the part `name`."""
+    operands = dict(zip(OPERANDS.get(name, ()), spaces, strict=False))
+    words = _words(isa, dtype)
+    own = _own_names(name) if letters(isa, *spaces) else frozenset()
+    px = {4: "ps", 8: "pd"}[dtype.size] if isa.machine == "x86_64" or is_device(isa) else dtype.name
+
+    def space(match: re.Match[str]) -> str:
+        return KEYWORDS[operands.get(match[1], "global")] if is_device(isa) else ""
 
     def replace(match: re.Match[str]) -> str:
         word = match.group()
         if word in words:
             return words[word]
         if word.endswith("_T"):
-            return word[:-1] + suffix(isa, dtype)
-        return word.removesuffix("_px") + "_" + px if word.endswith("_px") else word
+            return word[:-1] + suffix(isa, dtype, *(spaces if word in own else ()))
+        return re.sub("_px$", f"_{px}", word)
 
-    return re.sub(r"[A-Za-z_]\w*", replace, text)
+    return NAME.sub(replace, re.sub(r"\b(GLOBAL|[A-Z]+_SPACE) ", space, text))
+
+
+def _words(isa: ISA, dtype: DType) -> dict[str, str]:
+    """What else stands for something in the files."""
+    lanes = isa.lanes(dtype)
+    integer = "int32_t" if dtype.size == 4 else "int64_t"
+    words = {
+        "T": dtype.c_name,
+        "INLINE": INLINE,
+        "NOINLINE": NOINLINE,
+        "UNROLL": UNROLL,
+        "MASK": "__mmask16" if dtype.size == 4 else "__mmask8",
+        "int_of_T": integer,
+        "EACH_X": ", ".join(["x"] * lanes),
+    }
+    if not is_device(isa):
+        return words
+    kind = {4: "ps", 8: "pd"}[dtype.size]
+    wide = {64: "512", 32: "256", 16: ""}[isa.vector_bytes]
+    return words | {
+        "UNROLL": '_Pragma("unroll 32")',
+        "LANES": str(lanes),
+        "VEC": f"{dtype.c_name}{lanes}",
+        "VLOAD": f"vload{lanes}",
+        "VSTORE": f"vstore{lanes}",
+        "VSTORE_HALF": f"vstore{lanes // 2}",
+        "INTS": f"{'int' if dtype.size == 4 else 'long'}{lanes}",
+        "NUMBERS": ", ".join(str(lane) for lane in range(lanes)),
+        "EACH_LANE_OF_P": ", ".join(f"(tail) > {lane} ? (p)[{lane}] : 0" for lane in range(lanes)),
+        "MASKED_LOAD": f"__builtin_ia32_maskload{kind}{wide}",
+        "MASKED_STORE": f"__builtin_ia32_maskstore{kind}{wide}",
+        "MASK_512": "uint16_t" if dtype.size == 4 else "uint8_t",
+        "LOAD_512": f"__builtin_ia32_loadu{kind}512_mask",
+        "STORE_512": f"__builtin_ia32_storeu{kind}512_mask",
+    }
+
+
+@functools.cache
+def _file(name: str) -> str:
+    """The text of `c/gemm.h` or `opencl/vec.cl`, as it is written."""
+    return (FOLDER / name).read_text()
+
+
+@functools.cache
+def _own_names(name: str) -> frozenset[str]:
+    """What the file `c/NAME.h` defines."""
+    return frozenset().union(*(item.names for item in items_of(_file(f"c/{name}.h")))) if name else frozenset()
 
 
 def guarded(name: str, text: str) -> str:
@@ -59,13 +131,25 @@ def guarded(name: str, text: str) -> str:
 
 
 @functools.cache
-def part(name: str, isa: ISA, dtype: DType) -> str:
-    """The file `c/NAME.h` for one ISA and scalar type, with its guard."""
-    text = (Path(__file__).parent / "c" / f"{name}.h").read_text()
-    return guarded(f"{name}_{suffix(isa, dtype)}", specialise(text, isa, dtype))
+def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = ()) -> str:
+    """The file `c/NAME.h` for one ISA, scalar type and address spaces, with its guard."""
+    text = specialise(_file(f"c/{name}.h"), isa, dtype, name, spaces)
+    return guarded(f"{name}_{suffix(isa, dtype, *spaces)}", text)
 
 
 def vector_layer(isa: ISA, dtype: DType) -> str:
     """The vector type and its operations."""
+    if is_device(isa):
+        return _device_layer(isa, dtype)
     layer = part(f"vec_{isa.name}", isa, dtype)
     return layer if isa.masks else layer + part("vec_tail", isa, dtype)
+
+
+@functools.cache
+def _device_layer(isa: ISA, dtype: DType) -> str:
+    """The layer in OpenCL C, with masks where the device's compiler has them for vectors of this width."""
+    masks = "avx512" if isa.vector_bytes == 64 else "avx2"
+    any_device, masked = _file("opencl/tail.cl"), _file(f"opencl/tail_{masks}.cl")
+    tails = f"#if defined(__{masks.upper().replace('512', '512F')}__)\n{masked}#else\n{any_device}#endif\n"
+    text = specialise(f"{_file('opencl/vec.cl')}\n{tails}", isa, dtype)
+    return guarded(f"vec_{suffix(isa, dtype)}", text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-PARAMETERS = """int64_t m, int64_t n, const T *const *a, const T *b, T *const *c,
+PARAMETERS = """int64_t m, int64_t n, A_SPACE const T *const *a, B_SPACE const T *b, C_SPACE T *const *c,
     int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2,
     T alpha, int accumulate"""
 REST = "K, a0, b0, K1, a1, b1, K2, a2, b2, alpha, accumulate"
@@ -68,7 +68,7 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
         "        const int64_t part = least_T(n - j, LANES_T);",
         f"        for (int64_t i = 0; i < m; i += {group}) {{",
         f"            const int64_t some = least_T(m - i, {group});",
-        f"            T *cj[{group}];",
+        f"            C_SPACE T *cj[{group}];",
         "            for (int64_t r = 0; r < some; r++)",
         "                cj[r] = c[i + r] + j;",
         "            switch (some) {",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 NO_CODE = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 INNER = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
 ATTRIBUTE = re.compile(rf"(?:__attribute__|_Pragma)\s*\({INNER}\)")
+DIRECTIVE = re.compile(r"^#(?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_]\w*")
 GUARDED = re.compile(r"#ifndef (\w+)\n#define \1\n(.*)#endif\n?", re.DOTALL)
 
@@ -138,7 +139,7 @@ def is_whole(chunk: str) -> bool:
 def defined(code: str) -> frozenset[str]:
     """The names that an item defines."""
     if code.startswith("#if"):
-        inside = "".join(line for line in code.splitlines(keepends=True) if not line.startswith("#"))
+        inside = DIRECTIVE.sub("", code)
         return frozenset().union(*(item.names for item in items_of(inside)))
     if code.startswith("#"):
         return frozenset(re.findall(r"^#define (\w+)", code))

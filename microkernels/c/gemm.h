@@ -7,7 +7,7 @@
 enum { SHORT_DEPTH_T = 96 };
 
 INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last,
-                        const T *const *a, const T *b, T *const *c,
+                        A_SPACE const T *const *a, B_SPACE const T *b, C_SPACE T *const *c,
                         int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1,
                         int64_t K2, int64_t a2, int64_t b2, T alpha, int accumulate)
 {
@@ -37,7 +37,7 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     for (int64_t k2 = 0; k2 < K2; k2++) {
         for (int64_t k1 = 0; k1 < K1; k1++) {
             int64_t ak = k2 * a2 + k1 * a1;
-            const T *bk = b + k2 * b2 + k1 * b1;
+            B_SPACE const T *bk = b + k2 * b2 + k1 * b1;
             for (int64_t k = 0; k < K; k++, ak += a0, bk += b0) {
                 vec_T row[16];
                 UNROLL
@@ -66,14 +66,14 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     for (int64_t i = 0; i < rows; i++) {
         UNROLL
         for (int64_t v = 0; v < whole; v++) {
-            T *to = c[i] + v * LANES_T;
+            C_SPACE T *to = c[i] + v * LANES_T;
             if (accumulate && !start_from_c)
                 store_T(to, fma_T(scale, sum[i][v], load_T(to)));
             else
                 store_T(to, scale * sum[i][v]);
         }
         if (partial) {
-            T *to = c[i] + whole * LANES_T;
+            C_SPACE T *to = c[i] + whole * LANES_T;
             if (accumulate && !start_from_c)
                 sum[i][whole] = fma_T(scale, sum[i][whole], load_tail_T(to, tail));
             else

@@ -7,7 +7,8 @@ enum {
 
 /* A few rows of B times their elements of x, added to y: y passes through registers once for all of them. `first` says that
    y starts as 0. The number of rows must be a constant. */
-INLINE void gemvn_rows_T(int64_t rows, int64_t n, const T *scale, const T *B, int64_t ldb, T *y, int first)
+INLINE void gemvn_rows_T(int64_t rows, int64_t n, const T *scale, GLOBAL const T *B, int64_t ldb, GLOBAL T *y,
+                         int first)
 {
     int64_t j = 0;
     for (; j + LANES_T <= n; j += LANES_T) {
@@ -28,7 +29,8 @@ INLINE void gemvn_rows_T(int64_t rows, int64_t n, const T *scale, const T *B, in
 }
 
 /* y[j] = alpha * sum over k of x[k*xs] * B[k*ldb + j]   (+ y[j]) */
-INLINE void gemvn_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *B, int64_t ldb, T *y, T alpha, int accumulate)
+INLINE void gemvn_T(int64_t n, int64_t K, GLOBAL const T *x, int64_t xs, GLOBAL const T *B, int64_t ldb,
+                    GLOBAL T *y, T alpha, int accumulate)
 {
     if (K == 0 && !accumulate)
         for (int64_t j = 0; j < n; j++)
@@ -38,7 +40,7 @@ INLINE void gemvn_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *B, in
         for (int64_t k = 0, some; k < K; k += some) {
             const int64_t left = K - k;
             const int first = k == 0 && !accumulate;
-            const T *rows = B + k * ldb + block;
+            GLOBAL const T *rows = B + k * ldb + block;
             T scale[GEMV_ROWS_T];
             some = left >= GEMV_ROWS_T ? (int64_t)GEMV_ROWS_T : left >= 2 ? 2 : 1;
             for (int64_t r = 0; r < some; r++)
@@ -54,7 +56,8 @@ INLINE void gemvn_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *B, in
 }
 
 /* Dot products of a few rows of A with x, which is loaded once for all of them. The number of rows must be a constant. */
-INLINE void gemvt_rows_T(int64_t rows, int64_t K, const T *A, int64_t lda, const T *x, T *y, int64_t ys, T alpha, int accumulate)
+INLINE void gemvt_rows_T(int64_t rows, int64_t K, GLOBAL const T *A, int64_t lda, GLOBAL const T *x,
+                         GLOBAL T *y, int64_t ys, T alpha, int accumulate)
 {
     enum { CHAINS = 2, STEP = CHAINS * LANES_T }; /* sums of a row, so that multiply-adds need not wait for each other */
     vec_T sum[GEMV_ROWS_T][CHAINS];
@@ -89,7 +92,8 @@ INLINE void gemvt_rows_T(int64_t rows, int64_t K, const T *A, int64_t lda, const
 }
 
 /* y[i*ys] = alpha * sum over k of A[i*lda + k] * x[k]   (+ y[i*ys]) */
-INLINE void gemvt_T(int64_t m, int64_t K, const T *A, int64_t lda, const T *x, T *y, int64_t ys, T alpha, int accumulate)
+INLINE void gemvt_T(int64_t m, int64_t K, GLOBAL const T *A, int64_t lda, GLOBAL const T *x,
+                    GLOBAL T *y, int64_t ys, T alpha, int accumulate)
 {
     int64_t i = 0;
     for (; i + GEMV_ROWS_T <= m; i += GEMV_ROWS_T)

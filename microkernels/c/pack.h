@@ -13,7 +13,7 @@ typedef struct {
     tail_T tail;
 } run_T;
 
-INLINE void pack_zeros_T(T *dst, int64_t width, int64_t lanes)
+INLINE void pack_zeros_T(TO_SPACE T *dst, int64_t width, int64_t lanes)
 {
     for (int64_t l = lanes; l < width; l++)
         dst[l] = 0;
@@ -23,7 +23,8 @@ INLINE void pack_zeros_T(T *dst, int64_t width, int64_t lanes)
 INLINE int64_t spill_T(int64_t width) { return width > 0 ? (LANES_T + width - 1) / width : 0; }
 
 /* Lanes next to each other: rows are copied by vectors. */
-INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0, int64_t p0)
+INLINE void pack_rows_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t K, int64_t s0,
+                        int64_t p0)
 {
     const tail_T tail = tail_of_T((lanes - 1) % LANES_T + 1);
     const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
@@ -65,8 +66,8 @@ INLINE void transpose_T(vec_T *x, int64_t rows)
 
 /* k is contiguous in each lane: blocks of a vector of lanes by a vector of k are turned. `there` lanes of the panel are
    written, `here` of them from the source; `some` are the steps of k. Whole blocks have constants there. */
-INLINE void pack_block_T(T *dst, int64_t pitch, int64_t there, int64_t here, const T *const *from, int64_t k, int64_t some,
-                         int roomy)
+INLINE void pack_block_T(TO_SPACE T *dst, int64_t pitch, int64_t there, int64_t here, GLOBAL const T *const *from,
+                         int64_t k, int64_t some, int roomy)
 {
     vec_T x[LANES_T];
     UNROLL
@@ -89,35 +90,32 @@ INLINE void pack_block_T(T *dst, int64_t pitch, int64_t there, int64_t here, con
 }
 
 /* A panel of at most half a vector: half as many rows are turned, and each vector then holds two steps of k. */
-INLINE void pack_narrow_T(T *dst, int64_t width, int64_t here, const T *const *from, int64_t k)
+INLINE void pack_narrow_T(TO_SPACE T *dst, int64_t width, int64_t here, GLOBAL const T *const *from, int64_t k)
 {
     enum { HALF = LANES_T / 2 };
     vec_T x[LANES_T];
-    T both[LANES_T];
     UNROLL
     for (int64_t i = 0; i < HALF; i++)
         x[i] = i < here ? load_T(from[i] + k) : zero_T();
     transpose_T(x, HALF);
     UNROLL
     for (int64_t i = 0; i < HALF; i++) {
-        T *to = dst + (k + 2 * i) * width;
+        TO_SPACE T *to = dst + (k + 2 * i) * width;
         store_T(to, x[i]);
-        if (width < HALF) {
-            store_T(both, x[i]);
-            __builtin_memcpy(to + width, both + HALF, HALF * sizeof(T));
-        }
+        if (width < HALF)
+            store_upper_T(to + width, x[i]);
     }
 }
 
 /* Vectors of lanes go from the last to the first, so that what a roomy store spills into the next row is written after. */
-INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, const int64_t *offsets, int64_t K,
-                           int64_t p0)
+INLINE void pack_columns_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls,
+                           const int64_t *offsets, int64_t K, int64_t p0)
 {
     const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
     for (int64_t l = (width - 1) / LANES_T * LANES_T; l >= 0; l -= LANES_T) {
         const int64_t here = least_T(lanes - l, LANES_T);
         const int64_t there = least_T(width - l, LANES_T);
-        const T *from[LANES_T];
+        GLOBAL const T *from[LANES_T];
         for (int64_t i = 0; i < LANES_T; i++)
             from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
         int64_t k = 0;
@@ -148,22 +146,22 @@ INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, const int64_t *offsets)
 }
 
 /* Lanes anywhere: runs of them are copied by vectors, or where there are none, element by element. */
-INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets, int64_t K, int64_t s0,
-                        int64_t p0)
+INLINE void pack_runs_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, const int64_t *offsets,
+                        int64_t K, int64_t s0, int64_t p0)
 {
     for (int64_t l = 0; l < lanes; l += PACK_CHUNK_T) {
         const int64_t chunk = least_T(lanes - l, PACK_CHUNK_T);
         run_T runs[PACK_CHUNK_T];
         const int64_t count = find_runs_T(runs, chunk, offsets + l);
         for (int64_t k = 0; k < K; k++) {
-            T *to = dst + k * p0 + l;
-            const T *from = src + k * s0;
+            TO_SPACE T *to = dst + k * p0 + l;
+            GLOBAL const T *from = src + k * s0;
             if (2 * count > chunk)
                 for (int64_t i = 0; i < chunk; i++)
                     to[i] = from[offsets[l + i]];
             else
                 for (int64_t r = 0; r < count; r++) {
-                    const T *at = from + runs[r].offset;
+                    GLOBAL const T *at = from + runs[r].offset;
                     __builtin_prefetch(at + PACK_AHEAD_T * s0, 0, 2);
                     if (runs[r].length == LANES_T)
                         store_T(to + runs[r].lane, load_T(at));
@@ -177,8 +175,8 @@ INLINE void pack_runs_T(T *dst, int64_t width, int64_t lanes, const T *src, cons
 }
 
 /* Nothing is contiguous: element by element, along k where its steps are the shorter ones. */
-INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, int64_t K, int64_t s0,
-                            int64_t p0)
+INLINE void pack_elements_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls, int64_t K,
+                            int64_t s0, int64_t p0)
 {
     if (s0 < ls)
         for (int64_t l = 0; l < lanes; l++)
@@ -193,7 +191,7 @@ INLINE void pack_elements_T(T *dst, int64_t width, int64_t lanes, const T *src, 
 }
 
 /* Lanes next to each other. */
-INLINE void pack_across_T(T *dst, int64_t width, int64_t lanes, const T *src,
+INLINE void pack_across_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src,
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
@@ -203,7 +201,7 @@ INLINE void pack_across_T(T *dst, int64_t width, int64_t lanes, const T *src,
 }
 
 /* Lanes at a constant distance ls, each contiguous along k. */
-INLINE void pack_along_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
+INLINE void pack_along_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls,
                          int64_t K, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                          int64_t K2, int64_t s2, int64_t p2)
 {
@@ -213,7 +211,7 @@ INLINE void pack_along_T(T *dst, int64_t width, int64_t lanes, const T *src, int
 }
 
 /* Lanes at a constant distance ls. */
-INLINE void pack_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls,
+INLINE void pack_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls,
                    int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                    int64_t K2, int64_t s2, int64_t p2)
 {
@@ -228,14 +226,14 @@ INLINE void pack_T(T *dst, int64_t width, int64_t lanes, const T *src, int64_t l
 }
 
 /* Lanes anywhere: lane l is at offsets[l]. */
-INLINE void pack_gather_T(T *dst, int64_t width, int64_t lanes, const T *src, const int64_t *offsets,
+INLINE void pack_gather_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, const int64_t *offsets,
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
     for (int64_t k2 = 0; k2 < K2; k2++) {
         for (int64_t k1 = 0; k1 < K1; k1++) {
-            T *to = dst + k2 * p2 + k1 * p1;
-            const T *at = src + k2 * s2 + k1 * s1;
+            TO_SPACE T *to = dst + k2 * p2 + k1 * p1;
+            GLOBAL const T *at = src + k2 * s2 + k1 * s1;
             if (s0 == 1)
                 pack_columns_T(to, width, lanes, at, 0, offsets, K, p0);
             else
@@ -246,8 +244,8 @@ INLINE void pack_gather_T(T *dst, int64_t width, int64_t lanes, const T *src, co
 
 /* Several panels at once, where the source is contiguous from panel to panel: the panel after this one starts `next` further, and
    reads what lies next to what this one reads. Lane l lies at l * ls, or where offsets is not null at offsets[l]. */
-INLINE void pack_turned_T(T *dst, int64_t next, int64_t panels, int64_t width, int64_t lanes, const T *src, int64_t ls,
-                          const int64_t *offsets, int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+INLINE void pack_turned_T(TO_SPACE T *dst, int64_t next, int64_t panels, int64_t width, int64_t lanes, GLOBAL const T *src,
+                          int64_t ls, const int64_t *offsets, int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
     for (int64_t l = 0; l < width; l += LANES_T) {
@@ -256,8 +254,8 @@ INLINE void pack_turned_T(T *dst, int64_t next, int64_t panels, int64_t width, i
         for (int64_t k2 = 0; k2 < K2; k2++)
             for (int64_t k1 = 0; k1 < K1; k1++)
                 for (int64_t k = 0; k < K; k++) {
-                    T *to = dst + k2 * p2 + k1 * p1 + k * p0 + l;
-                    const T *from[LANES_T];
+                    TO_SPACE T *to = dst + k2 * p2 + k1 * p1 + k * p0 + l;
+                    GLOBAL const T *from[LANES_T];
                     for (int64_t i = 0; i < LANES_T; i++) {
                         const int64_t at = i >= here ? 0 : offsets ? offsets[l + i] : (l + i) * ls;
                         from[i] = src + k2 * s2 + k1 * s1 + k * s0 + at;

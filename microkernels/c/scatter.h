@@ -1,5 +1,5 @@
 /* Put a run of results where they belong: C[j] = tile[j] (+ C[j]) for j < length, by whole vectors and one partial. */
-INLINE void store_run_T(T *c, const T *tile, int64_t length, int accumulate)
+INLINE void store_run_T(GLOBAL T *c, const T *tile, int64_t length, int accumulate)
 {
     int64_t j = 0;
     for (; j + LANES_T <= length; j += LANES_T) {

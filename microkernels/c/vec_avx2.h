@@ -44,6 +44,14 @@ INLINE T total_T(vec_T x)
     return x[0];
 }
 
+/* The upper half of a vector. */
+INLINE void store_upper_T(T *p, vec_T x)
+{
+    T all[LANES_T];
+    store_T(all, x);
+    __builtin_memcpy(p, all + LANES_T / 2, sizeof x / 2);
+}
+
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {

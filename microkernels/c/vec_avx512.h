@@ -21,6 +21,14 @@ INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c);
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 INLINE T total_T(vec_T x) { return _mm512_reduce_add_px(x); }
 
+/* The upper half of a vector. */
+INLINE void store_upper_T(T *p, vec_T x)
+{
+    T all[LANES_T];
+    store_T(all, x);
+    __builtin_memcpy(p, all + LANES_T / 2, sizeof x / 2);
+}
+
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {

@@ -15,6 +15,14 @@ INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return vfmaq_px(c, a, b); }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 INLINE T total_T(vec_T x) { return vaddvq_px(x); }
 
+/* The upper half of a vector. */
+INLINE void store_upper_T(T *p, vec_T x)
+{
+    T all[LANES_T];
+    store_T(all, x);
+    __builtin_memcpy(p, all + LANES_T / 2, sizeof x / 2);
+}
+
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b) { return vzip1q_px(a, b); }
 INLINE vec_T zip_high_T(vec_T a, vec_T b) { return vzip2q_px(a, b); }
