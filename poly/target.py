@@ -39,7 +39,10 @@ class Target:
         """
         if isinstance(self.isa, DeviceISA):
             if asked is not None and asked != self.isa.units:
-                raise ArgumentError(f"threads={asked!r} is for C: {self} runs on its {self.isa.units} compute units.")
+                raise ArgumentError(
+                    f"threads={asked!r} is for C; {self} has {self.isa.units} compute units. For a part of them ask "
+                    f"for the target '{self}@{asked}'."
+                )
             return self.isa.units
         return checked_threads(asked)
 

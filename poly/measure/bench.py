@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil, inf
-from pathlib import Path
+from math import ceil
 from random import Random
-from typing import Any
 
-import cffi
 import numpy as np
 
-from codegen.build import Library
-from codegen.call import c_arguments
-from codegen.clock import CFunction, Timed
-from codegen.guard import declarations
-from codegen.names import function_name
-from codegen.signature import Signature
-from poly.measure import process
+from codegen.clock import Timed
 from poly.measure.compare import difference
 from poly.measure.data import Arena
-from poly.measure.flush import flusher
-from poly.measure.orders import Check, Failed, Setup, Time, Trust, result
+from poly.measure.orders import Check, Failed, Setup, Time, result
 
 SAMPLE = 0.002
 """Seconds that a sample fills, where that is not too many calls."""
@@ -29,81 +21,64 @@ SAMPLE = 0.002
 INSTANT = 1e-9
 """Seconds that a call takes at least, whatever the clock says."""
 
+Candidate = Callable[[], Timed]
+"""Gets a candidate ready to be timed."""
+
 
 @dataclass(frozen=True)
 class Loaded:
-    """A candidate with its arguments, and the least seconds of a call so far."""
+    """A candidate, and the least seconds of a call so far."""
 
-    function: CFunction
+    ready: Candidate
     seconds: float
 
-    def timed(self, workspace: Any) -> Timed:
-        """The candidate with this workspace in place of its own."""
-        return replace(self.function, arguments=(*self.function.arguments[:-1], workspace)).timed()
 
+class Bench(ABC):
+    """The arrays of a nest, and the candidates that are loaded. What a candidate is, a subclass knows.
 
-def trust(order: Trust) -> tuple[str, ...]:
-    """Follow the order: the arrays' values go to one file each."""
-    process.release(order.cores.cpus)
-    arena = Arena(order.data)
-    arena.reset()
-    load(order.library, order.data.signature, arena, order.cores.threads, dict(order.data.sizes)).timed()(1)
-    for name in arena.written:
-        np.save(result(order.results, name), arena.values[name])
-    return tuple(sorted(name for name in order.data.fresh if np.isnan(arena.values[name]).any()))
-
-
-def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> CFunction:
-    """A library's kernel on these arrays, with a workspace of its own. Raises OSError where it cannot be loaded."""
-    ffi = cffi.FFI()
-    ffi.cdef(declarations(signature))
-    library = Library(ffi, ffi.dlopen(path), Path(path), "")
-    given = {size: sizes[size] for size in signature.given}
-    arguments = c_arguments(signature, library, list(arena.values.values()), threads, **given)
-    return CFunction.of(getattr(library.lib, function_name(signature.name)), arguments, library)
-
-
-class Bench:
-    """The arrays of a nest, and the candidates that are loaded.
-
-    They share one workspace too: where in memory one lies can make a difference of some percent. Who of a pair goes
-    first is drawn by lot. So, whatever the noise and however it hangs together in time, of two equally fast candidates
-    either is the faster in a pair with the same chance, independent of all other pairs (Fisher, The Design of
-    Experiments, 1935), which is what a test on the pairs supposes.
+    Who of a pair goes first is drawn by lot. So, whatever the noise and however it hangs together in time, of two
+    equally fast candidates either is the faster in a pair with the same chance, independent of all other pairs
+    (Fisher, The Design of Experiments, 1935), which is what a test on the pairs supposes.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        process.release(setup.cores.cpus)
+    def __init__(self, setup: Setup, arena: Arena) -> None:
         self._setup = setup
-        self._arena = Arena(setup.data)
+        self._arena = arena
         self._expected = {
-            name: np.load(result(setup.results, name), mmap_mode="r").astype(self._arena.values[name].dtype)
-            for name in self._arena.written
+            name: np.load(result(setup.results, name), mmap_mode="r").astype(arena.values[name].dtype)
+            for name in arena.written
         }
-        self._flush = flusher(setup.flush, setup.cores.threads)
         self._loaded: dict[int, Loaded] = {}
-        self._workspace: Any = b""
         self._coin = Random(setup.data.seed)
 
+    @abstractmethod
+    def load(self, path: str) -> Candidate:
+        """The candidate in a file."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Empty the caches, where that is asked for."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """What is to be done after the first call of a candidate."""
+
     def check(self, order: Check) -> float | Failed:
-        """Follow the order; threads stay where they are put from then on."""
-        setup = self._setup
-        function = load(order.library, setup.data.signature, self._arena, setup.cores.threads, dict(setup.data.sizes))
-        if len(function.arguments[-1]) > len(self._workspace):
-            self._workspace = function.arguments[-1]
-        timed = Loaded(function, inf).timed(self._workspace)
+        """Follow the order."""
+        ready = self.load(order.library)
+        timed = ready()
         self._arena.reset()
         first = timed(1)
-        process.pin(setup.cores.cpus)
+        self.settle()
         wrong = self._wrong()
         if wrong:
             return Failed(wrong)
-        self._loaded[order.name] = Loaded(function, self._seconds(timed, first))
+        self._loaded[order.name] = Loaded(ready, self._seconds(timed, first))
         return self._loaded[order.name].seconds
 
     def time(self, order: Time) -> tuple[tuple[float, ...], ...]:
         """Follow the order. All have the same number of calls in a sample: the slowest of them fills it."""
-        timed = {name: self._loaded[name].timed(self._workspace) for name in order.names}
+        timed = {name: self._loaded[name].ready() for name in order.names}
         slowest = max(self._loaded[name].seconds for name in order.names)
         calls = max(1, min(self._setup.calls, ceil(SAMPLE / slowest)))
         samples: dict[int, list[float]] = {name: [] for name in order.names}
@@ -141,5 +116,5 @@ class Bench:
 
     def _sample(self, timed: Timed, calls: int) -> float:
         self._arena.restart()
-        self._flush()
+        self.flush()
         return timed(calls) / calls

@@ -15,6 +15,9 @@ GUARD = 4096
 SCALAR = 1.5
 """The value of every floating-point scalar."""
 
+STEPS = 512
+"""Floats are multiples of 1/512, or of 1/1024 about 1: half precision holds them too."""
+
 BLOCK = 1 << 20
 """Elements that are drawn at a time: what is drawn needs little memory."""
 
@@ -87,8 +90,8 @@ def fill(values: Array, seed: int, delicate: bool) -> None:
         if values.dtype.kind == "i":
             block[...] = generator.integers(-3, 4, block.size)
         else:
-            drawn = generator.random(block.size, np.float32)
-            block[...] = drawn + np.float32(0.5) if delicate else 2 * drawn - 1
+            drawn = generator.integers(-STEPS, STEPS, block.size, np.int16)
+            block[...] = 1 + drawn / (2 * STEPS) if delicate else drawn / STEPS
     if delicate and values.dtype.kind == "f" and values.ndim >= 2 and values.shape[-1] == values.shape[-2]:
         diagonal = np.arange(values.shape[-1])
         values[..., diagonal, diagonal] = 2 * values.shape[-1]

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from poly.measure.builder import Builder, Built
 from poly.measure.child import Child
+from poly.measure.device_builder import DeviceBuilder
 from poly.measure.place import workplace
 from poly.measure.prepare import prepared
 from poly.measure.timer import RIVAL, Timer, Timing
@@ -37,7 +38,7 @@ class Effort:
 
 
 class LiveMeasurer:
-    """Measures points of a space: compiled in parallel, then timed alone in a child process.
+    """Measures points of a space: compiled in parallel, then timed alone in a child process, which may use a device.
 
         with LiveMeasurer(space) as measurer:
             trials = measurer.measure(Ask(points, champion))
@@ -47,6 +48,8 @@ class LiveMeasurer:
     `failure`. With `cold`, a buffer larger than the caches is streamed before each call. `samples` is how many a point
     gets without a champion; with one, it depends on how clear the comparison is. `patience` is the seconds that a call
     may take beyond what is expected.
+
+    Where the space is for an OpenCL device, its compiler works in the child process too, and counts as timing.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class LiveMeasurer:
         self._patience = patience
         self._temporary = TemporaryDirectory(dir=workplace())
         self._folder = Path(self._temporary.name)
-        self._builder = Builder(space, self._folder)
+        self._builder = (Builder if space.device is None else DeviceBuilder)(space, self._folder)
         self._child = Child(self._folder)
         self._timer: Timer | None = None
         self._built: dict[Point, Built] = {}

@@ -50,7 +50,7 @@ class Setup:
 
     `results` is the folder with the trusted result. `length` is about how many terms an element is the sum of. `calls`
     is the most calls that a sample may have, `flush` the bytes that are streamed before each call (0: the caches stay
-    as the last call left them).
+    as the last call left them). `device` is the label of the OpenCL device that runs candidates; empty where C does.
     """
 
     data: Data
@@ -59,11 +59,15 @@ class Setup:
     length: int
     calls: int
     flush: int
+    device: str = ""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Load a candidate's library under a name, run it once, compare; the answer is the seconds of a call."""
+    """Load a candidate under a name, run it once, compare; the answer is the seconds of a call.
+
+    `library` is the path of a C library, or of a device program as JSON, which the device's compiler builds first.
+    """
 
     name: int
     library: str

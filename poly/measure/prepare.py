@@ -26,6 +26,12 @@ from poly.spaces.space import Space
 PATIENCE = 120.0
 """Seconds that the trusted result may take."""
 
+QUEUED = 256
+"""Calls in a row that a device gets at most: all of them lie in its queue before the first one starts."""
+
+GPU_CACHE = 256 << 20
+"""Bytes: no less than the last-level caches of the GPUs of 2025 hold."""
+
 
 def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) -> Setup:
     """Compute the trusted result in the child and keep it in the folder; what is left to do is the answer.
@@ -36,15 +42,23 @@ def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) ->
     nest = wide(space.nest.with_sizes(dict(space.sizes)))
     known = facts(nest)
     fresh = Preparation(nest, known, child, folder, seed).run(space)
-    cores = Cores(space.threads, choose(allowed_cpus(), space.threads))
+    on_device = space.device is not None
+    calls = min(known.calls, QUEUED) if on_device else known.calls
     return Setup(
-        data=Data(signature(space.nest, True), space.sizes, seed, known.delicate, fresh),
-        cores=cores,
+        data=Data(signature(space.nest, not on_device), space.sizes, seed, known.delicate, fresh),
+        cores=Cores(space.threads, choose(allowed_cpus(), space.threads)),
         results=str(folder),
         length=known.length,
-        calls=1 if cold else known.calls,
-        flush=2 * max(cache.bytes for cache in machine().caches) if cold else 0,
+        calls=1 if cold else calls,
+        flush=2 * (_cached(space) if cold else 0),
+        device=space.device.label if space.device is not None else "",
     )
+
+
+def _cached(space: Space) -> int:
+    """Bytes of the largest cache of what runs the space's schedules."""
+    gpu = space.device is not None and space.device.isa.is_gpu
+    return GPU_CACHE if gpu else max(cache.bytes for cache in machine().caches)
 
 
 class Preparation:
@@ -59,7 +73,8 @@ class Preparation:
 
     def run(self, space: Space) -> frozenset[str]:
         """Keep the result, and return the arrays of which the nest reads nothing that it did not set."""
-        plan = trusted(self._nest, space.isa, self._known.iterations)
+        isa = space.isa if space.device is None else machine().isa
+        plan = trusted(self._nest, isa, self._known.iterations)
         fresh = self._known.settable
         if self._compute(plan.made, fresh, self._folder):
             fresh = frozenset()

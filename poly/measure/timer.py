@@ -18,6 +18,8 @@ PREPARING = 120.0
 """Seconds that making the arrays may take."""
 TOLERANCE = 50
 """How many times longer than expected a call may take before it counts as hanging."""
+BUILDING = 60.0
+"""Seconds that a device's compiler may take for a candidate."""
 RIVAL = "the champion, to be timed in turn with it, failed: {}"
 """What is said of a challenger then."""
 
@@ -94,7 +96,7 @@ class Timer:
 
     def _seat(self, library: Path, expected: float) -> Seat:
         name = next(self._names)
-        limit = self._patience + TOLERANCE * expected
+        limit = self._patience + TOLERANCE * expected + (BUILDING if self._setup.device else 0.0)
         return Seat(library, name, cast(float, self._ask(Check(name, str(library)), limit)))
 
     def _leave(self, seat: Seat) -> None:

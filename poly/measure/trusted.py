@@ -14,7 +14,7 @@ import islpy as isl
 import numpy as np
 
 from codegen.expr import loads
-from microkernels.dtypes import f32, f64
+from microkernels.dtypes import f64
 from microkernels.isa import ISA
 from poly.bounds import check
 from poly.compiled import Compiled, translate
@@ -53,7 +53,7 @@ class Trusted:
 
 def wide(nest: Nest) -> Nest:
     """The nest in double precision. Raises SpecError where it leaves its arrays."""
-    arrays = tuple(replace(a, dtype=f64) if a.dtype == f32 else a for a in nest.arrays)
+    arrays = tuple(replace(a, dtype=f64) if a.dtype.is_float else a for a in nest.arrays)
     return check(replace(nest, arrays=arrays))
 
 

@@ -9,7 +9,8 @@ from multiprocessing.connection import Connection
 
 from codegen.errors import ArgumentError, ToolchainError
 from poly.measure import process
-from poly.measure.bench import Bench, trust
+from poly.measure.bench import Bench
+from poly.measure.c_bench import CBench, trust
 from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time, Trust
 
 
@@ -54,7 +55,7 @@ class Worker:
         if isinstance(order, Trust):
             return trust(order)
         if isinstance(order, Setup):
-            self._bench = Bench(order)
+            self._bench = bench(order)
             return None
         assert self._bench is not None, "arrays are set up first"
         match order:
@@ -65,3 +66,12 @@ class Worker:
             case Drop(name):
                 self._bench.drop(name)
         return None
+
+
+def bench(setup: Setup) -> Bench:
+    """The bench of C, or that of the device. What the device's needs is loaded where it is asked for."""
+    if not setup.device:
+        return CBench(setup)
+    from poly.measure.device_bench import DeviceBench
+
+    return DeviceBench(setup)

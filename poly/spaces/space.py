@@ -14,11 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from random import Random
+from typing import TYPE_CHECKING
 
 from microkernels.isa import ISA
 from poly.cost import Cost
 from poly.nest import Nest
 from poly.schedule import Schedule
+
+if TYPE_CHECKING:
+    from codegen.opencl.devices import Device
 
 Value = int | None
 Values = Mapping[str, Value]
@@ -86,7 +90,8 @@ class Space:
     """All schedules of a nest that a search may choose from.
 
     `nest` has the sizes that were fixed; `sizes` says at which values the others are measured and predicted.
-    `choice` is the point that `poly.compile` takes without a measurement: the model's best.
+    `choice` is the point that `poly.compile` takes without a measurement: the model's best. `device` is the OpenCL
+    device that runs them, where C does not.
     """
 
     nest: Nest
@@ -95,6 +100,7 @@ class Space:
     structures: tuple[Structure, ...]
     choice: Point
     sizes: tuple[tuple[str, int], ...] = ()
+    device: Device | None = None
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
