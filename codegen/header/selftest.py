@@ -8,6 +8,7 @@ and for each routine its arrays, its trials and its calls. It is a program and n
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from codegen.header.items import items, renamed
 from codegen.header.macros import replaced
 from codegen.header.selftest_routine import entry, routine_text
 from codegen.header.values import Header
+from codegen.program import Program
 
 GENERAL = ("arrays", "call", "speed")
 """The C files that know nothing of the header's routines, in order."""
@@ -44,17 +46,17 @@ def selftest(header: Header) -> str:
     parts = [
         INCLUDES,
         _settings(header),
-        *map(_part, GENERAL),
-        _plain_loops(header),
+        *map(part, GENERAL),
+        replaced(plain_loops([routine.reference for routine in header.routines])),
         *(routine_text(routine, header) for routine in header.routines),
         _tables(header),
-        _part("main"),
+        part("main"),
     ]
     return "\n\n".join(parts)
 
 
 @cache
-def _part(name: str) -> str:
+def part(name: str) -> str:
     """A C file, of its comments only the one atop: a header carries many bytes already."""
     text = (Path(__file__).parent / "c" / f"try_{name}.h").read_text()
     end = text.index("*/") + 2
@@ -67,6 +69,7 @@ def _settings(header: Header) -> str:
     ranks = [len(b.shape) for routine in routines for b in routine.signature.arrays]
     title = f"{', '.join(routine.name for routine in routines)}, made by poly {header.version}"
     values = {
+        "GUARD": 128,
         "RANK": max(ranks, default=1) or 1,
         "ARRAYS": max(len(routine.signature.arrays) for routine in routines),
         "SIZES": max(len(routine.sizes) for routine in routines) or 1,
@@ -80,13 +83,13 @@ def _settings(header: Header) -> str:
     return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), COMPILER])
 
 
-def _plain_loops(header: Header) -> str:
-    """The loops as written, a function for each routine, and before them what they call."""
-    texts = [functions(routine.reference, "static ") for routine in header.routines]
+def plain_loops(programs: Sequence[Program]) -> str:
+    """The loops as written, a function for each program, and before them what they call."""
+    texts = [functions(program, "static ") for program in programs]
     texts.insert(0, used_helpers("\n".join(texts)))
     found = [item for text in texts for item in items(text)]
     names = {name: f"try_{name}" for item in found for name in item.names}
-    return replaced("\n".join(renamed(item, names).text for item in found))
+    return "\n".join(renamed(item, names).text for item in found)
 
 
 def _tables(header: Header) -> str:

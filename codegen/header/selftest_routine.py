@@ -18,7 +18,7 @@ TYPES = {"f32": "f", "f64": "d", "i8": "b", "i32": "i", "i64": "l"}
 
 def routine_text(routine: Routine, header: Header) -> str:
     """Tables and functions of a routine."""
-    parts = [_sizes(routine), _arguments(routine), _trials(routine), _shape(routine)]
+    parts = [sizes_table(routine), arrays_table(routine), trials_table(routine), shape_function(routine)]
     return "\n\n".join(["\n".join(parts), _need(routine, header), _call(routine, header)])
 
 
@@ -31,12 +31,12 @@ def entry(routine: Routine) -> str:
     return f"{head},\n   {', '.join(parts)}"
 
 
-def _sizes(routine: Routine) -> str:
+def sizes_table(routine: Routine) -> str:
     names = ", ".join(f'"{size}"' for size in routine.sizes) or "NULL"
     return f"static const char *const try_{routine.name}_size[] = {{{names}}};"
 
 
-def _arguments(routine: Routine) -> str:
+def arrays_table(routine: Routine) -> str:
     """The arrays, each as a `try_argument`."""
     rows = "".join(f"  {_argument(routine, buffer)},\n" for buffer in routine.signature.arrays)
     return f"static const try_argument try_{routine.name}_array[] = {{\n{rows}}};"
@@ -60,19 +60,19 @@ def _all_trials(routine: Routine) -> tuple[Trial, ...]:
     return routine.trials or (Trial(tuple((size, 1) for size in routine.sizes)),)
 
 
-def _trials(routine: Routine) -> str:
+def trials_table(routine: Routine) -> str:
     rows = [(trial.flops, trial.length, *(value for _, value in trial.sizes)) for trial in _all_trials(routine)]
     text = ", ".join(f"{{{','.join(map(str, row))}}}" for row in rows)
     lines = textwrap.fill(text, 118, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
     return f"static const int64_t try_{routine.name}_trial[][{len(rows[0])}] = {{\n{lines}\n}};"
 
 
-def _shape(routine: Routine) -> str:
+def shape_function(routine: Routine) -> str:
     """The function that tells the arrays' extents, one array behind the other."""
     every = [extent for buffer in routine.signature.arrays for extent in _extents(routine, buffer)]
-    return _function(
+    return function(
         f"static void try_{routine.name}_shape(const int64_t *size, int64_t *extent)",
-        [*_unused("size", "extent"), *(f"extent[{at}] = {extent};" for at, extent in enumerate(every))],
+        [*unused("size", "extent"), *(f"extent[{at}] = {extent};" for at, extent in enumerate(every))],
     )
 
 
@@ -82,16 +82,20 @@ def _extents(routine: Routine, buffer: Buffer) -> tuple[Affine, ...]:
     return tuple(extent.substitute(known) for extent in buffer.shape)
 
 
-def _need(routine: Routine, header: Header) -> str:
-    """The bytes of a call's workspace; the plain loops have the nest's local arrays in theirs."""
+def plain_workspace(routine: Routine) -> str:
+    """C text of the bytes of the plain loops' workspace, which has the nest's local arrays."""
     local = [b for b in routine.reference.buffers if b.kind == "local"]
-    plain = " + ".join(f"({product(_extents(routine, b), b.dtype.size)} + 63)/64*64" for b in local)
+    return " + ".join(f"({product(_extents(routine, b), b.dtype.size)} + 63)/64*64" for b in local) or "0"
+
+
+def _need(routine: Routine, header: Header) -> str:
+    """The bytes of a call's workspace."""
     told = ", ".join([*(f"size[{at}]" for at in range(len(routine.sizes))), *_team(header)])
-    return _function(
+    return function(
         f"static int64_t try_{routine.name}_need(const int64_t *size, int how, int32_t threads)",
         [
-            *_unused("size", "threads"),
-            f"return how == TRY_PLAIN ? {plain or '0'} : {routine.name}_workspace_size({told});",
+            *unused("size", "threads"),
+            f"return how == TRY_PLAIN ? {plain_workspace(routine)} : {routine.name}_workspace_size({told});",
         ],
     )
 
@@ -99,20 +103,20 @@ def _need(routine: Routine, header: Header) -> str:
 def _call(routine: Routine, header: Header) -> str:
     """A call of one of the routine's functions or of its plain loops, with arguments as a case has them."""
     sizes = [f"c->size[{at}]" for at in range(len(routine.sizes))]
-    public = [*sizes, *_data(routine, told=True), *_team(header)]
-    plain = [*sizes, *_strides(routine), *_data(routine), "1", "c->workspace"]
+    public = [*sizes, *data(routine, told=True), *_team(header)]
+    plain = [*sizes, *_strides(routine), *data(routine), "1", "c->workspace"]
     calls = [
-        _return("if (how == TRY_ALLOCATING) return", routine.name, public),
-        _return(
+        call_line("if (how == TRY_ALLOCATING) return", routine.name, public),
+        call_line(
             "if (how == TRY_GIVEN) return", f"{routine.name}_with_workspace", [*public, "c->workspace", "c->bytes"]
         ),
-        _return("return", f"try_{function_name(routine.reference.name)}", plain, " ? PFX_OUT_OF_MEMORY : PFX_OK"),
+        call_line("return", f"try_{function_name(routine.reference.name)}", plain, " ? PFX_OUT_OF_MEMORY : PFX_OK"),
     ]
     head = f"static pfx_status try_{routine.name}_call(const try_case *c, int how, int32_t threads)"
-    return _function(head, [*_unused("threads"), *calls])
+    return function(head, [*unused("threads"), *calls])
 
 
-def _return(keyword: str, function: str, arguments: list[str], rest: str = "") -> str:
+def call_line(keyword: str, function: str, arguments: list[str], rest: str = "") -> str:
     """A call in several lines, none of which ends within an argument."""
     call = ", ".join(argument.replace(" ", "\0") for argument in arguments)
     text = f"{keyword} {function}({call}){rest};"
@@ -134,13 +138,13 @@ def _strides(routine: Routine) -> list[str]:
     return [places[size] for size in routine.signature.sizes if size in places]
 
 
-def _data(routine: Routine, told: bool = False) -> list[str]:
+def data(routine: Routine, told: bool = False) -> list[str]:
     """Arrays and scalars in order; with `told`, an array is followed by its strides as a caller tells them."""
     found: list[str] = []
     arrays = [buffer.name for buffer in routine.signature.arrays]
     for buffer in routine.signature.buffers:
         if buffer.kind == "scalar":
-            found.append(_scalar(buffer.dtype))
+            found.append(scalar(buffer.dtype))
             continue
         constant, at = "const " if buffer.kind == "in" else "", arrays.index(buffer.name)
         found.append(f"({constant}{buffer.dtype.c_name} *)c->array[{at}].data")
@@ -148,16 +152,16 @@ def _data(routine: Routine, told: bool = False) -> list[str]:
     return found
 
 
-def _scalar(dtype: DType) -> str:
+def scalar(dtype: DType) -> str:
     """The value of every scalar: one and a half, or one."""
     return {"f32": "1.5f", "f64": "1.5"}.get(dtype.name, "1")
 
 
-def _unused(*parameters: str) -> list[str]:
+def unused(*parameters: str) -> list[str]:
     """What a routine may have no need of."""
     return [f"(void){parameter};" for parameter in parameters]
 
 
-def _function(head: str, lines: list[str]) -> str:
+def function(head: str, lines: list[str]) -> str:
     body = "\n".join(f"  {line}" for line in lines)
     return f"{head}\n{{\n{body}\n}}"

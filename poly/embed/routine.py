@@ -54,7 +54,7 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
         trials=trials(nest, told),
         delicate=delicate(nest),
         drifts=drifts(nest),
-        notes=tuple(_note(kernel) for kernel in (*group.special, group.base)),
+        notes=tuple(note(kernel) for kernel in (*group.special, group.base)),
     )
 
 
@@ -108,7 +108,7 @@ def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule
     return default_schedule(nest, isa, known, threads, known_rates(isa, threads))
 
 
-def _note(kernel: Scheduled) -> str:
+def note(kernel: Scheduled) -> str:
     """Where the schedule for some sizes comes from."""
     sizes = ", ".join(f"{name} = {value}" for name, value in kernel.nest.fixed) or "any size"
     threads = f"{kernel.threads} thread{'s' if kernel.threads > 1 else ''}"

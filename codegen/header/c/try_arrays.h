@@ -1,6 +1,4 @@
 /* Arrays with guards around them, in copies: first values, what the kernel makes of them, what the plain loops do. */
-#define TRY_GUARD 128
-
 enum { TRY_START, TRY_HAVE, TRY_WANT };
 enum { TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET }; /* what is done to an array; the last: perhaps set, then read */
 
@@ -177,4 +175,17 @@ static void try_compare(const try_array *a, int64_t terms, try_error *worst)
   worst->excess = DBL_MAX;
   worst->array = a;
   worst->place = place;
+}
+
+static void try_print_error(const try_error *e)
+{
+  const int digits = e->array->is->type == 'f' ? 9 : 17;
+  int d;
+  if (e->place) {
+    printf(": writes %s %s\n", e->place, e->array->is->name);
+    return;
+  }
+  printf(": %s[", e->array->is->name);
+  for (d = 0; d < e->array->is->rank; d++) printf("%s%lld", d ? ", " : "", (long long)e->subscript[d]);
+  printf("] is %.*g, not %.*g\n", digits, e->have, digits, e->want);
 }

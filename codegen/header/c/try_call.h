@@ -116,19 +116,6 @@ static void try_print_sizes(const try_case *c)
   for (n = 0; n < c->routine->sizes; n++) printf(" %s=%lld", c->routine->size[n], (long long)c->size[n]);
 }
 
-static void try_print_error(const try_error *e)
-{
-  const int digits = e->array->is->type == 'f' ? 9 : 17;
-  int d;
-  if (e->place) {
-    printf(": writes %s %s\n", e->place, e->array->is->name);
-    return;
-  }
-  printf(": %s[", e->array->is->name);
-  for (d = 0; d < e->array->is->rank; d++) printf("%s%lld", d ? ", " : "", (long long)e->subscript[d]);
-  printf("] is %.*g, not %.*g\n", digits, e->have, digits, e->want);
-}
-
 /* One call, checked; `worst` becomes the worst error of all calls. Says what is wrong and returns 0 where it is. */
 static int try_check(try_case *c, const char *isa, int how, int32_t threads, double *worst)
 {
