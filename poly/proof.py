@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from poly.errors import ScheduleError
+from poly.item_legality import conflict
 from poly.legality import broken_flag, violations, witness
 from poly.nest import Nest
 from poly.remedies import remedy
-from poly.steps import Parallel, Step, Vectorize, call_text
-from poly.tree import Node
+from poly.steps import Groups, Parallel, Step, Vectorize, call_text
+from poly.tree import Band, Node
+from poly.work_groups import misfit
 
 
 def checked(nest: Nest, tree: Node, step: Step) -> Node:
@@ -18,6 +20,9 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
             dependence. The message then has two concrete iterations, and what to do first or instead if that is known.
     """
     result = step.apply(nest, tree)
+    unfit = misfit(result)
+    if unfit is not None:
+        raise ScheduleError(f"{_plain(step)} does not fit: {unfit}.")
     reason = _objection(nest, result, step) if step.reorders else None
     if reason is None:
         return result
@@ -32,12 +37,27 @@ def _objection(nest: Nest, tree: Node, step: Step) -> str | None:
     if broken is not None:
         return str(witness(broken))
     flagged = broken_flag(nest, tree)
-    if flagged is None:
-        return None
-    band, carried = flagged
-    kind = "parallel" if band.parallel else "vectorised"
-    own = isinstance(step, Parallel | Vectorize) and step.loop == band.name
-    return f"{'' if own else f'loop {band.name} is {kind}, and '}{witness(carried)}"
+    if flagged is not None:
+        band, carried = flagged
+        return f"{'' if _marks(step, band) else f'loop {band.name} is {_kind(band)}, and '}{witness(carried)}"
+    between_items = conflict(nest, tree)
+    return None if between_items is None else str(between_items)
+
+
+def _marks(step: Step, band: Band) -> bool:
+    """Whether the step says how this loop is to run."""
+    match step:
+        case Parallel(loop) | Vectorize(loop):
+            return loop == band.name
+        case Groups(loops):
+            return loops == (band.name,)
+    return False
+
+
+def _kind(band: Band) -> str:
+    if band.group:
+        return "shared by work-groups"
+    return "parallel" if band.parallel else "vectorised"
 
 
 def _plain(step: Step) -> str:

@@ -6,10 +6,25 @@ from collections.abc import Iterator
 from itertools import combinations, permutations
 
 from poly.errors import ScheduleError
+from poly.item_legality import conflict
 from poly.legality import broken_flag, iterates, violations
 from poly.nest import Nest
-from poly.steps import Distribute, Fuse, Interchange, Order, Parallel, Shift, Skew, Step, Tile, Vectorize
+from poly.steps import (
+    Distribute,
+    Fuse,
+    Groups,
+    Interchange,
+    Items,
+    Order,
+    Parallel,
+    Shift,
+    Skew,
+    Step,
+    Tile,
+    Vectorize,
+)
 from poly.tree import Node, bands, statements
+from poly.work_groups import misfit
 
 FACTORS = (1, 2)
 """Skewing factors that are tried."""
@@ -68,6 +83,18 @@ def _alternatives(tree: Node, step: Step) -> Iterator[Steps]:
         case Vectorize(loop):
             for name in names:
                 yield (Interchange(name, loop), Vectorize(name))
+        case Groups(loops):
+            for number in range(len(loops) - 1, 0, -1):
+                yield from ((Groups(kept),) for kept in combinations(loops, number))
+            yield from ((Groups((name,)),) for name in names if name not in loops)
+            for outer, inner in combinations(names, 2):
+                yield (Skew(inner, outer), Interchange(outer, inner), Groups((outer,)))
+            yield from ((Distribute(loop), Groups(loops)) for loop in loops)
+        case Items(numbers):
+            for number in range(len(numbers) - 1, 0, -1):
+                yield from ((Items(kept),) for kept in combinations(numbers, number))
+            if len(numbers) == 1:
+                yield from ((Items(((name, numbers[0][1]),)),) for name in names if name != numbers[0][0])
 
 
 def _legal(nest: Nest, tree: Node, steps: Steps) -> bool:
@@ -78,4 +105,6 @@ def _legal(nest: Nest, tree: Node, steps: Steps) -> bool:
         return False
     parallel = [band.name for band in bands(tree) if band.parallel]
     useful = all(iterates(nest, tree, name) for name in parallel)
-    return useful and violations(nest, tree) is None and broken_flag(nest, tree) is None
+    fits = useful and misfit(tree) is None
+    ordered = fits and violations(nest, tree) is None and broken_flag(nest, tree) is None
+    return ordered and conflict(nest, tree) is None

@@ -24,7 +24,9 @@ from poly.steps import (
     Distribute,
     Flatten,
     Fuse,
+    Groups,
     Interchange,
+    Items,
     Microkernel,
     Order,
     Pack,
@@ -329,6 +331,65 @@ class Schedule:
         Halide, TVM: `parallel`. loopy: `tag_inames` with `g.0`.
         """
         return self.apply([Parallel(loop)])
+
+    def groups(self, *loops: str) -> Schedule:
+        """Let the work-groups of an OpenCL device share loops: up to three, directly in each other, outermost first.
+
+        Groups cannot wait for each other, so such a loop carries no dependence, not even a reduction's.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).tile(i=8, j=32).groups("i_tile", "j_tile"))
+            for i_tile in range((M + 7) // 8):  # groups
+                for j_tile in range((N + 31) // 32):  # groups
+                    for i in range(8*i_tile, min(M, 8*i_tile + 8)):
+                        for j in range(32*j_tile, min(N, 32*j_tile + 32)):
+                            B[i, j] = A[i, j]
+
+        Halide: `gpu_blocks`. TVM: `bind` to `blockIdx.x`. loopy: `tag_inames` with `g.0`.
+        """
+        return self.apply([Groups(loops)])
+
+    def items(self, **numbers: int) -> Schedule:
+        """Let so many work-items of each group share the iterations of a loop: item q takes q, q + 32, q + 64, …
+
+        The loops are below those of the groups. Where they hold each other their numbers multiply, to the same number
+        for all statements of a group that stand in such loops; what stands in none, item 0 runs alone. Between two
+        parts of a group's loops the items wait for each other where one needs what another wrote; inside of a shared
+        loop they cannot. A reduction over such a loop is put together in `__local` memory.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).groups("i").items(j=32))
+            for i in range(M):  # groups
+                for j in range(N):  # 32 items
+                    B[i, j] = A[i, j]
+
+        Where items would have to wait for each other:
+
+            >>> schedule(wave).items(t=8, x=32)  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
+                distance (1, -1), with T = 3, N = 3), and different work-items of loop t run them. Remedy: items(x=32).
+
+        Halide: `gpu_threads`. TVM: `bind` to `threadIdx.x`. loopy: `tag_inames` with `l.0`.
+        """
+        return self.apply([Items(tuple(numbers.items()))])
 
     def vectorize(self, loop: str) -> Schedule:
         """Run the iterations of an innermost loop in vector lanes; a reduction gets a partial result for each lane.

@@ -35,8 +35,9 @@ def loops_text(nest: Nest, tree: Node) -> str:
 
 
 def _flags(band: Band) -> list[str]:
-    flags = ["parallel"] * band.parallel + ["vectorize"] * band.vectorize
-    return flags + ([f"unroll {band.unroll}"] if band.unroll > 1 else [])
+    shared = "groups" if band.group else "parallel"
+    flags = [shared] * band.parallel + [f"{band.items} items"] * (band.items > 0) + ["vectorize"] * band.vectorize
+    return flags + [f"unroll {band.unroll}"] * (band.unroll > 1)
 
 
 Notes = dict[str, list[str]]

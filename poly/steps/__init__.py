@@ -5,6 +5,7 @@ from poly.steps.flags import Parallel, Unroll, Vectorize
 from poly.steps.flatten import Flatten
 from poly.steps.functions import Reverse, Shift, Skew
 from poly.steps.fuse import Distribute, Fuse
+from poly.steps.mapping import Groups, Items
 from poly.steps.microkernel import Microkernel
 from poly.steps.order import Interchange, Order
 from poly.steps.pack import Pack
@@ -15,7 +16,9 @@ KINDS: tuple[type[Step], ...] = (
     Distribute,
     Flatten,
     Fuse,
+    Groups,
     Interchange,
+    Items,
     Microkernel,
     Order,
     Pack,
@@ -37,7 +40,9 @@ __all__ = [
     "Distribute",
     "Flatten",
     "Fuse",
+    "Groups",
     "Interchange",
+    "Items",
     "Microkernel",
     "Order",
     "Pack",

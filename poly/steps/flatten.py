@@ -41,6 +41,9 @@ class Flatten:
 def _joined(nest: Nest, outer: Band, inner: Band) -> Band:
     if outer.body is not inner:
         raise ScheduleError(f"loop {inner.name} is not directly in loop {outer.name}: nothing may stand between them.")
+    shared = outer if outer.items else inner
+    if shared.items:
+        raise ScheduleError(f"work-items share loop {shared.name}. Remedy: flatten first, then items.")
     first, extent = _range(nest, inner)
     for name, function in inner.functions:
         _check_rectangular(nest, name, outer.function(name), function, inner.name, outer.name)
@@ -48,7 +51,13 @@ def _joined(nest: Nest, outer: Band, inner: Band) -> Band:
         (name, outer.function(name).scale_val(isl.Val(extent)).add(function).add_constant_val(isl.Val(-first)))
         for name, function in inner.functions
     )
-    return replace(inner, name=outer.name, functions=functions, parallel=outer.parallel and inner.parallel)
+    return replace(
+        inner,
+        name=outer.name,
+        functions=functions,
+        parallel=outer.parallel and inner.parallel,
+        group=outer.group and inner.group,
+    )
 
 
 def _range(nest: Nest, band: Band) -> tuple[int, int]:

@@ -51,6 +51,8 @@ class Fuse:
             body=sequence(bodies),
             parallel=into.parallel and joining.parallel,
             vectorize=into.vectorize and joining.vectorize,
+            group=into.group and joining.group,
+            items=into.items if into.items == joining.items else 0,
         )
         children = [joined if p == place else child for p, child in enumerate(parent.children) if p != other]
         return edit(tree, parent, sequence(children))

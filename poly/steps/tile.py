@@ -58,7 +58,7 @@ class Tile:
 
 
 def strip_mine(tree: Node, name: str, size: int) -> tuple[Node, str]:
-    """Split one loop; a parallel loop's blocks become parallel in its stead.
+    """Split one loop; a parallel or group loop's blocks become that in its stead, items still share the points.
 
     Returns:
         The tree, and the name of the loop over blocks: `i_tile`, or `i_tile2`, … where that is taken.
@@ -69,6 +69,6 @@ def strip_mine(tree: Node, name: str, size: int) -> tuple[Node, str]:
     check_integer(f"the block size of loop {name}", size, least=1)
     points = find_loop(tree, name)
     blocks = map_functions(points, lambda _, value: value.scale_down_val(isl.Val(size)).floor())
-    inner = replace(points, parallel=False)
-    outer = replace(blocks, name=fresh(tree, f"{name}_tile"), body=inner, vectorize=False, unroll=0)
+    inner = replace(points, parallel=False, group=False)
+    outer = replace(blocks, name=fresh(tree, f"{name}_tile"), body=inner, vectorize=False, unroll=0, items=0)
     return edit(tree, points, outer), outer.name

@@ -1,0 +1,105 @@
+"""Which work-item of its group runs an instance of a statement.
+
+for i:
+  for j:  # 32 items            S0[i, j] is run by item j mod 32
+    S0
+  S1                            S1[i] is run by item 0
+
+Iteration j belongs to the same item wherever the loop starts, so what one loop over j leaves to the next over the same
+values stays with one item. That doesn't hold for a loop that counts by more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import islpy as isl
+
+from poly.nest import Nest
+from poly.paths import Path, paths
+from poly.tree import Band, Micro, Node, bands, statements, walk
+from poly.work_groups import item_loops, micro_items
+
+
+@dataclass(frozen=True)
+class Runners:
+    """Those of all statements of a tree, each of which stands in `nest`."""
+
+    nest: Nest
+    tree: Node
+
+    @cached_property
+    def paths(self) -> Mapping[str, Path]:
+        return paths(self.tree)
+
+    @cached_property
+    def together(self) -> frozenset[str]:
+        """The statements of microkernels that all items of a group run together."""
+        micros = (node for node in walk(self.tree) if isinstance(node, Micro))
+        return frozenset(micro.statement for micro in micros if micro_items(micro) is not None)
+
+    @cached_property
+    def _counted(self) -> Mapping[str, bool]:
+        """For each shared loop whether it surely counts by one."""
+        return {band.name: self._counts_by_one(band) for band in bands(self.tree) if band.items}
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, isl.PwAff | None]:
+        return {name: self._number(name) for name in self.paths}
+
+    def crossing(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
+        """Those pairs of instances `{ source[…] -> sink[…] }` that different items may run."""
+        pairs = pairs.subtract(self._same_iteration(pairs, source, sink))
+        first, second = self._numbers[source], self._numbers[sink]
+        if first is None or second is None or pairs.is_empty():
+            return pairs
+        return pairs.subtract(first.eq_map(second))
+
+    def _number(self, statement: str) -> isl.PwAff | None:
+        """The item as a function of the instance; None where it is not known, or not one alone.
+
+        The innermost shared loop's item counts fastest.
+        """
+        shared = item_loops(self.paths[statement])
+        if statement in self.together or not all(self._counted[band.name] for band in shared):
+            return None
+        space = isl.LocalSpace.from_space(self.nest.statement(statement).domain.get_space())
+        number = isl.PwAff.zero_on_domain(space)
+        for band in shared:
+            share = band.function(statement).mod_val(isl.Val(band.items))
+            number = number.scale_val(isl.Val(band.items)).add(share)
+        return number
+
+    def _same_iteration(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
+        """The pairs in one iteration of all loops that items share; none where the statements are not in the same."""
+        shared = item_loops(self.paths[source])
+        for before, after in zip(self.paths[source], self.paths[sink], strict=False):
+            if not shared or not isinstance(before, Band) or not isinstance(after, Band):
+                break
+            pairs = pairs.intersect(before.function(source).eq_map(after.function(sink)))
+            shared = tuple(band for band in shared if band.name != before.name)
+        names = [[band.name for band in item_loops(self.paths[statement])] for statement in (source, sink)]
+        apart = shared or names[0] != names[1] or {source, sink} & self.together
+        return isl.Map.empty(pairs.get_space()) if apart else pairs
+
+    def _counts_by_one(self, band: Band) -> bool:
+        """Whether for some values of the loops around, and some sizes, the loop takes two values next to each other."""
+        values = [self._values(band, name) for name in statements(band)]
+        taken = reduce(isl.Set.union, values)
+        last = taken.dim(isl.dim_type.set) - 1
+        shift = isl.MultiAff.identity(isl.Space.map_from_set(taken.get_space()))
+        further = shift.set_aff(last, shift.get_aff(last).add_constant_val(isl.Val(1)))
+        return not taken.apply(isl.Map.from_multi_aff(further)).intersect(taken).is_empty()
+
+    def _values(self, band: Band, statement: str) -> isl.Set:
+        """`{ [values of the loops around, the loop's value] }` for one statement."""
+        domain = self.nest.statement(statement).domain
+        result = isl.Map.from_domain(domain)
+        for around in self.paths[statement]:
+            if isinstance(around, Band):
+                result = result.flat_range_product(isl.Map.from_pw_aff(around.function(statement)))
+                if around.name == band.name:
+                    break
+        return result.intersect_domain(domain).range()
