@@ -95,7 +95,7 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
     kind = {4: "ps", 8: "pd"}[dtype.size]
     wide = {64: "512", 32: "256", 16: ""}[isa.vector_bytes]
     return words | {
-        "UNROLL": '_Pragma("unroll 32")',
+        "UNROLL": '_Pragma("unroll")',
         "LANES": str(lanes),
         "VEC": f"{dtype.c_name}{lanes}",
         "VLOAD": f"vload{lanes}",
