@@ -13,7 +13,7 @@ import click
 
 from codegen.errors import ArgumentError, ToolchainError
 from microkernels.errors import TargetError
-from poly.commands import header, machine, records, show, tune
+from poly.commands import header, machine, opencl, records, show, tune
 from poly.errors import PolyError
 from poly.version import __version__
 
@@ -21,6 +21,7 @@ GROUP = "poly.commands"
 OWN = (
     header.command,
     machine.command,
+    opencl.command,
     records.command,
     show.command,
     tune.command,

@@ -1,0 +1,156 @@
+"""The C library: it builds the kernels, and follows the plan of launches.
+
+Most of it is C of its own, in the files `c/host_*.h`. Between them stand a function for each kernel, which sets its
+arguments and launches it, and the function that runs the plan: host loops become C loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from codegen.c import used_helpers
+from codegen.header.api import block
+from codegen.integer import extent
+from codegen.names import fresh
+from codegen.opencl.c_interface import enqueue, own_name
+from codegen.opencl.c_words import host_name, host_text
+from codegen.opencl.standalone import Standalone, named
+from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
+from codegen.parameters import Parameter, prototype, unused
+from codegen.program import Buffer
+
+BUILD_OPTIONS = ""
+"""What the device's compiler is told."""
+
+OPENING = """#include "pfx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+"""
+
+
+def host(made: Standalone) -> str:
+    """The text of NAME.c."""
+    launches = [_launch_function(made, kernel, at) for at, kernel in enumerate(made.program.kernels)]
+    run = _enqueue_function(made)
+    parts = [
+        f"/* pfx for OpenCL: see pfx.h. */\n{OPENING}",
+        _settings(made),
+        part("errors"),
+        part("program"),
+        part("call"),
+        *[part("scratch")] * bool(made.program.scratch),
+        *launches,
+        used_helpers(run),
+        run,
+    ]
+    return named("\n\n".join(text.rstrip("\n") for text in parts if text), made) + "\n"
+
+
+@cache
+def part(name: str) -> str:
+    """A C file of the library."""
+    return (Path(__file__).parent / "c" / f"host_{name}.h").read_text()
+
+
+def _settings(made: Standalone) -> str:
+    names = "".join(f'  "{kernel.name}",\n' for kernel in made.program.kernels)
+    return f"""#define PFX_BUILD_OPTIONS "{BUILD_OPTIONS}"
+#define PFX_SCRATCH {len(made.program.scratch)} /* arrays that kernels hand on to each other */
+#define PFX_KERNELS {len(made.program.kernels)}
+static const char *const pfx_kernels[PFX_KERNELS] = {{
+{names}}};"""
+
+
+def _launch_function(made: Standalone, kernel: DeviceKernel, number: int) -> str:
+    """`pfx_launch_NAME(call, groups…, arguments…)`."""
+    taken = frozenset(host_name(argument.name) for argument in kernel.arguments)
+    call, groups, items = (fresh(name, taken) for name in ("c", "groups", "items"))
+    dimensions = len(kernel.items)
+    counts = tuple(Parameter("int64_t ", fresh(f"groups_{d}", taken)) for d in range(dimensions))
+    parameters = (Parameter("pfx_call *", call), *counts, *map(_parameter, kernel.arguments))
+    lines = [
+        f"const int64_t {groups}[] = {{{', '.join(count.name for count in counts)}}};",
+        f"const size_t {items}[] = {{{', '.join(map(str, kernel.items))}}};",
+        *(
+            f"pfx_argument({call}, {number}, {at}, sizeof {name}, &{name});"
+            for at, name in enumerate(host_name(argument.name) for argument in kernel.arguments)
+        ),
+        f"pfx_launch({call}, {number}, {dimensions}, {groups}, {items});",
+    ]
+    return f"{prototype('static void', _launch_name(made.program, kernel.name), parameters)}\n{block(lines)}"
+
+
+def _launch_name(program: DeviceProgram, kernel: str) -> str:
+    return f"pfx_launch_{kernel.removeprefix(f'{program.name}_')}"
+
+
+def _parameter(argument: Argument) -> Parameter:
+    """A kernel's argument, as C has it."""
+    if argument.kind == "integer":
+        return Parameter("int64_t ", host_name(argument.name))
+    if argument.kind == "scalar":
+        assert argument.dtype is not None
+        return Parameter(f"{argument.dtype.c_name} ", host_name(argument.name))
+    return Parameter("cl_mem ", host_name(argument.name))
+
+
+def _enqueue_function(made: Standalone) -> str:
+    """`NAME_enqueue`: checks, scratch memory, launches."""
+    program = made.program
+    call, queue = own_name(made, "c"), own_name(made, "queue")
+    began, done = own_name(made, "began"), own_name(made, "done")
+    start = [own_name(made, "program"), queue, own_name(made, "waits"), own_name(made, "wait_list")]
+    finish = f"return pfx_finish(&{call}, {began}, {done});"
+    lines = [
+        f"pfx_call {call} = {{{', '.join(start)}, NULL, NULL, CL_SUCCESS}};",
+        f"pfx_check_queue(&{call});",
+        *(f'pfx_check_size(&{call}, "{size}", {host_name(size)});' for size in program.sizes),
+        *(_check_array(buffer, call) for buffer in program.buffers if buffer.kind != "scalar"),
+        f"if ({call}.status != CL_SUCCESS) {finish}",
+        *(_scratch(scratch, at, call) for at, scratch in enumerate(program.scratch)),
+        *_steps(program, program.plan, call),
+        finish,
+    ]
+    parameters = enqueue(made)
+    return f"{prototype('cl_int', 'pfx_enqueue', parameters)}\n{block([*unused(parameters, ' '.join(lines)), *lines])}"
+
+
+def _check_array(buffer: Buffer, call: str) -> str:
+    shape = ", ".join(host_text(extent(size)) for size in buffer.shape)
+    told = f'"{buffer.name}", {host_name(buffer.name)}, {buffer.dtype.size}, {len(buffer.shape)}'
+    return f"pfx_check_array(&{call}, {told}, (const int64_t[]){{{shape}}});"
+
+
+def _scratch(scratch: Scratch, at: int, call: str) -> str:
+    count = host_text(scratch.count)
+    return f"const cl_mem {host_name(scratch.name)} = pfx_scratch(&{call}, {at}, ({count})*{scratch.dtype.size});"
+
+
+def _steps(program: DeviceProgram, nodes: Sequence[HostNode], call: str, indent: str = "") -> Iterator[str]:
+    """C lines that follow the plan."""
+    inner = f"{indent}  "
+    for node in nodes:
+        if isinstance(node, Launch):
+            yield f"{indent}{_launch(program, node, call)}"
+            continue
+        if isinstance(node, HostLoop):
+            start, condition, step = map(host_text, (node.start, node.condition, node.step))
+            variable = host_name(node.variable)
+            yield f"{indent}for (int64_t {variable} = {start}; {condition}; {variable} += {step}) {{"
+            yield from _steps(program, node.body, call, inner)
+        else:
+            yield f"{indent}if ({host_text(node.condition)}) {{"
+            yield from _steps(program, node.then, call, inner)
+            if node.otherwise:
+                yield f"{indent}}} else {{"
+                yield from _steps(program, node.otherwise, call, inner)
+        yield f"{indent}}}"
+
+
+def _launch(program: DeviceProgram, node: Launch, call: str) -> str:
+    names = (host_name(argument.name) for argument in program.kernel(node.kernel).arguments)
+    return f"{_launch_name(program, node.kernel)}({', '.join([f'&{call}', *map(host_text, node.groups), *names])});"

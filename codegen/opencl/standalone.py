@@ -1,0 +1,45 @@
+"""A device program without Python: the kernels, a C library that launches them, and a program that checks it.
+
+    NAME.cl        the kernels
+    NAME.h         what the library declares: NAME_create, NAME_enqueue, NAME_release
+    NAME.c         the library
+    NAME_check.c   a program that runs the nest on drawn data, compares with the plain loops, and measures
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from codegen.header.prefix import prefixed
+from codegen.header.values import Trial
+from codegen.opencl.values import DeviceProgram
+from codegen.program import Program
+from microkernels.opencl_isa import DeviceISA
+
+
+@dataclass(frozen=True, eq=False)
+class Standalone:
+    """What the files are made of.
+
+    `name` begins the names of files and functions. `math` is the nest as the user wrote it, `loops` its schedule as
+    text. `reference` runs the loops as written, with the same sizes and arrays. `delicate` and `drifts` tell what
+    values suit, as in `codegen.header.values.Routine`. `notes` say how it was scheduled.
+    """
+
+    name: str
+    program: DeviceProgram
+    isa: DeviceISA
+    math: str
+    loops: str
+    reference: Program
+    trials: tuple[Trial, ...]
+    delicate: bool = False
+    drifts: bool = False
+    notes: tuple[str, ...] = ()
+    version: str = ""
+
+
+def named(text: str, made: Standalone) -> str:
+    """A text that is written for a nest called `pfx`, with the nest's own name."""
+    return re.sub(r"\bpfx\b", made.name, prefixed(text, made.name))

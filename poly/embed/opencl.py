@@ -1,0 +1,70 @@
+"""A kernel for an OpenCL device as files: the kernels, a C library that launches them, a program that checks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from microkernels.isa import PORTABLE
+from microkernels.opencl_isa import DeviceISA
+from poly.bounds import check
+from poly.embed.files import replace_file
+from poly.embed.naming import check_arguments
+from poly.embed.routine import note
+from poly.embed.trials import trials
+from poly.errors import SpecError
+from poly.lower import lower
+from poly.measure.facts import delicate, drifts
+from poly.opencl_kernel import OpenCLKernel
+from poly.schedule import schedule
+from poly.version import __version__
+
+if TYPE_CHECKING:
+    from codegen.opencl.standalone import Standalone
+
+
+def write_opencl(directory: str | Path, kernel: OpenCLKernel) -> Path:
+    """Write a kernel as OpenCL and C, and return the directory.
+
+    For a nest `matmul`, these are `matmul.cl`, the kernels; `matmul.h` and `matmul.c`, a C99 library that builds and
+    launches them; and `matmul_check.c`, a program that checks them against the plain loops on any device, and measures
+    them. The same kernel gives the same bytes.
+
+    Raises:
+        SpecError: this is no OpenCL kernel, or a size or array is called like a function of the library.
+        OSError: a file cannot be written; then it is as it was.
+    """
+    from codegen.opencl.c_files import files
+
+    texts = files(standalone(kernel))
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        replace_file(folder / name, text)
+    return folder
+
+
+def standalone(kernel: OpenCLKernel) -> Standalone:
+    """What the files are made of. Raises SpecError as `write_opencl`."""
+    from codegen.opencl.standalone import Standalone
+
+    if not isinstance(kernel, OpenCLKernel):
+        raise SpecError(f"{kernel!r} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")
+    nest = check(kernel.nest)
+    assert isinstance(kernel.isa, DeviceISA)
+    check_arguments(nest, nest.name)
+    reference = lower(nest, schedule(nest).tree, PORTABLE)
+    return Standalone(
+        name=nest.name,
+        program=kernel.program,
+        isa=kernel.isa,
+        math=nest.source[nest.source.index("def ") :].rstrip(),
+        loops=str(kernel.schedule),
+        reference=replace(reference, name="plain_loops"),
+        trials=trials(nest, []),
+        delicate=delicate(nest),
+        drifts=drifts(nest),
+        notes=(note(kernel),),
+        version=__version__,
+    )
