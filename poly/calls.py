@@ -11,6 +11,7 @@ from codegen.affine import Affine
 from codegen.expr import Load
 from codegen.names import c_name
 from codegen.program import Text
+from microkernels.ctext import GLOBAL, Space, Spaces
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import Coordinates
 from poly.ctext import text
@@ -25,7 +26,8 @@ from poly.tree import Band, Micro
 class Call:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `text`.
 
-    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any).
+    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any); `spaces` are
+    the address spaces of a microkernel's operands, `to` is that of a copy's panels.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Call:
     routine: str
     rows: frozenset[int] | None = None
     columns: frozenset[int] | None = None
+    spaces: Spaces = GLOBAL
+    to: Space = "global"
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,14 @@ class Panel:
     """An operand's copy: panels of `width` lanes, one after another for each step of the reduction.
 
     `offset` is the C expression of where in the buffer the panel that a microkernel call reads begins; the buffer has
-    `count` elements.
+    `count` elements, in the address space `space` of an OpenCL device.
     """
 
     buffer: str
     offset: str
     width: int
     count: str
+    space: Space = "global"
 
     @property
     def start(self) -> str:

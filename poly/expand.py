@@ -147,8 +147,8 @@ def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> N
             f"pack({node.array}): {micro.kernel} reads its operands where they lie. Remedy: leave this step out."
         )
     between = _bands_to(node.body, micro)
-    taken = frozenset({array.name for array in nest.arrays} | set(nest.sizes) | {w.name for w in out.workspaces})
-    copy = panel_copy(nest, node, micro, target, path.loops(micro.statement), between, path.is_parallel, taken)
+    loops_around = path.loops(micro.statement)
+    copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
     if (micro.statement, copy.role) in path.panels:
         raise ScheduleError(
             f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "

@@ -15,8 +15,8 @@ from poly.nest import Array, Nest
 from poly.scan import scan
 from poly.tree import Micro, Node, walk
 
-ROUTINES = {"pack": pack_source, "gemv": gemv_source, "scatter": scatter_source}
-"""The C text of the routines beside the outer-product kernels."""
+ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
+"""The C text of the routines beside the outer-product kernels and packing."""
 
 
 def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
@@ -71,11 +71,15 @@ def _preamble(nest: Nest, tree: Node, expansion: Expansion, isa: ISA) -> str:
     micros = [node for node in walk(tree) if isinstance(node, Micro)]
     for dtype in sorted({_dtype(nest, micro) for micro in micros}, key=lambda d: d.name):
         routines = {call.routine for call in expansion.calls}
+        places = sorted({call.to for call in expansion.calls if call.routine == "pack"})
+        texts += [pack_source(isa, dtype, place) for place in places]
         texts += [make(isa, dtype) for routine, make in ROUTINES.items() if routine in routines]
     for name, dtype in sorted({(m.kernel, _dtype(nest, m)) for m in micros if m.kernel.startswith("gemm")}, key=str):
         users = {f"{m.statement}_tile" for m in micros if (m.kernel, _dtype(nest, m)) == (name, dtype)}
         calls = [call for call in expansion.calls if call.name in users]
-        texts.append(find(name, dtype).source(_extents(calls, "rows"), _extents(calls, "columns")))
+        for spaces in sorted({call.spaces for call in calls}):
+            alike = [call for call in calls if call.spaces == spaces]
+            texts.append(find(name, dtype).source(_extents(alike, "rows"), _extents(alike, "columns"), spaces))
     return "\n".join(texts)
 
 

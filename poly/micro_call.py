@@ -11,8 +11,11 @@ from codegen.affine import Affine
 from codegen.definitions import needed
 from codegen.program import Text
 from microkernels.catalogue import Microkernel, find
+from microkernels.ctext import Space, Spaces
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
+from poly.address_spaces import word
 from poly.calls import (
     Call,
     Operand,
@@ -72,6 +75,7 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     kernel = find(node.kernel, tile.dtype)
     _check_operands(node, tile.left, tile.right, right is not None)
     run, accumulate = run_length(output, node), tile.accumulate
+    spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
     definitions = [
         *low_lines(instances, inner_bands(node), tile.statement.name),
         *_atoms(tile),
@@ -82,7 +86,7 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     lines = [
         *_pointers(node, kernel, tile.left, output, left, run is not None),
         *(_ahead(tile, kernel) if run is None else []),
-        *_call(tile, kernel, left, right, accumulate if run is None else "0"),
+        *_call(tile, kernel, left, right, spaces, accumulate if run is None else "0"),
         *(scatter_lines(node, kernel, isa, output, run, accumulate) if run is not None else []),
     ]
     return Call(
@@ -93,7 +97,13 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
+        spaces=spaces,
     )
+
+
+def _space(panel: Panel | None) -> Space:
+    """Where an operand lies."""
+    return panel.space if panel else "global"
 
 
 def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> tuple[str, ...]:
@@ -122,7 +132,9 @@ def _ahead(tile: Tile, kernel: Microkernel) -> list[str]:
     known = len(extents) == len(shape) and all(value is not None for value in steps)
     depth = prod(max(value) for value in steps if value)
     loops = tile.instances.loops
-    if not known or depth > SHORT or prod(extents) * kernel.dtype.size < FAR or not loops:
+    if isinstance(kernel.isa, DeviceISA) or not known or not loops:
+        return []
+    if depth > SHORT or prod(extents) * kernel.dtype.size < FAR:
         return []
     row = tile.node.rows
     down = row is not None and _follows(tile.statement, loops[-1][1], row)
@@ -166,6 +178,8 @@ def _pointers(
     """C arrays with a pointer for each row of the left operand, and of the output or a tile in its place."""
     row = node.rows.name if node.rows else ""
     c_type = kernel.dtype.c_name
+    from_type = f"{word(kernel.isa, _space(panel))}const {c_type}"
+    to_type = c_type if scattered else f"{word(kernel.isa, 'global')}{c_type}"
     count = range(kernel.rows)
     lines = [f"{c_type} tile[{kernel.rows * kernel.columns}] __attribute__((aligned(64)));"] if scattered else []
     if (panel or left.is_linear(row)) and (scattered or output.is_linear(row)):
@@ -176,8 +190,8 @@ def _pointers(
         ]
         return [
             *lines,
-            f"const {c_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
-            f"{c_type} *const row_c[{kernel.rows}] = {{{', '.join(results)}}};",
+            f"{from_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
+            f"{to_type} *const row_c[{kernel.rows}] = {{{', '.join(results)}}};",
         ]
     (left_atoms, left_offset), (output_atoms, output_offset) = (
         moved(op, op.offset, row, "this_row") for op in (left, output)
@@ -187,8 +201,8 @@ def _pointers(
     result = f"tile + row * {kernel.columns}" if scattered else f"{output.array} + {output_offset}"
     return [
         *lines,
-        f"const {c_type} *row_a[{kernel.rows}];",
-        f"{c_type} *row_c[{kernel.rows}];",
+        f"{from_type} *row_a[{kernel.rows}];",
+        f"{to_type} *row_c[{kernel.rows}];",
         *loop_lines(
             "for (int64_t row = 0; row < tile_rows; row++)",
             needed(list(definitions), [f"row_a[row] = {source};", f"row_c[row] = {result};"]),
@@ -200,7 +214,14 @@ def _shifted(op: Operand, row: str, by: int) -> str:
     return str(op.offset + op.stride(row) * by)
 
 
-def _call(tile: Tile, kernel: Microkernel, left: Panel | None, right: Panel | None, accumulate: str) -> list[str]:
+def _call(
+    tile: Tile,
+    kernel: Microkernel,
+    left: Panel | None,
+    right: Panel | None,
+    spaces: Spaces,
+    accumulate: str,
+) -> list[str]:
     """The kernel's call, with the extents and strides of the reduction's loops from inside out."""
     inward = tuple(reversed(tile.node.reduce))
     levels = ["1, 0, 0"] * LEVELS
@@ -213,4 +234,4 @@ def _call(tile: Tile, kernel: Microkernel, left: Panel | None, right: Panel | No
         levels[level] = f"steps{level}, {strides[0]}, {strides[1]}"
     start = right.start if right else f"{tile.right.array} + {tile.right.offset}"
     operands = f"row_a, {start}, row_c, {', '.join(levels)}, {tile.factor}, {accumulate}"
-    return [f"{kernel.c_name}(tile_rows, tile_columns, {operands});"]
+    return [f"{kernel.function(spaces)}(tile_rows, tile_columns, {operands});"]

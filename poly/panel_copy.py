@@ -6,7 +6,7 @@ reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -18,8 +18,10 @@ from codegen.integer import primary
 from codegen.names import fresh
 from codegen.program import Text, Workspace
 from microkernels.catalogue import find
+from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from poly.address_spaces import panel_space
 from poly.calls import (
     Call,
     Operand,
@@ -69,12 +71,13 @@ def panel_copy(
     outer: Loops,
     between: tuple[Band, ...],
     private: bool,
-    taken: frozenset[str],
+    workspaces: Sequence[Workspace],
 ) -> PanelCopy:
     """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
-    The buffer's name is none of those `taken`. Raises ScheduleError where the loops don't determine what is read.
+    The buffer's name differs from those of arrays, sizes, and the other `workspaces`. Raises ScheduleError where the
+    loops don't determine what is read.
     """
     source = _source(nest, node, micro, outer, between)
     statement, numbering = source.statement, source.numbering
@@ -83,22 +86,24 @@ def panel_copy(
     instances = Instances(
         f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
     )
+    taken = frozenset({array.name for array in nest.arrays} | set(nest.sizes) | {w.name for w in workspaces})
     buffer = fresh(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     size = _product([*steps, str(source.width)])
     count = _product([*extents, size])
-    panel = Panel(buffer, f"{number} * {size}" if number != "0" else "0", source.width, count)
+    space = panel_space(isa, private, source.dtype, count, workspaces)
+    panel = Panel(buffer, f"{number} * {size}" if number != "0" else "0", source.width, count, space)
     group = None
     if turned is not None:
         apart = _product([*extents[numbering.index(turned) + 1 :], size])
         group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
-    copied = _copied(source, instances, panel, f"{source.dtype.name}_{isa.name}", group)
+    copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
     return PanelCopy(
         source.role,
-        Call(instances.name, instances.names, instances.domain, copied, "pack"),
+        Call(instances.name, instances.names, instances.domain, copied, "pack", to=space),
         tuple(b.name for b in single),
-        Workspace(buffer, source.dtype, count, private),
+        Workspace(buffer, source.dtype, count, private, space),
         panel,
     )
 
@@ -208,7 +213,7 @@ def _levels(source: Source, instances: Instances) -> list[tuple[str, str, str]]:
     return [level for _, level in found] + [("1", "0", "0")] * (LEVELS - len(found))
 
 
-def _copied(source: Source, instances: Instances, panel: Panel, suffix: str, group: Turned | None) -> Text:
+def _copied(source: Source, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Text:
     """The C lines of one copying call: lanes a constant stride apart, or at offsets gathered before."""
     op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
@@ -225,7 +230,7 @@ def _copied(source: Source, instances: Instances, panel: Panel, suffix: str, gro
     array = f"{op.array} + {op.offset}" if linear else op.array
     apart = (fixed(op.stride(lane)) if lane else "0") if linear else None
     routine, where = _routine(apart, _levels(source, instances), group is not None)
-    call = f"{routine}_{suffix}({panel.start}, {panels}{source.width}, lanes, {array}, {where});"
+    call = f"{routine}_{ending}({panel.start}, {panels}{source.width}, lanes, {array}, {where});"
     lines = (*([] if linear else _gathered(source, lane)), call)
     return Text(lines, _checks(source, counts, panel, group), definitions)
 

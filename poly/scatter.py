@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from codegen.definitions import needed
 from microkernels.catalogue import Microkernel
+from microkernels.ctext import suffix
 from microkernels.isa import ISA
+from poly.address_spaces import word
 from poly.calls import Operand, loop_lines, moved
 from poly.polynomial import Polynomial
 from poly.tree import Micro
@@ -28,7 +30,6 @@ def scatter_lines(
 ) -> list[str]:
     """C lines that bring the tile on the stack to the output, run by run."""
     column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
-    suffix = f"{kernel.dtype.name}_{isa.name}"
     by_column = _part(output, column)
     column_atoms, column_offset = moved(output, by_column, column, "this_column")
     row_atoms, row_offset = moved(output, output.offset + by_column * -1, row, "this_row")
@@ -45,10 +46,10 @@ def scatter_lines(
             needed(
                 columns,
                 [
-                    f"{kernel.dtype.c_name} *const run = {output.array} + {column_offset};",
+                    f"{word(isa, 'global')}{kernel.dtype.c_name} *const run = {output.array} + {column_offset};",
                     f"length = {length};",
                     "for (int64_t row = 0; row < tile_rows; row++)",
-                    f"    store_run_{suffix}("
+                    f"    store_run_{suffix(isa, kernel.dtype)}("
                     f"run + row_offset[row], tile + row * {kernel.columns} + at, length, {accumulate});",
                 ],
             ),

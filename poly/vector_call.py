@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codegen.program import Text
+from microkernels.ctext import suffix
 from microkernels.isa import ISA
 from poly.calls import Call, fixed, inner_bands, low_lines
 from poly.corners import operand_checks
@@ -19,7 +20,7 @@ def vector_call(tile: Tile, isa: ISA) -> Call:
         middle = f"{x}, {fixed(left.stride(reduced.name))}, {matrix}, {fixed(right.stride(reduced.name))}, {y}"
     else:
         middle = f"{matrix}, {fixed(right.stride(column.name))}, {x}, {y}, {fixed(output.stride(column.name))}"
-    routine = f"{node.kernel.partition('_')[0]}_{tile.dtype.name}_{isa.name}"
+    routine = f"{node.kernel.partition('_')[0]}_{suffix(isa, tile.dtype)}"
     extents = f"{tile.count(column)}, {tile.count(reduced)}"
     definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)
     lines = (f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});",)

@@ -48,22 +48,27 @@ class Grouped:
 def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_DIMENSIONS) -> Grouped:
     """The loops at a node that become groups, at most so many.
 
-    A loop whose bounds depend on an outer one's variable stays in the body, since groups fill a box.
+    A loop whose bounds depend on an outer one's variable stays in the body, since groups fill a box. One that runs once
+    has no variable.
     """
     loops: tuple[GroupLoop, ...] = ()
-    while len(loops) < most:
+    while len(loops) < most and starts_groups(program, node):
         mark, below = unmarked(program, node)
-        found = _loop(mark, below, scope)
-        if found is None or frozenset(loop.variable for loop in loops) & _words(f"{found.start} {found.trips}"):
-            break
-        loops = (*loops, found)
         isl_name = below.for_get_iterator().get_id().get_name()
-        scope = replace(
-            scope,
-            values={**scope.values, isl_name: Affine.name(found.variable)},
-            taken=scope.taken | {found.variable},
-            variables=(*scope.variables, found.variable),
-        )
+        start = integer(below.for_get_init(), scope.values)
+        if below.for_is_degenerate():
+            scope = replace(scope, values={**scope.values, isl_name: start})
+        else:
+            found = _loop(mark, below, scope)
+            if frozenset(loop.variable for loop in loops) & _words(f"{found.start} {found.trips}"):
+                break
+            loops = (*loops, found)
+            scope = replace(
+                scope,
+                values={**scope.values, isl_name: Affine.name(found.variable)},
+                taken=scope.taken | {found.variable},
+                variables=(*scope.variables, found.variable),
+            )
         node = below.for_get_body()
     return Grouped(loops, node, scope)
 
@@ -86,16 +91,18 @@ def is_shared(mark: LoopMark) -> bool:
 
 def has_groups(program: Program, node: isl.AstNode) -> bool:
     """Whether there is a loop at or below a node that becomes groups."""
-    mark, below = unmarked(program, node)
+    _, below = unmarked(program, node)
     if kind(below) == "for_":
-        return _countable(mark, below) or has_groups(program, below.for_get_body())
+        return starts_groups(program, node) or has_groups(program, below.for_get_body())
     return any(has_groups(program, child) for child in _inside(below))
 
 
 def starts_groups(program: Program, node: isl.AstNode) -> bool:
-    """Whether the node is a loop that becomes groups."""
+    """Whether the node is a loop that becomes groups: one that is shared, and that counts up to something."""
     mark, below = unmarked(program, node)
-    return kind(below) == "for_" and _countable(mark, below)
+    if kind(below) != "for_" or not is_shared(mark):
+        return False
+    return below.for_is_degenerate() or operation(below.for_get_cond()) in ("le", "lt")
 
 
 def work_items(program: Program, node: isl.AstNode) -> int:
@@ -122,15 +129,7 @@ def _inside(node: isl.AstNode) -> list[isl.AstNode]:
     return []
 
 
-def _countable(mark: LoopMark, node: isl.AstNode) -> bool:
-    """Whether the loop is shared by groups and its condition compares its variable with something."""
-    canonical = not node.for_is_degenerate() and operation(node.for_get_cond()) in ("le", "lt")
-    return is_shared(mark) and canonical
-
-
-def _loop(mark: LoopMark, node: isl.AstNode, scope: Scope) -> GroupLoop | None:
-    if kind(node) != "for_" or not _countable(mark, node):
-        return None
+def _loop(mark: LoopMark, node: isl.AstNode, scope: Scope) -> GroupLoop:
     start = integer(node.for_get_init(), scope.values)
     step = integer(node.for_get_inc(), scope.values).constant
     count = end(node.for_get_cond(), scope.values) - start + (step - 1)

@@ -31,6 +31,8 @@ GROUP, NUMBER = "group", "number"
 """The variables that count the groups, and the iterations of a loop that few groups share."""
 ITEM = "item"
 """The variable that counts the work-items of a group."""
+BARRIER = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+"""Waits for all work-items of the group."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, 
     """The kernel for a parallel loop; its name is none of those `taken`."""
     made = grouped(program, node, scope)
     body = _Body.of(program, [made.body], made.scope)
-    if not body.apart:
+    if not body.apart or not made.loops:
         lines = [
             f"const int64_t {loop.variable} = {loop.at(f'(int64_t)get_group_id({dimension})')};"
             for dimension, loop in reversed(list(enumerate(reversed(made.loops))))
         ]
         around = [*map(cgen.Line, lines), *body.lines]
-        groups = tuple(loop.trips for loop in reversed(made.loops))
+        groups = tuple(loop.trips for loop in reversed(made.loops)) or ("1",)
         return _written(program, taken, scope, body, made.loops, around, groups)
     made = grouped(program, node, scope, most=1)
     body = _Body.of(program, [made.body], made.scope)
@@ -95,11 +97,12 @@ def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
     """As many groups as run at a time share a loop, each with scratch arrays of its own."""
     start = f"int64_t {NUMBER} = {GROUP}"
     variable = cgen.Line(f"const int64_t {loop.variable} = {loop.at(NUMBER)};")
+    wait = [cgen.Line(BARRIER)] * (body.items > 1)
     counted = cgen.For(
         cgen.Line(start),
         cgen.Line(f"{NUMBER} < {loop.trips}"),
         cgen.Line(f"{NUMBER} += (int64_t)get_num_groups(0)"),
-        cgen.Block([variable, *body.lines]),
+        cgen.Block([variable, *body.lines, *wait]),
     )
     return [counted]
 

@@ -1,0 +1,34 @@
+"""Which memory of an OpenCL device a copy lies in, and how pointers to it are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from codegen.opencl.dialect import GLOBAL, LOCAL
+from codegen.program import Workspace
+from microkernels.ctext import Space
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
+
+WORDS: dict[Space, str] = {"global": GLOBAL, "local": LOCAL, "private": ""}
+"""What stands before the type of what a pointer points to."""
+ALIGNMENT = 64
+"""Bytes: what scratch arrays are aligned to."""
+
+
+def word(isa: ISA, space: Space) -> str:
+    """What stands before the type that a pointer points to; nothing in C."""
+    return WORDS[space] if isinstance(isa, DeviceISA) else ""
+
+
+def panel_space(isa: ISA, private: bool, dtype: DType, count: str, others: Iterable[Workspace]) -> Space:
+    """Where panels lie: those of one work-group in its `__local` memory, where they fit beside the others there."""
+    if not (isinstance(isa, DeviceISA) and private and count.isdigit()):
+        return "global"
+    taken = sum(_bytes(w.dtype, w.count) for w in others if w.space == "local")
+    return "local" if taken + _bytes(dtype, count) <= isa.local_bytes else "global"
+
+
+def _bytes(dtype: DType, count: str) -> int:
+    return -(-int(count) * dtype.size // ALIGNMENT) * ALIGNMENT
