@@ -44,10 +44,13 @@ def bind(names: Sequence[str], positional: Sequence[Any], keywords: Values) -> d
     return bound
 
 
-def fit(signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values) -> Fitted:
+def fit(
+    signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values, any_strides: bool = False
+) -> Fitted:
     """Check the arguments of a call one by one.
 
-    `bound` are those that have their names, `extra` those too many, `keywords` the sizes that no array tells.
+    `bound` are those that have their names, `extra` those too many, `keywords` the sizes that no array tells. With
+    `any_strides` the elements of an array may lie anywhere, for a caller that copies them.
     Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
     """
     _check_names(signature, bound, extra, keywords)
@@ -60,8 +63,9 @@ def fit(signature: Signature, bound: Values, extra: Sequence[Any], keywords: Val
     for buffer in signature.outputs:
         _check_writable(buffer, values[buffer.name])
     _check_overlap(signature, values)
-    for buffer in signature.arrays:
-        _check_strides(buffer, values[buffer.name], signature.strided)
+    if not any_strides:
+        for buffer in signature.arrays:
+            _check_strides(buffer, values[buffer.name], signature.strided)
     return Fitted(values, sizes, all(values[b.name].flags.c_contiguous for b in signature.arrays))
 
 
