@@ -12,3 +12,7 @@ class ToolchainError(Exception):
 
 class ArgumentError(Exception):
     """Arrays that don't fit the kernel: it names the argument, what was expected, what was got, and the remedy."""
+
+
+class DeviceError(Exception):
+    """A device has no memory left for a call, refuses it, or is lost: which, why, and what became of the outputs."""

@@ -216,7 +216,7 @@ def attempt(device: Any) -> bool:
 
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
-    kernel = cl.Program(context, TRIAL).build(cache_dir=False).trial
+    kernel = cl.Program(context, TRIAL).build().trial
     page = 4096
     room = np.full(ITEMS + 2 * page // 4, -1, np.int32)
     first = -room.ctypes.data % page // 4

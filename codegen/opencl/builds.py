@@ -1,0 +1,56 @@
+"""OpenCL C to kernels, by the device's own compiler.
+
+What is built stays in memory for its context. On disk it is kept by the platform itself, or where that keeps nothing by
+pyopencl.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from codegen.cache import digest, private_directory, write_atomically
+from codegen.errors import ToolchainError
+
+OPTIONS = ("-cl-std=CL1.2",)
+"""Of every build: the version that all devices know."""
+
+
+@functools.lru_cache(maxsize=512)
+def built(source: str, context: Any, label: str) -> Any:
+    """pyopencl's program for a text, built for a context's device; `label` names the device in messages.
+
+    Raises ToolchainError with the compiler's log, and the path where the text lies then.
+    """
+    import pyopencl as cl
+
+    program = cl.Program(context, source)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            return program.build(options=list(OPTIONS))
+    except (cl.Error, MemoryError) as error:
+        raise ToolchainError(
+            f"the OpenCL compiler of {label} failed.\nOptions: {' '.join(OPTIONS)}\nSource: {_kept(source)}\n"
+            f"It said:\n{_log(str(error)) or '(nothing)'}"
+        ) from error
+
+
+def _log(message: str) -> str:
+    """The compiler's words out of pyopencl's message: what stands below the line that names the device."""
+    lines = message.splitlines()
+    start = next((n + 1 for n, line in enumerate(lines) if line.startswith("Build on ")), 0)
+    words = [line for line in lines[start:] if not line.startswith(("(options: ", "(source saved as "))]
+    return "\n".join(words).strip()
+
+
+def _kept(source: str) -> str:
+    """Where the text was put for the user to read."""
+    with suppress(ToolchainError):
+        path: Path = private_directory("opencl") / f"{digest(source)}.cl"
+        write_atomically(path, source)
+        return str(path)
+    return "(could not be kept: the cache directory cannot be written)"

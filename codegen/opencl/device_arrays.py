@@ -1,0 +1,174 @@
+"""Arrays that lie on the device already: whether they fit the kernel, and the memory that is handed over.
+
+`codegen.arguments` judges NumPy arrays. So each array on the device is told to it as one of the same form, at an
+address of its own that nobody reads; parts of one buffer lie in one range, as they do on the device.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.arguments import Values, fit
+from codegen.errors import ArgumentError
+from codegen.program import Buffer
+from codegen.signature import Signature, describe
+
+PAGE = 4096
+
+
+class _Form:
+    """Looks like an array in memory to NumPy."""
+
+    def __init__(self, array: Any, address: int) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": array.shape,
+            "strides": array.strides,
+            "typestr": array.dtype.str,
+            "data": (address, False),
+        }
+
+
+def array_class() -> Any:
+    """The class of pyopencl's arrays; None where nobody can have one, since its module was not imported."""
+    module = sys.modules.get("pyopencl.array")
+    return None if module is None else module.Array
+
+
+def check_alike(signature: Signature, bound: Values) -> list[Any]:
+    """The arrays on the device: all of the call's, or none.
+
+    Raises ArgumentError where some lie on the device and some on the host.
+    """
+    kind = array_class()
+    if kind is None:
+        return []
+    arrays = {b.name: bound[b.name] for b in signature.arrays if b.name in bound}
+    there = [name for name, value in arrays.items() if isinstance(value, kind)]
+    here = [name for name in arrays if name not in there]
+    if there and here:
+        raise ArgumentError(
+            f"{', '.join(there)} on the device, and {', '.join(here)} on the host: give all arrays as NumPy's or all "
+            f"as pyopencl's. Remedy: pyopencl.array.to_device(queue, {here[0]}), or {there[0]}.get()"
+        )
+    return [arrays[name] for name in there]
+
+
+def form(signature: Signature, values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """All that decides whether arrays on the device fit, beside their memory; None where only a closer look tells."""
+    kind = array_class()
+    if kind is None or len(values) != len(signature.buffers):
+        return None
+    told: list[Any] = []
+    for buffer, value in zip(signature.buffers, values, strict=True):
+        if buffer.kind != "scalar":
+            if value.__class__ is not kind:
+                return None
+            told += (value.shape, value.strides, value.dtype, value.offset)
+        elif not _plain(buffer, value):
+            return None
+    return tuple(told)
+
+
+def _plain(buffer: Buffer, value: Any) -> bool:
+    """A Python number that surely fits."""
+    if buffer.dtype.is_float:
+        return value.__class__ is float or value.__class__ is int
+    half = 1 << (8 * buffer.dtype.size - 1)
+    return value.__class__ is int and -half <= value < half
+
+
+def may_overlap(signature: Signature, values: Sequence[Any]) -> bool:
+    """Whether an output might lie in memory of another array: they have one buffer, or are parts of buffers."""
+    import pyopencl as cl
+
+    whole, associated = cl.Buffer, cl.mem_info.ASSOCIATED_MEMOBJECT
+    seen: list[int] = []
+    written: list[int] = []
+    for buffer, value in zip(signature.buffers, values, strict=True):
+        if buffer.kind == "scalar" or (place := value.base_data) is None:
+            continue
+        if place.__class__ is not whole or place.get_info(associated) is not None:
+            return True
+        seen.append(place.int_ptr)
+        if buffer.kind != "in":
+            written.append(seen[-1])
+    return any(seen.count(pointer) > 1 for pointer in written)
+
+
+def fitted_sizes(
+    signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values
+) -> tuple[Mapping[str, Any], Mapping[str, int]]:
+    """The scalars' values, and the sizes, for arrays on the device.
+
+    Raises ArgumentError as for NumPy arrays, and where an array is not dense.
+    """
+    kind = array_class()
+    arrays = {name: value for name, value in bound.items() if isinstance(value, kind)}
+    for buffer in signature.arrays:
+        if buffer.name in arrays:
+            _check_dense(buffer, arrays[buffer.name])
+    addresses = _addresses(list(arrays.values()))
+    forms = {
+        name: np.asarray(_Form(value, addresses[id(value)])) if name in arrays else value
+        for name, value in bound.items()
+    }
+    fitted = fit(signature, forms, extra, keywords)
+    return {b.name: fitted.values[b.name] for b in signature.buffers if b.kind == "scalar"}, fitted.sizes
+
+
+def memory(buffer: Buffer, array: Any, alignment: int) -> Any:
+    """The memory of an array: its buffer, or the part of it where the array begins; None for one without elements.
+
+    Raises ArgumentError where the device allows no part to begin there.
+    """
+    if array.size == 0:
+        return None
+    if not array.offset:
+        return array.base_data
+    base, offset = _whole(array)
+    if not hasattr(base, "get_sub_region") or offset % alignment:
+        raise ArgumentError(
+            f"{buffer.name} begins {offset} bytes into its buffer, and a part of a buffer on this device begins at a "
+            f"multiple of {alignment}. Remedy: {buffer.name}.copy()"
+        )
+    return base.get_sub_region(offset, array.nbytes)
+
+
+def _whole(array: Any) -> tuple[Any, int]:
+    """The buffer that an array's memory is a part of, and at which byte of it the array begins."""
+    import pyopencl as cl
+
+    base = array.base_data
+    parent = base.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) if isinstance(base, cl.Buffer) else None
+    if parent is None:
+        return base, array.offset
+    return parent, array.offset + base.get_info(cl.mem_info.OFFSET)
+
+
+def _check_dense(buffer: Buffer, array: Any) -> None:
+    if array.size and not array.flags.c_contiguous:
+        raise ArgumentError(
+            f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes; expected "
+            f"{describe(buffer)}, row by row. Remedy: make it anew, "
+            f"pyopencl.array.to_device(queue, np.ascontiguousarray(…))"
+        )
+
+
+def _addresses(arrays: Sequence[Any]) -> dict[int, int]:
+    """An address for each array by its `id`, such that arrays share memory as they do on the device."""
+    addresses = {}
+    starts: dict[Any, int] = {}
+    free = PAGE
+    for array in arrays:
+        base, offset = _whole(array)
+        key = getattr(base, "int_ptr", id(base))
+        if key not in starts:
+            starts[key] = free
+            free += (-(-int(getattr(base, "size", offset + array.nbytes)) // PAGE) + 1) * PAGE
+        addresses[id(array)] = starts[key] + offset
+    return addresses

@@ -1,0 +1,218 @@
+"""A device program as a function of arrays: NumPy's, or pyopencl's that lie on the device already.
+
+The first call with arrays of new forms judges them (`codegen.arguments`); later ones with the same forms look up the
+sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from codegen.arguments import Fitted, Values, bind, fit
+from codegen.opencl.device_arrays import check_alike, fitted_sizes, form, may_overlap, memory
+from codegen.opencl.devices import Device
+from codegen.opencl.failures import device_error
+from codegen.opencl.host_arrays import Copies, HostArrays
+from codegen.opencl.launch_text import Functions, functions
+from codegen.opencl.profile import Profile, Recorder, profiling_queue
+from codegen.opencl.sessions import Lane, lane, session
+from codegen.opencl.values import DeviceProgram
+from codegen.signature import Signature
+
+LANES = 32
+"""Queues whose kernels are kept ready."""
+FORMS = 512
+"""Forms of arrays whose sizes are kept."""
+UNCHANGED = "Nothing has been changed."
+PARTIAL = "Outputs may hold a part of the results."
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a call's sizes come to: the sizes in order, and the bytes of each scratch array."""
+
+    sizes: tuple[int, ...]
+    scratch: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How a call is to be run: on which queue (None: the arrays' or our own), after which events, launched by what."""
+
+    queue: Any
+    wait_for: Sequence[Any]
+    enqueue: Callable[..., Any]
+
+
+class Executable:
+    """A program on a device, built when it is first called. Calls may run side by side in several threads.
+
+    `copies` counts the copies of NumPy arrays.
+    """
+
+    def __init__(self, program: DeviceProgram, signature: Signature, device: Device) -> None:
+        self.program = program
+        self.signature = signature
+        self.device = device
+        self.copies = Copies()
+        self._names = [buffer.name for buffer in signature.buffers]
+        self._are_arrays = [buffer.kind != "scalar" for buffer in signature.buffers]
+        self._outputs = [n for n, buffer in enumerate(signature.buffers) if buffer.kind in ("out", "inout")]
+        self._lanes: dict[Any, Lane] = {}
+        self._extents: dict[tuple[Any, ...], Extent] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.program.name} for {self.device}, {self.copies}>"
+
+    def __call__(self, *values: Any, queue: Any = None, wait_for: Any = None, **keywords: Any) -> Any:
+        """Run the program on arrays and scalars, in order or by name; sizes that no array tells come by keyword.
+
+        NumPy arrays: the outputs are there when the call returns None. Arrays of pyopencl: the call puts the launches
+        on `queue`, or the arrays' own, after `wait_for` and the arrays' events, and returns the last one's event.
+
+        Raises ArgumentError with nothing changed, DeviceError, ToolchainError.
+        """
+        return self._call(values, keywords, Orders(queue, wait_for or (), self._functions.enqueue))
+
+    def profile(self, *values: Any, queue: Any = None, wait_for: Any = None, **keywords: Any) -> Profile:
+        """Run the program as a call does, wait for it, and say how long its kernels took by the device's clock.
+
+        A `queue` of the caller's must have been made for profiling. Raises as a call does.
+        """
+        if queue is None:
+            arrays = check_alike(self.signature, bind(self._names, values, keywords))
+            context = arrays[0].context if arrays else session(self.device).context
+            queue = profiling_queue(context, self.device)
+        recorder = Recorder(self._functions.enqueue)
+        self._call(values, keywords, Orders(queue, wait_for or (), recorder.enqueue))
+        return recorder.profile()
+
+    @cached_property
+    def _functions(self) -> Functions:
+        return functions(self.program)
+
+    def _call(self, values: Sequence[Any], keywords: Values, orders: Orders) -> Any:
+        key = None if keywords else form(self.signature, values)
+        extent = None if key is None else self._extents.get(key)
+        if extent is not None and not may_overlap(self.signature, values):
+            return self._on_device(values, extent, orders)
+        bound = bind(self._names, values, keywords)
+        given = {name: value for name, value in keywords.items() if name not in bound}
+        extra = values[len(self._names) :]
+        if not check_alike(self.signature, bound):
+            return self._on_host(fit(self.signature, bound, extra, given, any_strides=True), given, orders)
+        scalars, sizes = fitted_sizes(self.signature, bound, extra, given)
+        extent = self._extent(sizes.values())
+        if key is not None:
+            self._remember(key, extent)
+        return self._on_device([scalars.get(name, bound[name]) for name in self._names], extent, orders)
+
+    def _extent(self, sizes: Iterable[int]) -> Extent:
+        values = tuple(sizes)
+        return Extent(values, tuple(max(0, size) for size in self._functions.scratch(*values)))
+
+    def _remember(self, key: tuple[Any, ...], extent: Extent) -> None:
+        if len(self._extents) >= FORMS:
+            self._extents.clear()
+        self._extents[key] = extent
+
+    def _on_device(self, values: Sequence[Any], extent: Extent, orders: Orders) -> Any:
+        """The call on arrays of the device's: returns when the launches are on the queue."""
+        arrays = [value for value, is_array in zip(values, self._are_arrays, strict=True) if is_array]
+        queue = orders.queue
+        if queue is None:
+            queue = next((array.queue for array in arrays if array.queue is not None), None)
+        if queue is None:
+            queue = session(self.device).queue
+        wait = [*orders.wait_for, *(event for array in arrays for event in array.events)]
+        alignment = self.device.alignment
+        memories = [
+            memory(buffer, value, alignment) if is_array else value
+            for buffer, value, is_array in zip(self.signature.buffers, values, self._are_arrays, strict=True)
+        ]
+        event = self._run(queue, memories, values, extent, wait, orders.enqueue)
+        for n in self._outputs:
+            values[n].add_event(event)
+        return event
+
+    def _on_host(self, fitted: Fitted, given: Values, orders: Orders) -> None:
+        """The call on NumPy arrays: returns when the outputs are there."""
+        arrays = {b.name: fitted.values[b.name] for b in self.signature.arrays}
+        dense = {name: self._dense(array) for name, array in arrays.items()}
+        sizes = fitted.sizes
+        if self.signature.strided:
+            sizes = fit(self.signature, {**fitted.values, **dense}, (), given).sizes
+        extent = self._extent(sizes.values())
+        queue = orders.queue or session(self.device).queue
+        there = HostArrays(self.device, queue, self.copies)
+        values = [{**fitted.values, **dense}[name] for name in self._names]
+        try:
+            there.put(self.signature, dense)
+        except Exception as error:
+            raise self._told(error, values, extent, UNCHANGED) from error
+        memories = [there.memory.get(name, value) for name, value in zip(self._names, values, strict=True)]
+        event = self._run(queue, memories, values, extent, list(orders.wait_for), orders.enqueue)
+        try:
+            there.get(self.signature, dense, [event])
+        except Exception as error:
+            raise self._told(error, values, extent, PARTIAL) from error
+        for b in self.signature.outputs:
+            if dense[b.name] is not arrays[b.name]:
+                arrays[b.name][...] = dense[b.name]
+                self.copies.add("on_host", arrays[b.name].nbytes)
+
+    def _run(
+        self,
+        queue: Any,
+        memories: Sequence[Any],
+        values: Sequence[Any],
+        extent: Extent,
+        wait: list[Any],
+        enqueue: Callable[..., Any],
+    ) -> Any:
+        """Put the launches on the queue. The event of the last one; where there is none, that of what was waited for.
+
+        Raises DeviceError, ToolchainError, and ArgumentError where a queue doesn't belong to the device or the arrays.
+        """
+        lane = self._lanes.get(queue)
+        if lane is None:
+            lane = self._new_lane(queue)
+        room = None
+        try:
+            room = lane.take(extent.scratch)
+            if lane.fence and room.last is not None:
+                wait.append(room.last)
+            room.last = None
+            self._functions.launch(
+                enqueue, queue, wait or None, lane.fence, room, *memories, *room.scratch, *extent.sizes
+            )
+            event = room.last if room.last is not None else self._functions.marker(queue, wait or None)
+        except Exception as error:
+            raise self._told(
+                error, values, extent, UNCHANGED if room is None or room.last is None else PARTIAL
+            ) from error
+        lane.give(room)
+        return event
+
+    def _new_lane(self, queue: Any) -> Lane:
+        if len(self._lanes) >= LANES:
+            self._lanes.clear()
+        self._lanes[queue] = made = lane(self.program, self.device, queue)
+        return made
+
+    def _dense(self, array: np.ndarray) -> np.ndarray:
+        """The array, or a copy with its elements one after the other."""
+        if array.flags.c_contiguous:
+            return array
+        self.copies.add("on_host", array.nbytes)
+        return np.ascontiguousarray(array)
+
+    def _told(self, error: Exception, values: Sequence[Any], extent: Extent, outputs: str) -> Exception:
+        """An error of pyopencl's in words; another one as it is."""
+        wanted = sum(getattr(value, "nbytes", 0) for value in values) + sum(extent.scratch)
+        return device_error(error, self.device, wanted, outputs)

@@ -1,0 +1,120 @@
+"""What calls share: a device's own context and queue, and for each queue the kernels ready to launch on it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from codegen.opencl.builds import built
+from codegen.opencl.devices import Device
+from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram
+
+LEAST = 64
+"""Bytes of the smallest buffer: OpenCL makes none of 0."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A context for one device and a queue that keeps the order."""
+
+    context: Any
+    queue: Any
+
+
+_lock = threading.Lock()
+
+
+def session(device: Device) -> Session:
+    """The one for calls that bring no queue of their own."""
+    with _lock:
+        return _session(device)
+
+
+@functools.cache
+def _session(device: Device) -> Session:
+    import pyopencl as cl
+
+    context = cl.Context([device.handle])
+    return Session(context, cl.CommandQueue(context))
+
+
+@dataclass
+class Room:
+    """What one call at a time uses: kernel objects, which hold their arguments, and scratch arrays of these sizes.
+
+    `last` is the event of the last launch.
+    """
+
+    kernels: tuple[Any, ...]
+    scratch: tuple[Any, ...] = ()
+    sizes: tuple[int, ...] = ()
+    last: Any = None
+
+
+@dataclass
+class Lane:
+    """A program on one queue. Each call takes a room and gives it back, so calls may run side by side in threads.
+
+    A room is given back while its kernels may still run: whatever comes next on the queue runs after them. A queue that
+    keeps no order gets `fence`: there each launch, and the next call in the room, waits for the one before.
+
+    Appending to a list and popping from it are atomic in CPython, so no lock is needed.
+    """
+
+    queue: Any
+    context: Any
+    fence: bool
+    make: Callable[[], tuple[Any, ...]]
+    rooms: list[Room] = field(default_factory=list)
+
+    def take(self, sizes: tuple[int, ...]) -> Room:
+        """A room with scratch arrays of at least so many bytes."""
+        try:
+            room = self.rooms.pop()
+        except IndexError:
+            room = Room(self.make())
+        if room.sizes != sizes and not (room.sizes and all(map(int.__ge__, room.sizes, sizes))):
+            room.scratch, room.sizes = (), ()
+            room.scratch = tuple(_memory(self.context, size) for size in sizes)
+            room.sizes = sizes
+        return room
+
+    def give(self, room: Room) -> None:
+        self.rooms.append(room)
+
+
+def lane(program: DeviceProgram, device: Device, queue: Any) -> Lane:
+    """A lane for a program on a queue: builds the program for the queue's context."""
+    import pyopencl as cl
+
+    context = queue.context
+    fence = bool(queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    compiled = built(program.source, context, device.label)
+    return Lane(queue, context, fence, lambda: tuple(_kernel(cl, compiled, kernel) for kernel in program.kernels))
+
+
+def _kernel(cl: Any, compiled: Any, kernel: DeviceKernel) -> Any:
+    made = cl.Kernel(compiled, kernel.name)
+    made.set_arg_types([_packed(argument) for argument in kernel.arguments])
+    return made
+
+
+def _packed(argument: Argument) -> Any:
+    """The NumPy type of an argument that is passed by value, which pyopencl packs; None for memory."""
+    if argument.kind == "integer":
+        return np.int64
+    if argument.kind == "scalar":
+        assert argument.dtype is not None
+        return np.dtype(argument.dtype.numpy_name)
+    return None
+
+
+def _memory(context: Any, size: int) -> Any:
+    import pyopencl as cl
+
+    return cl.Buffer(context, cl.mem_flags.READ_WRITE, max(size, LEAST))
