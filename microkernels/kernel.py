@@ -42,6 +42,11 @@ class Microkernel:
         """How many registers a row of the tile takes."""
         return self.columns // self.isa.lanes(self.dtype)
 
+    @property
+    def items(self) -> int:
+        """How many work-items of an OpenCL device run it together."""
+        return 1
+
     def source(
         self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None, spaces: Spaces = GLOBAL
     ) -> str:
