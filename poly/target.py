@@ -1,7 +1,7 @@
 """Targets: from the text that a user gives to what code is made for, and back.
 
-c, c:avx2, …           this CPU by C: the instruction set
-opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
+    c, c:avx2, …           this CPU by C: the instruction set
+    opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
 """
 
 from __future__ import annotations

@@ -4,15 +4,56 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from poly.errors import SearchWarning
 from poly.function import Function
 from poly.nest import Nest
 
 if TYPE_CHECKING:
+    from poly.compilation import CTarget
     from poly.search.trial import Strategy
-    from poly.tuning.outcome import TunedKernel, Tuning
+    from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning
+
+
+@overload
+def tune(
+    nest: Nest,
+    *,
+    strategy: str | Strategy = "droplet",
+    trials: int | None = None,
+    seconds: float | None = None,
+    target: CTarget = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    at: Mapping[str, int] | None = None,
+    start: Literal["model", "origin"] = "model",
+    cold: bool = False,
+    seed: int = 0,
+    records: bool = True,
+    show: bool | None = None,
+    **more: int,
+) -> TunedKernel: ...
+
+
+@overload
+def tune(
+    nest: Nest,
+    *,
+    strategy: str | Strategy = "droplet",
+    trials: int | None = None,
+    seconds: float | None = None,
+    target: str,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    at: Mapping[str, int] | None = None,
+    start: Literal["model", "origin"] = "model",
+    cold: bool = False,
+    seed: int = 0,
+    records: bool = True,
+    show: bool | None = None,
+    **more: int,
+) -> TunedKernel | TunedOpenCLKernel: ...
 
 
 def tune(
@@ -31,7 +72,7 @@ def tune(
     records: bool = True,
     show: bool | None = None,
     **more: int,
-) -> TunedKernel:
+) -> TunedKernel | TunedOpenCLKernel:
     """Search for the fastest schedule of a nest by measuring, and compile it.
 
         kernel = poly.tune(matmul, M=512, N=512, K=512, trials=40)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.errors import ToolchainError
 from codegen.opencl.devices import Device, find
 from codegen.opencl.runtime import Executable
 from codegen.opencl.values_json import from_json
@@ -36,12 +37,10 @@ class DeviceBench(Bench):
         self._flush = device_flusher(setup, self._device, self._queue)
 
     def check(self, order: Check) -> float | Failed:
-        from pyopencl import Error
-
         try:
             return super().check(order)
-        except Error as error:
-            return Failed(f"the device refuses it: {error}")
+        except ToolchainError as error:
+            return Failed(f"does not compile: {error}")
 
     def load(self, path: str) -> Candidate:
         data = self._setup.data
@@ -49,6 +48,7 @@ class DeviceBench(Bench):
         sizes = {name: value for name, value in data.sizes if name in data.signature.given}
 
         def call() -> Any:
+            self._arena.forget_events()
             return executable(*self._arena.arguments.values(), queue=self._queue, **sizes)
 
         def timed(calls: int) -> float:

@@ -7,7 +7,7 @@ import signal
 from math import ceil
 from multiprocessing.connection import Connection
 
-from codegen.errors import ArgumentError, ToolchainError
+from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from poly.measure import process
 from poly.measure.bench import Bench
 from poly.measure.c_bench import CBench, trust
@@ -50,6 +50,8 @@ class Worker:
             return Failed("out of memory")
         except (ArgumentError, ToolchainError, OSError) as error:
             return Failed(f"cannot be loaded: {error}")
+        except DeviceError as error:
+            return Failed(f"the device refuses it: {error}")
 
     def _answer(self, order: Order) -> object:
         if isinstance(order, Trust):

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from microkernels.dtypes import DTYPES, DType
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.machine import machine, measured
 from poly.machine.measured import kept
 from poly.machine.tiles import kept_tiles, tile_speeds
@@ -40,11 +41,18 @@ def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
     return from_machine(measured(here), threads, tiles)
 
 
+def alike(isa: ISA, host: ISA) -> bool:
+    """Whether code for an instruction set runs at the host's rates: its own does, and a CPU device's of its width."""
+    if not isinstance(isa, DeviceISA):
+        return isa == host
+    return not isa.is_gpu and isa.vector_bytes == host.vector_bytes
+
+
 @lru_cache
 def known_rates(isa: ISA, threads: int) -> Rates:
     """The same as far as it was measured before; as cores usually are where nothing was, or for another target."""
     here = machine()
-    known = kept(here) if isa == here.isa else None
+    known = kept(here) if alike(isa, here.isa) else None
     if known is None:
         return nominal(isa)
     return from_machine(known, threads, {name: kept_tiles(here, DTYPES[name]) for name in MEASURED})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from microkernels.isa import ISA, parse_target
+from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.errors import SpecError
-from poly.machine import machine
 from poly.model import Caches
 from poly.model.host import caches, rates
-from poly.model.rates import Rates
+from poly.model.rates import Rates, nominal
 from poly.nest import Nest
 from poly.spaces.contraction import contraction_family
 from poly.spaces.loops import loop_structures
 from poly.spaces.space import Space
+from poly.target import parse
 
 
 def space(
@@ -33,15 +35,18 @@ def space(
 
     Raises:
         SpecError: an unknown size, or no nest.
-        TargetError: an unknown target, or one that this CPU can't run.
+        TargetError: an unknown target, or one that can't be used here.
     """
     if not isinstance(nest, Nest):
         raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
     fixed = dict(sizes or {}, **more)
-    count = machine().cores if threads is None else threads
+    goal = parse(target)
+    count = goal.threads(threads)
     dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
-    known = rates(count, dtypes)
-    return derive(nest.with_sizes(fixed) if fixed else nest, parse_target(target), count, caches(), known, coarse)
+    gpu = isinstance(goal.isa, DeviceISA) and goal.isa.is_gpu
+    known = nominal(goal.isa) if gpu else rates(count, dtypes)
+    made = derive(nest.with_sizes(fixed) if fixed else nest, goal.isa, count, caches(), known, coarse)
+    return replace(made, device=goal.device)
 
 
 def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:

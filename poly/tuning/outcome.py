@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from poly.kernel import Kernel
+from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule
 from poly.spaces.space import Point, Space
 from poly.tuning.failures import Failure, in_words
@@ -64,7 +65,7 @@ class Tuning:
 
     def facts(self) -> dict[str, Any]:
         """The same as JSON's values; rates are in the unit that `unit` names."""
-        unit = self.yardstick.unit if self.yardstick else None
+        unit, device = self.yardstick.unit if self.yardstick else None, self.space.device
 
         def point(at: Point, seconds: float | None) -> dict[str, Any]:
             structure = self.space.structures[at.structure]
@@ -80,6 +81,7 @@ class Tuning:
             "nest": self.space.nest.name,
             "sizes": dict((*self.space.nest.fixed, *self.space.sizes)),
             "target": self.space.isa.name,
+            "device": device and {name: getattr(device, name) for name in ("name", "platform", "version", "driver")},
             "threads": self.space.threads,
             "unit": unit,
             "peak": self.yardstick.peak if self.yardstick else None,
@@ -108,6 +110,14 @@ class TunedKernel(Kernel):
     tuning: Tuning = field(kw_only=True)
 
 
-def with_tuning(kernel: Kernel, tuning: Tuning) -> TunedKernel:
+@dataclass(frozen=True, repr=False)
+class TunedOpenCLKernel(OpenCLKernel):
+    """The same for an OpenCL device."""
+
+    tuning: Tuning = field(kw_only=True)
+
+
+def with_tuning(kernel: Kernel | OpenCLKernel, tuning: Tuning) -> TunedKernel | TunedOpenCLKernel:
     """The same kernel, with how it was found."""
-    return TunedKernel(**{f.name: getattr(kernel, f.name) for f in fields(Kernel)}, tuning=tuning)
+    kind = TunedKernel if isinstance(kernel, Kernel) else TunedOpenCLKernel
+    return kind(**{f.name: getattr(kernel, f.name) for f in fields(kernel)}, tuning=tuning)

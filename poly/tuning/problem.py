@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from microkernels.isa import ISA, parse_target
+from microkernels.isa import ISA
 from poly.bounds import check
 from poly.errors import SearchError, SpecError
 from poly.nest import Nest
-from poly.target import checked_threads
+from poly.target import Target, parse
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,13 @@ class Problem:
     """`nest` has the sizes that were fixed; `at` says at which values the open ones are measured."""
 
     nest: Nest
-    isa: ISA
+    target: Target
     threads: int
     at: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def isa(self) -> ISA:
+        return self.target.isa
 
     @property
     def measured(self) -> Nest:
@@ -28,10 +32,13 @@ class Problem:
 
     @property
     def title(self) -> str:
-        """`matmul M=512 N=512 K=512, avx512, 1 thread`."""
+        """`matmul M=512 N=512 K=512, avx512, 1 thread`; for a device its name, driver and compute units."""
         sizes = " ".join(f"{name}={value}" for name, value in (*self.nest.fixed, *self.at))
-        threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
-        return ", ".join((f"{self.nest.name} {sizes}".rstrip(), self.isa.name, threads))
+        device, many = self.target.device, "s" if self.threads != 1 else ""
+        where = f"{self.threads} thread{many}"
+        if device is not None:
+            where = f"{device.name} ({device.platform}, driver {device.driver}), {self.threads} compute unit{many}"
+        return ", ".join((f"{self.nest.name} {sizes}".rstrip(), self.isa.name, where))
 
 
 def problem(
@@ -47,7 +54,8 @@ def problem(
     if not isinstance(nest, Nest):
         raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
     fixed = nest.with_sizes(sizes) if sizes else nest
-    told = Problem(fixed, parse_target(target), checked_threads(threads), tuple((at or {}).items()))
+    goal = parse(target)
+    told = Problem(fixed, goal, goal.threads(threads), tuple((at or {}).items()))
     measured = told.measured
     if measured.sizes:
         missing = ", ".join(measured.sizes)

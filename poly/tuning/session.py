@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from time import monotonic
 
+from microkernels.opencl_isa import DeviceISA
 from poly.compilation import compile_nest
 from poly.errors import SearchError
 from poly.machine import machine, measured
@@ -25,13 +26,13 @@ from poly.tuning.failures import in_words
 from poly.tuning.history import History
 from poly.tuning.how import How
 from poly.tuning.interrupts import Interrupts
-from poly.tuning.outcome import TunedKernel, Tuning, with_tuning
+from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning, with_tuning
 from poly.tuning.problem import Problem, problem
 from poly.tuning.status import Status
 from poly.tuning.transfer import seeded
 from poly.tuning.watch import Watch
 from poly.tuning.watched import Watched
-from poly.tuning.work import Yardstick, work, yardstick
+from poly.tuning.work import Yardstick, gpu_yardstick, work, yardstick
 
 
 def tuned(
@@ -42,7 +43,7 @@ def tuned(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     at: Mapping[str, int] | None = None,
-) -> TunedKernel:
+) -> TunedKernel | TunedOpenCLKernel:
     """Search for the best schedule of a nest, and compile it. `poly.tune` has the arguments and what is raised."""
     return _Session(problem(nest, target, threads, sizes or {}, at), how).run()
 
@@ -54,14 +55,14 @@ class _Session:
         self.space = _space(told)
         self.work = work(told.measured)
         self.store = Store.open() if how.records else None
-        key = key_for(told.nest, told.isa, told.threads)
+        key = key_for(told.nest, told.isa, told.threads, told.target.device)
         if how.cold:  # a problem of its own: poly.compile takes what is fast with warm caches
             key = replace(key, target=f"{key.target}, cold")
         self.history = History(self.store, key, self.space, how.name, self.work)
         self.known = self.history.known()
         self.yardstick = self._yardstick()
 
-    def run(self) -> TunedKernel:
+    def run(self) -> TunedKernel | TunedOpenCLKernel:
         limits = self.how.limits
         status = Status(self.problem.title, trials=limits.trials, seconds=limits.seconds, yardstick=self.yardstick)
         with display(self.how.show) as shown:
@@ -133,9 +134,9 @@ class _Session:
             store=self.store.path if self.store else None,
         )
 
-    def _kernel(self, tuning: Tuning) -> TunedKernel:
+    def _kernel(self, tuning: Tuning) -> TunedKernel | TunedOpenCLKernel:
         """The kernel by the record, or by the schedule alone where there is no record or another one is better."""
-        told, target = self.problem, f"c:{self.problem.isa.name}"
+        told, target = self.problem, str(self.problem.target)
         kernel = compile_nest(told.nest, target=target, threads=told.threads, records=self.how.records)
         if kernel.record is None or kernel.schedule.steps != tuning.schedule.steps:
             kernel = compile_nest(told.nest, schedule=tuning.schedule, target=target, threads=told.threads)
@@ -145,6 +146,8 @@ class _Session:
         here, told = machine(), self.problem
         if self.work is None:
             return None
+        if isinstance(told.isa, DeviceISA) and told.isa.is_gpu:
+            return gpu_yardstick(self.work)
         dtype = next((a.dtype.name for a in told.nest.arguments if a.name in told.nest.written), "")
         return yardstick(self.work, here, measured(here), dtype, told.threads)
 
@@ -158,7 +161,7 @@ class _Session:
 
 def _space(told: Problem) -> Space:
     """The space of a problem. Raises SearchError where it has no point."""
-    made = derive(told.nest, target=f"c:{told.isa.name}", threads=told.threads)
+    made = derive(told.nest, target=str(told.target), threads=told.threads)
     if next(iter(made), None) is None:
         raise SearchError(f"{told.title}: no schedule of its space is legal, so there is nothing to search.")
     return replace(made, sizes=told.at)

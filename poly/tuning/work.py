@@ -74,6 +74,17 @@ def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads
     return Yardstick("GFLOP/s", done.flop, peak)
 
 
+INTENSE = 8
+"""Operations a byte from which on a GPU rather computes than waits: fewer than any of the last ten years needs."""
+
+
+def gpu_yardstick(done: Work) -> Yardstick:
+    """The unit alone: what a GPU could reach is not measured."""
+    if done.flop < INTENSE * done.bytes:
+        return Yardstick("GB/s", done.bytes)
+    return Yardstick("GFLOP/s", done.flop)
+
+
 def _operations(statement: Statement) -> int:
     """Arithmetic of one instance; index arithmetic is not counted."""
     nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]
