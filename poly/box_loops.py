@@ -8,12 +8,14 @@ for A_0:  # 8 items                       a group of 256 items, neighbours along
 
 from __future__ import annotations
 
+import islpy as isl
+
 from codegen.names import fresh
 from poly.box_place import Place
 from poly.instances import coordinate
 from poly.layout import strides
 from poly.nest import Array, Nest, Statement
-from poly.tree import Band, Leaf, Node, bands
+from poly.tree import Band, Leaf, Memory, Node, bands
 
 
 def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: tuple[str, ...]) -> Node:
@@ -25,7 +27,7 @@ def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: t
     taken = frozenset(band.name for band in bands(tree))
     loops: Node = Leaf(copy.name)
     for position, d in reversed(list(enumerate(order))):
-        function = coordinate(copy.domain, depth + d)
+        function = _counted(copy, place.node.memory, depth + d, rank)
         last = position == rank - 1
         loops = Band(
             fresh(f"{place.node.array}_{d}", taken),
@@ -37,6 +39,12 @@ def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: t
             items=shares[position] if shares[position] > 1 else 0,
         )
     return loops
+
+
+def _counted(copy: Statement, memory: Memory, position: int, rank: int) -> isl.PwAff:
+    """What a loop over a dimension counts: indices of the array, or in local and private memory places in the box."""
+    index = coordinate(copy.domain, position)
+    return index if memory == "global" else index.sub(coordinate(copy.domain, position + rank))
 
 
 def _last_alone(rank: int, items: int) -> tuple[int, ...]:

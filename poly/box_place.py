@@ -18,7 +18,8 @@ from microkernels.opencl_isa import DeviceISA
 from poly.box import product
 from poly.errors import ScheduleError
 from poly.steps.base import chain
-from poly.tree import Band, Leaf, Node, Pack, bands, walk
+from poly.tree import Band, Node, Pack, bands, statements
+from poly.work_groups import Kernel, item_loops, kernels, width
 
 GUESS = 1024
 """The extent that a side is taken to have, where it is not known."""
@@ -26,42 +27,36 @@ GUESS = 1024
 
 @dataclass(frozen=True)
 class Place:
-    """What stands around a copy: the loops, outermost first, and the part of the tree that its kernel runs.
+    """What stands around a copy: the loops, outermost first, and the kernel of which a group makes the copy.
 
-    `items` is how many work-items a group of the kernel has.
+    `kernel` is None where the copy is made before the groups start. `items` is how many work-items a group has.
     """
 
     node: Pack
     above: tuple[Band, ...]
-    kernel: Node
+    kernel: Kernel | None
     items: int
 
     @staticmethod
     def of(tree: Node, node: Pack) -> Place:
         above = tuple(n for n in chain(tree, node) if isinstance(n, Band))
-        kernel = next((band for band in above if _is_shared(band)), tree)
-        return Place(node, above, kernel, _most_items(kernel))
+        kernel = next((kernel for kernel in kernels(tree) if chain(kernel.body, node)), None)
+        return Place(node, above, kernel, width(kernel.body if kernel else tree))
 
     @property
     def kernel_name(self) -> str:
-        """The outermost loop that work-groups share; empty where there is none."""
-        return self.kernel.name if isinstance(self.kernel, Band) and _is_shared(self.kernel) else ""
+        """A name of the kernel: its first statement's."""
+        return statements(self.kernel.body)[0] if self.kernel else ""
 
     @property
     def is_private(self) -> bool:
         """Whether each thread or work-group has a box of its own."""
-        return self.kernel_name != "" or self.node.memory != "global"
-
-    @property
-    def in_group(self) -> bool:
-        """Whether the copy is made by each group, or by the only one."""
-        inside = any(_is_shared(band) for band in self.above)
-        return inside or not any(_is_shared(band) for band in bands(self.node.body))
+        return any(band.parallel for band in self.above) or self.node.memory != "global"
 
     @property
     def items_above(self) -> int:
         """How many work-items share the loops around the copy."""
-        return _items(self.above)
+        return prod(band.items for band in item_loops(self.above))
 
     def check(self, isa: ISA) -> None:
         """Refuse a memory that the target lacks, or that not all who read the box can reach.
@@ -74,12 +69,12 @@ class Place:
             raise ScheduleError(
                 f"{called}: {isa.name} has one memory only. Remedy: leave memory out, or compile for target='opencl'."
             )
-        if memory != "global" and not self.in_group:
-            loops = ", ".join(band.name for band in bands(self.node.body) if _is_shared(band))
+        if memory != "global" and self.kernel is None:
+            loops = ", ".join(band.name for band in bands(self.node.body) if band.parallel)
             raise ScheduleError(
                 f"{called}: the copy is made before the work-groups start. Remedy: at={loops}, or a loop in it."
             )
-        if memory != "private" and self.in_group and self.items_above > 1:
+        if memory != "private" and self.items_above > 1:
             raise ScheduleError(
                 f"{called}: the copy is one for a work-group, and work-items share a loop around it. "
                 "Remedy: memory='private', or a loop further out."
@@ -154,20 +149,6 @@ def _called(node: Pack) -> str:
 def _room(isa: DeviceISA, memory: str) -> int:
     """Bytes that a work-group has in local memory, or that a work-item has in registers."""
     return isa.local_bytes if memory == "local" else isa.registers * isa.vector_bytes
-
-
-def _is_shared(band: Band) -> bool:
-    """Whether work-groups share the loop."""
-    return band.parallel or band.group
-
-
-def _items(above: tuple[Band, ...]) -> int:
-    return prod(max(1, band.items) for band in above)
-
-
-def _most_items(kernel: Node) -> int:
-    leaves = (chain(kernel, leaf) for leaf in walk(kernel) if isinstance(leaf, Leaf))
-    return max((_items(tuple(n for n in path if isinstance(n, Band))) for path in leaves), default=1)
 
 
 def _divisors(number: int) -> list[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from poly.errors import ScheduleError
+from poly.item_legality import conflict
 from poly.legality import broken_flag, violations
 from poly.schedule import Schedule
 from poly.steps import Step
+from poly.work_groups import misfit
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
@@ -19,7 +21,8 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
         made = proven(schedule, steps)
     except ScheduleError:
         return None
-    illegal = violations(made.nest, made.tree) or broken_flag(made.nest, made.tree)
+    checks = (violations, broken_flag, conflict)
+    illegal = misfit(made.tree) or any(check(made.nest, made.tree) for check in checks)
     return None if illegal else made
 
 

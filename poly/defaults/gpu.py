@@ -1,0 +1,87 @@
+"""The default schedule on a GPU of loops without microkernels: work-groups and work-items by dependences and strides.
+
+    for t:                            for t:                    a loop of the host: each sweep is a launch
+      for i: for j: B = f(A)    ->      for i_tile: for j_tile:  # groups
+      for i: for j: A = f(B)              for i:  # 8 items
+                                            for j:  # 32 items …
+
+What has no parallel loop around enough work is run by one work-group, whose items share the loops inside; what cannot
+be shared at all by one work-item.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from microkernels.opencl_isa import DeviceISA
+from poly.defaults.fusion import fused
+from poly.defaults.gpu_columns import columns_first
+from poly.defaults.gpu_items import group_items
+from poly.defaults.gpu_parallel import parallel_first
+from poly.defaults.gpu_points import by_points, contiguous_loop
+from poly.defaults.gpu_rows import by_rows, in_one_group, shared_loops
+from poly.defaults.loops import extent
+from poly.legality import is_parallel
+from poly.nest import Nest
+from poly.schedule import Schedule
+from poly.steps.base import find_loop
+from poly.tree import Band, Micro, Node, Sequence, bands, walk
+
+WORTH = 16_384
+"""Statement instances for which a launch pays: what one work-group does while a kernel starts."""
+
+WORSE = 4
+"""By so much the accesses of neighbours must cost more along the groups' loops before items share the loops inside."""
+
+GUESS = 1024
+"""The extent that a loop is taken to have, where it is not known."""
+
+
+def gpu_schedule(schedule: Schedule, isa: DeviceISA) -> Schedule:
+    """The schedule with loops given to groups and items where that is legal, and no step or microkernel did so yet."""
+    made = fused(schedule)
+    return _mapped(made, made.tree, isa)
+
+
+def _mapped(schedule: Schedule, node: Node, isa: DeviceISA) -> Schedule:
+    if isinstance(node, Sequence):
+        for child in node.children:
+            schedule = _mapped(schedule, child, isa)
+        return schedule
+    if not isinstance(node, Band) or _is_mapped(node):
+        return schedule
+    made = _kernel(schedule, node, isa)
+    if made is not None:
+        return made
+    if _is_wide(schedule, node.body):
+        return _mapped(schedule, node.body, isa)
+    return in_one_group(schedule, node, isa) or schedule
+
+
+def _kernel(schedule: Schedule, band: Band, isa: DeviceISA) -> Schedule | None:
+    """The schedule with a loop and those in it as one kernel; None where none of them can be work-groups."""
+    first = parallel_first(schedule, band) or columns_first(schedule, band)
+    if first is None:
+        return None
+    made, parallel = first
+    inside = find_loop(made.tree, parallel[-1]).body
+    loops, rows_cost = shared_loops(made, inside, group_items(isa))
+    _, points_cost = contiguous_loop(made, parallel)
+    if loops and WORSE * rows_cost < points_cost:
+        return by_rows(made, parallel, loops, isa) or by_points(made, parallel, isa)
+    return by_points(made, parallel, isa)
+
+
+def _is_mapped(band: Band) -> bool:
+    return any(isinstance(n, Micro) or (isinstance(n, Band) and (n.parallel or n.items > 0)) for n in walk(band))
+
+
+def _is_wide(schedule: Schedule, node: Node) -> bool:
+    """Whether there is a parallel loop below that holds enough work for a launch."""
+    found = (band for band in bands(node) if _work(schedule.nest, band) >= WORTH)
+    return any(is_parallel(schedule.nest, schedule.tree, band.name) for band in found)
+
+
+def _work(nest: Nest, band: Band) -> int:
+    """Instances in one run of a loop, an upper bound."""
+    return prod(extent(nest, inner) or GUESS for inner in bands(band))
