@@ -100,7 +100,7 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
         "VEC": f"{dtype.c_name}{lanes}",
         "VLOAD": f"vload{lanes}",
         "VSTORE": f"vstore{lanes}",
-        "VSTORE_HALF": f"vstore{lanes // 2}",
+        "STORE_HIGH_X": f"vstore{lanes // 2}((x).hi, 0, p)" if lanes > 2 else "*(p) = (x).hi",
         "INTS": f"{'int' if dtype.size == 4 else 'long'}{lanes}",
         "NUMBERS": ", ".join(str(lane) for lane in range(lanes)),
         "EACH_LANE_OF_P": ", ".join(f"(tail) > {lane} ? (p)[{lane}] : 0" for lane in range(lanes)),

@@ -13,7 +13,7 @@ INLINE vec_T zero_T(void) { return (vec_T)(0); }
 INLINE vec_T broadcast_T(T x) { return (vec_T)(x); }
 #define load_T(p) VLOAD(0, p)
 #define store_T(p, x) VSTORE(x, 0, p)
-#define store_upper_T(p, x) VSTORE_HALF((x).hi, 0, p)
+#define store_upper_T(p, x) STORE_HIGH_X
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; } /* fused where the device does that fast */
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; }
 
