@@ -117,7 +117,9 @@ def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Finding]:
 def compiled(case: Case, sizes: Mapping[str, int], isa: ISA | None = None, threads: int = 1) -> poly.Kernel:
     """The Python kernel of a case, by the model's schedule."""
     target = f"c:{isa.name}" if isa else "c"
-    return poly.compile(case.nest(), sizes=sizes, threads=threads, records=False, target=target)
+    made = poly.compile(case.nest(), sizes=sizes, threads=threads, records=False, target=target)
+    assert isinstance(made, poly.Kernel), f"{target} is C"
+    return made
 
 
 def _together(workload: Workload, kernels: Sequence[poly.Kernel]) -> Sequence[poly.Kernel]:

@@ -12,7 +12,7 @@ from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostIf,
 from codegen.program import Buffer
 from microkernels.dtypes import DTYPES
 
-NODES = {node.__name__: node for node in (Launch, HostLoop, HostIf)}
+NODES: dict[str, Any] = {node.__name__: node for node in (Launch, HostLoop, HostIf)}
 INNER = ("body", "then", "otherwise")
 """Fields of a node of the plan that hold nodes."""
 

@@ -11,11 +11,12 @@ import click
 from poly.commands.options import nest_argument, size_option, target_option, threads_option
 from poly.compilation import compile_nest
 from poly.dependences import dependences
-from poly.kernel import Kernel
 from poly.machine import machine
 from poly.machine.measured import kept
 from poly.nestfile import load_nest
 from poly.schedule import Schedule
+from poly.scheduled import Scheduled
+from poly.target import text_of
 
 
 @click.command("show")
@@ -42,7 +43,7 @@ def command(
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Show a nest, its dependences, its schedule, and the C made from it."""
+    """Show a nest, its dependences, its schedule, and the C or OpenCL C made from it."""
     if wanted != "model" and (against is not None or as_json or plot is not None):
         raise click.UsageError("--against, --json and --plot go with --model.")
     fixed = load_nest(nest).with_sizes(sizes)
@@ -64,7 +65,7 @@ def command(
         click.echo(f"{click.style(title, bold=True)}\n\n{text().strip()}\n")
 
 
-def _model(kernel: Kernel, other: Schedule | None, as_json: bool, plot: Path | None) -> None:
+def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path | None) -> None:
     """The explanation of a kernel's schedule, or its comparison with another one."""
     from poly.explanation import compare, explain
     from poly.explanation.facts import comparison_facts, facts
@@ -77,7 +78,7 @@ def _model(kernel: Kernel, other: Schedule | None, as_json: bool, plot: Path | N
         click.echo(json.dumps(facts(told), indent=1) if as_json else told)
         shown = {told.schedule.nest.name: told}
     else:
-        compared = compare(kernel, other, target=f"c:{kernel.isa.name}", threads=kernel.threads)
+        compared = compare(kernel, other, target=text_of(kernel.isa), threads=kernel.threads)
         click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:

@@ -11,9 +11,9 @@ from poly.explanation.explained import explain
 from poly.explanation.explanation import Explanation
 from poly.explanation.text import bytes_text
 from poly.explanation.values import ARITHMETIC, Level
-from poly.kernel import Kernel
 from poly.machine.text import columns
 from poly.schedule import Schedule
+from poly.scheduled import Scheduled
 from poly.tuning.status import time_text
 
 SAME = 0.03
@@ -47,8 +47,8 @@ class Comparison:
 
 
 def compare(
-    first: Kernel | Schedule,
-    second: Kernel | Schedule,
+    first: Scheduled | Schedule,
+    second: Scheduled | Schedule,
     *,
     target: str = "c",
     threads: int | None = None,

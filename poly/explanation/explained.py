@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from microkernels.dtypes import DType
-from microkernels.isa import ISA, parse_target
+from microkernels.errors import TargetError
+from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
 from poly.explanation.prediction import predicted
 from poly.explanation.values import Level
 from poly.fixing import fix_tree
-from poly.kernel import Kernel
 from poly.machine import Measured, machine, measured
 from poly.model import Caches
 from poly.model.host import caches, rates
 from poly.model.traffic import FULL
 from poly.nest import Nest
 from poly.schedule import Schedule
+from poly.scheduled import Scheduled
+from poly.target import resolve
 from poly.tuning.work import work
 from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
 
 
 def explain(
-    what: Kernel | Schedule,
+    what: Scheduled | Schedule,
     *,
     target: str = "c",
     threads: int | None = None,
@@ -41,17 +44,19 @@ def explain(
     Raises:
         SpecError: neither kernel nor schedule; an unknown size.
         ScheduleError: a size is left open.
-        TargetError: an unknown target.
+        TargetError: an unknown target, or a GPU.
         RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
-    if isinstance(what, Kernel):
+    if isinstance(what, Scheduled):
         schedule, isa, count = what.schedule, what.isa, what.threads
     elif isinstance(what, Schedule):
-        schedule, isa = what, parse_target(target)
+        schedule, isa = what, resolve(target)
         count = machine().cores if threads is None else threads
     else:
         raise SpecError(f"{what!r} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
+    if isinstance(isa, DeviceISA) and isa.is_gpu:
+        raise TargetError("explanations know the caches of this CPU: there are none for a GPU's schedules.")
     return _explained(schedule, isa, count, dict(sizes or {}, **more))
 
 
