@@ -7,17 +7,25 @@ import os
 from pathlib import Path
 
 NO_PYOPENCL = "the package pyopencl is not installed: pip install 'poly-loops[opencl]'"
-NO_PLATFORM = (
-    "OpenCL has no platform here: a platform is a driver's library, which a file *.icd in /etc/OpenCL/vendors, or in "
-    "the directory that OCL_ICD_VENDORS names, points to"
-)
 CPU_REMEDY = (
     "For this CPU install PoCL, a platform that compiles for CPUs: apt install pocl-opencl-icd (Debian, Ubuntu), or "
     "conda install pocl (conda-forge). Where it is installed and not found, set OCL_ICD_VENDORS to the directory of "
-    "its .icd file."
+    "its .icd file. (The package pocl-binary-distribution of PyPI is PoCL 3.0, whose compiler fails on newer CPUs.)"
 )
 NVIDIA = "libnvidia-opencl.so.1"
 VENDORS = Path("/etc/OpenCL/vendors")
+
+
+def no_platform() -> str:
+    """That no platform was found, and where the loader looked."""
+    files = icd_texts()
+    if files:
+        named = ", ".join(f"{path} names {text or 'nothing'}" for path, text in files.items())
+        return f"OpenCL has no platform here: {named}, and no such library can be loaded as a platform"
+    return (
+        "OpenCL has no platform here: no file *.icd, in /etc/OpenCL/vendors or the directory that OCL_ICD_VENDORS "
+        "names, points to a driver's library"
+    )
 
 
 def remedies() -> list[str]:
@@ -63,8 +71,8 @@ def icd_texts() -> dict[str, str]:
 def _icd_files() -> list[Path]:
     chosen = os.environ.get("OCL_ICD_VENDORS")
     if chosen and Path(chosen).is_file():
-        return [Path(chosen)]
-    places = [Path(chosen)] if chosen else [VENDORS, *_shipped()]
+        return [Path(chosen), *(file for place in _shipped() for file in sorted(place.glob("*.icd")))]
+    places = [*_shipped(), Path(chosen) if chosen else VENDORS]
     named = filter(None, os.environ.get("OCL_ICD_FILENAMES", "").split(":"))
     return [*(file for place in places for file in sorted(place.glob("*.icd"))), *map(Path, named)]
 

@@ -108,20 +108,23 @@ def _answers(device: Device, word: str) -> bool:
 
 
 def _none_usable() -> str:
-    reasons = "; ".join(reason(finding) for finding in survey())
-    return f"no OpenCL device can be used here: {reasons}. {' '.join(remedies())}"
+    return f"no OpenCL device can be used here: {'; '.join(problems())}. {' '.join(remedies())}"
+
+
+def problems() -> tuple[str, ...]:
+    """Why devices and platforms cannot be used, each reason once."""
+    return tuple(dict.fromkeys(reason(finding) for finding in survey() if not finding.usable))
 
 
 def reason(finding: Finding) -> str:
     """A finding against a device or a platform, in one sentence."""
-    name = f"{finding.name} ({finding.platform}): " if finding.name else ""
-    return f"{name}{finding.problem}"
+    name = f"{finding.name} ({finding.platform})" if finding.name else finding.platform
+    return f"{name}: {finding.problem}" if name else finding.problem
 
 
 def _unknown(target: str, devices: Iterable[Device]) -> str:
     there = ", ".join(repr(device.label) for device in devices)
-    against = [reason(finding) for finding in survey() if not finding.usable]
-    rest = f" Not usable: {'; '.join(against)}." if against else ""
+    rest = f" Not usable: {'; '.join(problems())}." if problems() else ""
     return f"no usable OpenCL device is {target!r}: there is {there}; 'opencl' takes the first of them.{rest}"
 
 
@@ -184,7 +187,7 @@ def _handle(place: tuple[int, int], name: str, driver: str, part: int) -> Any:
     import pyopencl as cl
 
     device = next(
-        (d for facts, d in listed() if (facts.place, facts.name, facts.driver) == (place, name, driver)), None
+        (d for facts, d in listed().devices if (facts.place, facts.name, facts.driver) == (place, name, driver)), None
     )
     if device is None:
         raise TargetError(f"the OpenCL device {name} (driver {driver}) is gone: `poly machine` lists what there is.")

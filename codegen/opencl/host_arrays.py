@@ -80,9 +80,9 @@ class HostArrays:
             if memory is None:
                 continue
             if buffer.name in self._shared:
-                flags = cl.map_flags.READ | cl.map_flags.WRITE
+                shape, bytes_ = (array.nbytes,), np.dtype(np.uint8)
                 mapped, event = cl.enqueue_map_buffer(
-                    self.queue, memory, flags, 0, (array.nbytes,), np.uint8, wait_for=after, is_blocking=False
+                    self.queue, memory, cl.map_flags.READ, 0, shape, bytes_, wait_for=after, is_blocking=False
                 )
                 maps.append(mapped)
             else:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from signal import Signals
 from typing import Any
 
@@ -71,8 +71,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found. `problem` is why OpenCL as a whole cannot be used, where no device was listed."""
+    """What a probe found: platforms by name, devices and how their trials ended. Where nothing could be listed,
+    `problem` is why.
+    """
 
+    platforms: tuple[str, ...] = ()
     facts: tuple[Facts, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     problem: str = ""
@@ -80,7 +83,7 @@ class Probed:
 
 def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: float = SECONDS) -> Probed:
     """List the devices and try each, in a process that may crash or hang: then the next one goes on after it."""
-    facts: tuple[Facts, ...] | None = None
+    found: Probed | None = None
     verdicts: list[Verdict] = []
     while True:
         done = [verdict.place for verdict in verdicts]
@@ -88,29 +91,35 @@ def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: 
         tried = None
         for message in messages:
             if "listed" in message:
-                facts = tuple(read_facts(entry) for entry in message["listed"])
+                found = read_probed(message["listed"])
             elif "failed" in message:
                 return Probed(problem=message["failed"])
             elif "trying" in message:
                 tried = tuple(message["trying"])
             elif "verdict" in message:
-                verdicts.append(read_verdict(message["verdict"]))
-        if facts is None:
+                verdicts.append(_read_verdict(message["verdict"]))
+        if found is None:
             return Probed(problem=f"asking OpenCL for its platforms {end}")
         if tried is None or tried in {verdict.place for verdict in verdicts}:
-            return Probed(facts, tuple(verdicts))
+            return replace(found, verdicts=tuple(verdicts))
         verdicts.append(Verdict((tried[0], tried[1]), f"building and running a small kernel {end}"))
 
 
-def read_facts(entry: dict[str, Any]) -> Facts:
-    """The facts that `asdict` and JSON made into plain values."""
-    place, extensions = entry["place"], tuple(map(str, entry["extensions"]))
-    return Facts(**{**entry, "place": (place[0], place[1]), "extensions": extensions})
+def read_probed(data: dict[str, Any]) -> Probed:
+    """What `asdict` and JSON made into plain values."""
+    facts = tuple(
+        Facts(**{**entry, "place": _place(entry), "extensions": tuple(entry["extensions"])}) for entry in data["facts"]
+    )
+    return Probed(tuple(data["platforms"]), facts, tuple(_read_verdict(entry) for entry in data["verdicts"]))
 
 
-def read_verdict(entry: dict[str, Any]) -> Verdict:
-    """The verdict that `asdict` and JSON made into plain values."""
-    return Verdict(**{**entry, "place": (entry["place"][0], entry["place"][1])})
+def _read_verdict(entry: dict[str, Any]) -> Verdict:
+    return Verdict(**{**entry, "place": _place(entry)})
+
+
+def _place(entry: dict[str, Any]) -> tuple[int, int]:
+    platform, device = entry["place"]
+    return (platform, device)
 
 
 def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]], str]:
@@ -136,18 +145,33 @@ def _ending(status: int) -> str:
     return f"ended the process (exit status {status})"
 
 
-def listed() -> list[tuple[Facts, Any]]:
-    """The facts of every device, each with pyopencl's device.
+@dataclass(frozen=True)
+class Listing:
+    """The platforms' names, and the facts of every device, each with pyopencl's device."""
 
-    Raises ImportError where there is no pyopencl, and its errors where a platform fails.
+    platforms: tuple[str, ...]
+    devices: tuple[tuple[Facts, Any], ...]
+
+    @property
+    def probed(self) -> Probed:
+        """Without pyopencl's objects and with nothing tried."""
+        return Probed(self.platforms, tuple(facts for facts, _ in self.devices))
+
+
+def listed() -> Listing:
+    """What OpenCL lists in this process.
+
+    Raises ImportError where there is no pyopencl, and pyopencl's errors where a platform fails.
     """
     import pyopencl as cl
 
-    return [
+    platforms = _platforms(cl)
+    devices = [
         (_facts((p, d), platform, device), device)
-        for p, platform in enumerate(_platforms(cl))
+        for p, platform in enumerate(platforms)
         for d, device in enumerate(_devices(cl, platform))
     ]
+    return Listing(tuple(platform.name.strip() for platform in platforms), tuple(devices))
 
 
 def _platforms(cl: Any) -> list[Any]:
@@ -236,13 +260,13 @@ def attempt(device: Any) -> bool:
 def _main(done: Iterable[Iterable[int]]) -> Iterator[dict[str, Any]]:
     """The child's messages: all devices, then for each that is not `done` that it is tried, and the verdict."""
     try:
-        devices = listed()
+        listing = listed()
     except Exception as error:
         yield {"failed": f"asking OpenCL for its platforms failed: {_told(error)}"}
         return
-    yield {"listed": [asdict(facts) for facts, _ in devices]}
+    yield {"listed": asdict(listing.probed)}
     finished = {tuple(place) for place in done}
-    for facts, device in devices:
+    for facts, device in listing.devices:
         if facts.place in finished or facts.problem:
             continue
         yield {"trying": facts.place}

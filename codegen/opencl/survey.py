@@ -6,16 +6,16 @@ import functools
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from codegen.cache import digest, get, put
 from codegen.errors import ToolchainError
-from codegen.opencl.advice import NO_PLATFORM, NO_PYOPENCL, icd_texts
-from codegen.opencl.probe import Facts, Probed, Verdict, listed, probe, read_facts, read_verdict
+from codegen.opencl.advice import NO_PYOPENCL, icd_texts, no_platform
+from codegen.opencl.probe import Facts, Probed, Verdict, listed, probe, read_probed
 from microkernels.isa import host_cpu_flags
 
-VERSION = 1
+VERSION = 2
 """Counts up when the probe changes: older findings are then taken anew."""
 MEANT = ("OCL_", "OPENCL_", "POCL_", "PYOPENCL_", "CUDA_VISIBLE_", "ROCR_VISIBLE_", "HIP_VISIBLE_", "ONEAPI_")
 """How the environment variables begin that choose platforms and devices."""
@@ -45,10 +45,10 @@ def survey() -> tuple[Finding, ...]:
     try:
         package = version("pyopencl")
     except PackageNotFoundError:
-        return (Finding("OpenCL", "", NO_PYOPENCL),)
+        return (Finding("", "", NO_PYOPENCL),)
     key = _key(package)
     kept = _parse(get(key))
-    if kept is None or kept.facts != _here():
+    if kept is None or replace(kept, verdicts=()) != _here():
         kept = probe()
         if not kept.problem:
             with suppress(ToolchainError):
@@ -57,11 +57,14 @@ def survey() -> tuple[Finding, ...]:
 
 
 def findings(probed: Probed) -> tuple[Finding, ...]:
-    """What a probe found, device by device."""
-    if not probed.facts:
-        return (Finding("OpenCL", "", probed.problem or NO_PLATFORM),)
+    """What a probe found, device by device, then the platforms without any."""
+    if not probed.platforms:
+        return (Finding("", "", probed.problem or no_platform()),)
     verdicts = {verdict.place: verdict for verdict in probed.verdicts}
-    return tuple(_finding(facts, verdicts.get(facts.place)) for facts in probed.facts)
+    devices = tuple(_finding(facts, verdicts.get(facts.place)) for facts in probed.facts)
+    occupied = {facts.place[0] for facts in probed.facts}
+    idle = [name for n, name in enumerate(probed.platforms) if n not in occupied]
+    return devices + tuple(Finding(name, "", "the platform has no device here") for name in idle)
 
 
 def _finding(facts: Facts, verdict: Verdict | None) -> Finding:
@@ -70,12 +73,12 @@ def _finding(facts: Facts, verdict: Verdict | None) -> Finding:
     return Finding(facts.platform, facts.name, verdict.problem, facts, verdict.shares_memory)
 
 
-def _here() -> tuple[Facts, ...]:
-    """The devices as this process sees them. It is asked only where another one has lived through it."""
+def _here() -> Probed:
+    """What this process sees. It is asked only where another one has lived through it."""
     try:
-        return tuple(facts for facts, _ in listed())
-    except Exception:  # whatever a driver raises: the probe says it in words
-        return ()
+        return listed().probed
+    except Exception as error:  # whatever a driver raises: the probe finds it again, and says it in words
+        return Probed(problem=str(error))
 
 
 def _key(package: str) -> str:
@@ -88,7 +91,6 @@ def _key(package: str) -> str:
 def _parse(text: str | None) -> Probed | None:
     """What `survey` kept; None where nothing or something else is there."""
     try:
-        data = json.loads(text or "")
-        return Probed(tuple(map(read_facts, data["facts"])), tuple(map(read_verdict, data["verdicts"])))
+        return read_probed(json.loads(text or ""))
     except (ValueError, KeyError, TypeError, IndexError):
         return None

@@ -1,4 +1,4 @@
-"""`poly machine`: what this machine is, and how fast it was measured to be."""
+"""`poly machine`: what this machine is, how fast it was measured to be, and its OpenCL devices."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import json
 
 import click
 
+from codegen.opencl.devices import usable
+from codegen.opencl.survey import survey
 from poly.machine import facts, machine, measured, table
+from poly.machine.opencl import opencl_facts, opencl_table
 
 
 @click.command("machine")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--measure", is_flag=True, help="Measure anew, though there are figures from before.")
 def command(as_json: bool, measure: bool) -> None:
-    """Show the machine: cores, caches, FMA peak and bandwidths. They are measured once, and kept."""
+    """Show the machine: cores, caches, FMA peak and bandwidths, measured once and kept; then the OpenCL devices."""
     here = machine()
     rates = measured(here, anew=measure)
-    click.echo(json.dumps(facts(here, rates), indent=1) if as_json else "\n".join(table(here, rates)))
+    if as_json:
+        click.echo(json.dumps({**facts(here, rates), "opencl": opencl_facts(survey(), usable())}, indent=1))
+        return
+    click.echo("\n".join([*table(here, rates), "", *opencl_table(survey(), usable())]))
