@@ -45,8 +45,8 @@ class Place:
 
     @property
     def kernel_name(self) -> str:
-        """A name of the kernel: its first statement's."""
-        return statements(self.kernel.body)[0] if self.kernel else ""
+        """A name of the kernel: its last statement's, which is no copy."""
+        return statements(self.kernel.body)[-1] if self.kernel else ""
 
     @property
     def is_private(self) -> bool:
