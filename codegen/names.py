@@ -22,6 +22,12 @@ CXX_KEYWORDS = frozenset({
     "public", "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this", "thread_local",
     "throw", "true", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
 })
+OPENCL = frozenset({
+    "constant", "event_t", "generic", "global", "half", "image1d_t", "image2d_t", "image3d_t", "kernel", "local",
+    "pipe", "read_only", "read_write", "sampler_t", "uchar", "uint", "ulong", "ushort", "write_only",
+    *(f"{t}{n}" for t in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
+      for n in (2, 3, 4, 8, 16)),
+})
 TYPES = frozenset({
     "int32_t", "int64_t", "int8_t", "size_t", "uintptr_t",
 })
@@ -30,14 +36,14 @@ FUNCTIONS = frozenset({
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "INFINITY", "NAN", "NULL", "at", "call", "first", "given", "lane", "lanes", "length", "linux", "mine", "offsets",
-    "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2", "this_column", "this_lane",
-    "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
+    "INFINITY", "NAN", "NULL", "at", "call", "first", "given", "group", "item", "lane", "lanes", "length", "linux",
+    "mine", "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2",
+    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
 })
 # fmt: on
 TYPED = ("abs", "bits_of", "exp", "max", "min", "of_bits", "power", "sqrt", "tanh")
 HELPERS = frozenset(f"{function}_{dtype}" for function in TYPED for dtype in DTYPES)
-RESERVED = KEYWORDS | CXX_KEYWORDS | TYPES | FUNCTIONS | HELPERS | VARIABLES
+RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | TYPES | FUNCTIONS | HELPERS | VARIABLES
 
 
 def c_name(name: str) -> str:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from codegen.errors import ArgumentError, ToolchainError
+from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
 from poly.compilation import compile_nest as compile
@@ -13,6 +13,7 @@ from poly.function import Function, einsum, nest, sizes
 from poly.kernel import Kernel
 from poly.machine import machine
 from poly.nest import Nest
+from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule, schedule
 from poly.tune import tune
 from poly.version import __version__
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "DType",
+    "DeviceError",
     "Function",
     "Kernel",
     "Nest",
+    "OpenCLKernel",
     "PolyError",
     "RecordError",
     "RecordWarning",

@@ -52,7 +52,7 @@ def run_parameters(routine: Routine) -> tuple[Parameter, ...]:
 
 
 def kernel_parameter(routine: Routine) -> Parameter:
-    return Parameter("int ", own_name(routine, "kernel"))
+    return Parameter("int ", own_name(routine, "serving"))
 
 
 def _select(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, str]) -> str:

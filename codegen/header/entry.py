@@ -98,7 +98,7 @@ def _call(routine: Routine, header: Header) -> str:
     """Check, find memory, run."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
     status, needed, most, bytes_, kernel = (
-        own_name(routine, name) for name in ("status", "needed", "most", "bytes", "kernel")
+        own_name(routine, name) for name in ("status", "needed", "most", "bytes", "serving")
     )
     arrays, outputs = routine.signature.arrays, [filled(b) for b in routine.signature.outputs]
     parameters = (*call_arguments(routine, header), allocate, WORKSPACE, given)
@@ -166,7 +166,7 @@ def _run_arguments(routine: Routine, header: Header) -> str:
     """As `codegen.parameters` orders them: sizes, then strides, then arrays and scalars."""
     signature, needed = routine.signature, own_name(routine, "needed")
     data = [c_name(name) for name in (*signature.sizes, *(b.name for b in signature.buffers))]
-    return ", ".join([own_name(routine, "kernel"), *data, _threads(header), f"pfx_aligned(workspace, {needed})"])
+    return ", ".join([own_name(routine, "serving"), *data, _threads(header), f"pfx_aligned(workspace, {needed})"])
 
 
 def _sizes(routine: Routine) -> list[str]:

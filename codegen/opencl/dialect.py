@@ -6,6 +6,7 @@ import re
 
 from codegen import elementary, integer, lanes, scalar
 from codegen.macros import LOOPS, ROOTS
+from microkernels.prune import NO_CODE
 
 TYPES = {
     "int8_t": "char",
@@ -50,7 +51,7 @@ def helpers(code: str) -> str:
 
 def prelude(code: str) -> str:
     """Extensions, types, names and macros that the code needs."""
-    words = frozenset(re.findall(r"\w+", code))
+    words = frozenset(re.findall(r"\w+", NO_CODE.sub(" ", code)))
     lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] * any(w.startswith("double") for w in words)
     lines += ["#pragma OPENCL EXTENSION cl_khr_fp16 : enable"] * any(re.fullmatch(r"half\d*", w) for w in words)
     lines += [f"typedef {known} {name};" for name, known in TYPES.items() if name in words]

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from codegen.errors import ArgumentError, ToolchainError
+from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.errors import TargetError
 from poly.commands import header, machine, opencl, records, show, tune
 from poly.errors import PolyError
@@ -26,7 +26,7 @@ OWN = (
     show.command,
     tune.command,
 )
-USER_ERRORS = (PolyError, ArgumentError, TargetError, ToolchainError)
+USER_ERRORS = (PolyError, ArgumentError, DeviceError, TargetError, ToolchainError)
 
 
 class UserError(click.ClickException):

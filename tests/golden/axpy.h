@@ -248,10 +248,10 @@ AXPY_INLINE int axpy_select(axpy_isa isa, int64_t N)
   }
 }
 
-AXPY_INLINE int64_t axpy_need(int kernel, int64_t N, int64_t threads)
+AXPY_INLINE int64_t axpy_need(int serving, int64_t N, int64_t threads)
 {
   (void)N; (void)threads;
-  switch (kernel) {
+  switch (serving) {
   default: return 0;
   }
 }
@@ -264,10 +264,10 @@ AXPY_INLINE int64_t axpy_most(int64_t N, int64_t threads)
   return most;
 }
 
-AXPY_INLINE void axpy_run(int kernel, int64_t N, double a, const double *x, double *y, int64_t threads,
+AXPY_INLINE void axpy_run(int serving, int64_t N, double a, const double *x, double *y, int64_t threads,
     void *workspace)
 {
-  switch (kernel) {
+  switch (serving) {
   case 1: (void)axpy_any_portable(N, a, x, y, threads, workspace); return;
   default: return;
   }
@@ -358,14 +358,14 @@ AXPY_INLINE axpy_status axpy_call(int64_t N, double a, const double *x, double *
     int allocate, void *workspace, int64_t workspace_bytes)
 {
   int64_t bytes[2], needed;
-  int kernel;
+  int serving;
   axpy_status status = axpy_sizes(N, threads);
   if (status != AXPY_OK) return status;
   status = axpy_check(N, x, y, bytes);
   if (status != AXPY_OK) return status;
   if (!(N > 0)) return AXPY_OK;
-  kernel = axpy_select(axpy_chosen_isa(), N);
-  needed = axpy_with_slack(axpy_need(kernel, N, threads));
+  serving = axpy_select(axpy_chosen_isa(), N);
+  needed = axpy_with_slack(axpy_need(serving, N, threads));
   if (!allocate) {
     const int64_t most = axpy_with_slack(axpy_most(N, threads));
     if (most > 0 && !axpy_holds(workspace, workspace_bytes, most)) return AXPY_WORKSPACE_TOO_SMALL;
@@ -376,7 +376,7 @@ AXPY_INLINE axpy_status axpy_call(int64_t N, double a, const double *x, double *
     if (!workspace) return AXPY_OUT_OF_MEMORY;
   }
   if (!x) x = (const double *)(void *)axpy_nothing;
-  axpy_run(kernel, N, a, x, y, threads, axpy_aligned(workspace, needed));
+  axpy_run(serving, N, a, x, y, threads, axpy_aligned(workspace, needed));
   if (needed > 0 && allocate) axpy_release(workspace);
   return AXPY_OK;
 }

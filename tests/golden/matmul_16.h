@@ -281,10 +281,10 @@ MATMUL_INLINE int matmul_select(matmul_isa isa, int64_t A_ld, int64_t B_ld, int6
   }
 }
 
-MATMUL_INLINE int64_t matmul_need(int kernel, int64_t threads)
+MATMUL_INLINE int64_t matmul_need(int serving, int64_t threads)
 {
   (void)threads;
-  switch (kernel) {
+  switch (serving) {
   default: return 0;
   }
 }
@@ -297,10 +297,10 @@ MATMUL_INLINE int64_t matmul_most(int64_t threads)
   return most;
 }
 
-MATMUL_INLINE void matmul_run(int kernel, int64_t A_ld, int64_t B_ld, int64_t C_ld, const float *A,
+MATMUL_INLINE void matmul_run(int serving, int64_t A_ld, int64_t B_ld, int64_t C_ld, const float *A,
     const float *B, float *C, int64_t threads, void *workspace)
 {
-  switch (kernel) {
+  switch (serving) {
   case 1: (void)matmul_dense_portable(A, B, C, threads, workspace); return;
   case 2: (void)matmul_any_portable(A_ld, B_ld, C_ld, A, B, C, threads, workspace); return;
   default: return;
@@ -403,7 +403,7 @@ MATMUL_INLINE matmul_status matmul_call(const float *A, int64_t A_ld, const floa
     int64_t C_ld, int allocate, void *workspace, int64_t workspace_bytes)
 {
   int64_t bytes[3], needed;
-  int kernel;
+  int serving;
   matmul_status status = matmul_sizes();
   if (status != MATMUL_OK) return status;
   if (A_ld == 0) A_ld = 16;
@@ -411,8 +411,8 @@ MATMUL_INLINE matmul_status matmul_call(const float *A, int64_t A_ld, const floa
   if (C_ld == 0) C_ld = 16;
   status = matmul_check(A, A_ld, B, B_ld, C, C_ld, bytes);
   if (status != MATMUL_OK) return status;
-  kernel = matmul_select(matmul_chosen_isa(), A_ld, B_ld, C_ld);
-  needed = matmul_with_slack(matmul_need(kernel, 1));
+  serving = matmul_select(matmul_chosen_isa(), A_ld, B_ld, C_ld);
+  needed = matmul_with_slack(matmul_need(serving, 1));
   if (!allocate) {
     const int64_t most = matmul_with_slack(matmul_most(1));
     if (most > 0 && !matmul_holds(workspace, workspace_bytes, most)) return MATMUL_WORKSPACE_TOO_SMALL;
@@ -423,7 +423,7 @@ MATMUL_INLINE matmul_status matmul_call(const float *A, int64_t A_ld, const floa
     workspace = matmul_allocate(needed);
     if (!workspace) return MATMUL_OUT_OF_MEMORY;
   }
-  matmul_run(kernel, A_ld, B_ld, C_ld, A, B, C, 1, matmul_aligned(workspace, needed));
+  matmul_run(serving, A_ld, B_ld, C_ld, A, B, C, 1, matmul_aligned(workspace, needed));
   if (needed > 0 && allocate) matmul_release(workspace);
   return MATMUL_OK;
 }
