@@ -38,7 +38,8 @@ FUNCTIONS = frozenset({
 VARIABLES = frozenset({
     "INFINITY", "NAN", "NULL", "at", "call", "first", "given", "group", "item", "lane", "lanes", "length", "linux",
     "mine", "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2",
-    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix", "workspace",
+    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix",
+    "workspace",
 })
 # fmt: on
 TYPED = ("abs", "bits_of", "exp", "max", "min", "of_bits", "power", "sqrt", "tanh")
