@@ -94,7 +94,7 @@ def _settings(made: Standalone, routine: Routine) -> str:
         "KIND": "CL_DEVICE_TYPE_GPU" if made.isa.is_gpu else "CL_DEVICE_TYPE_CPU",
         "GUARD": GUARD,
         "ARRAYS": len(arrays),
-        "RANK": max((len(b.shape) for b in arrays), default=1) or 1,
+        "RANK": max(2, *(len(b.shape) for b in arrays)),
         "SIZES": len(routine.sizes),
         "DELICATE": int(made.delicate),
         "DRIFTS": int(made.drifts),

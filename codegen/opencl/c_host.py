@@ -14,15 +14,13 @@ from codegen.c import used_helpers
 from codegen.header.api import block
 from codegen.integer import extent
 from codegen.names import fresh
+from codegen.opencl.builds import OPTIONS
 from codegen.opencl.c_interface import enqueue, own_name
 from codegen.opencl.c_words import host_name, host_text
 from codegen.opencl.standalone import Standalone, named
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
 from codegen.parameters import Parameter, prototype, unused
 from codegen.program import Buffer
-
-BUILD_OPTIONS = ""
-"""What the device's compiler is told."""
 
 OPENING = """#include "pfx.h"
 
@@ -42,6 +40,7 @@ def host(made: Standalone) -> str:
         part("errors"),
         part("program"),
         part("call"),
+        *[part("sizes")] * bool(made.program.sizes),
         *[part("scratch")] * bool(made.program.scratch),
         *launches,
         used_helpers(run),
@@ -58,7 +57,7 @@ def part(name: str) -> str:
 
 def _settings(made: Standalone) -> str:
     names = "".join(f'  "{kernel.name}",\n' for kernel in made.program.kernels)
-    return f"""#define PFX_BUILD_OPTIONS "{BUILD_OPTIONS}"
+    return f"""#define PFX_BUILD_OPTIONS "{" ".join(OPTIONS)}"
 #define PFX_SCRATCH {len(made.program.scratch)} /* arrays that kernels hand on to each other */
 #define PFX_KERNELS {len(made.program.kernels)}
 static const char *const pfx_kernels[PFX_KERNELS] = {{

@@ -1,9 +1,9 @@
 """A device program without Python: the kernels, a C library that launches them, and a program that checks it.
 
-    NAME.cl        the kernels
-    NAME.h         what the library declares: NAME_create, NAME_enqueue, NAME_release
-    NAME.c         the library
-    NAME_check.c   a program that runs the nest on drawn data, compares with the plain loops, and measures
+NAME.cl        the kernels
+NAME.h         what the library declares: NAME_create, NAME_enqueue, NAME_release
+NAME.c         the library
+NAME_check.c   a program that runs the nest on drawn data, compares with the plain loops, and measures
 """
 
 from __future__ import annotations

@@ -23,12 +23,6 @@ static void pfx_check_queue(pfx_call *c)
     pfx_fail(c, CL_INVALID_QUEUE_PROPERTIES, "finding no order in", "the queue");
 }
 
-static void pfx_check_size(pfx_call *c, const char *name, int64_t size)
-{
-  const int right = size >= 0 && size <= PFX_SIZE_LIMIT;
-  if (c->status == CL_SUCCESS && !right) pfx_fail(c, CL_INVALID_VALUE, "looking at the size", name);
-}
-
 /* The bytes of an array are no more than its buffer has. */
 static void pfx_check_array(pfx_call *c, const char *name, cl_mem buffer, int64_t bytes, int rank,
                             const int64_t *extent)

@@ -4,6 +4,7 @@ enum { TRY_RIGHT, TRY_WRONG, TRY_IMPOSSIBLE }; /* the exit status */
 static void try_print_sizes(const try_case *c)
 {
   int n;
+  if (!TRY_SIZES) printf("its sizes");
   for (n = 0; n < TRY_SIZES; n++) printf("%s%s=%lld", n ? " " : "", try_nest_size[n], (long long)c->size[n]);
 }
 
