@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 
+from microkernels import gpu_catalogue
 from microkernels.ctext import Space, part, vector_layer
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
 from microkernels.kernel import Microkernel as Microkernel
-from microkernels.opencl_isa import OPENCL_ISAS
+from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA
 
 GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
 
@@ -58,6 +59,8 @@ SHAPES = {
 
 def shapes(isa: ISA, dtype: DType) -> tuple[Microkernel, ...]:
     """The tiles worth choosing from, the best for large packed operands first."""
+    if isinstance(isa, DeviceISA) and isa.is_gpu:
+        return gpu_catalogue.shapes(isa, dtype)
     return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in SHAPES[isa.name])
 
 
@@ -66,6 +69,8 @@ def find(name: str, dtype: DType) -> Microkernel:
 
     Raises TargetError if there is none, naming the closest ones.
     """
+    if name.startswith(f"gemm_{OPENCLGPU.name}_"):
+        return gpu_catalogue.find(name, dtype)
     match = re.fullmatch(r"gemm_([a-z0-9]+)_(\d+)x(\d+)", name)
     isa = CPU_ISAS.get(match[1]) if match else None
     if match is None or isa is None:

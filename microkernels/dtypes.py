@@ -37,4 +37,7 @@ i8 = DType("i8", "int8_t", "int8", 1, False)
 i32 = DType("i32", "int32_t", "int32", 4, False)
 i64 = DType("i64", "int64_t", "int64", 8, False)
 
+f16 = DType("f16", "half", "float16", 2, True)
+"""Halves, which microkernels for GPUs read and write; arrays of a nest cannot have them."""
+
 DTYPES = {dtype.name: dtype for dtype in (f32, f64, i8, i32, i64)}

@@ -1,0 +1,223 @@
+"""The GPU microkernels: a work-group computes a tile of the result, each work-item a small part of it in registers.
+
+`gemm_openclgpu_128x128x8_8x8_db` is a tile of 128 rows and 128 columns in slabs of 8 steps of the reduction, 8 x 8 sums
+an item, with the panels of two slabs in turn (double buffering).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from microkernels.ctext import GLOBAL, Spaces, guarded
+from microkernels.dtypes import DType
+from microkernels.errors import TargetError
+from microkernels.gpu_text import Scalar, common, panel, panel_suffix, specialised
+from microkernels.kernel import Microkernel
+from microkernels.opencl_isa import OPENCLGPU, DeviceISA
+
+GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
+
+PATCH = (4, 8)
+"""Rows and columns of neighbouring work-items: 32, which most GPUs run in step."""
+
+ADDRESSES = 16
+"""Registers of a work-item that hold no elements."""
+
+
+@dataclass(frozen=True)
+class GpuMicrokernel(Microkernel):
+    """One microkernel: `rows` x `columns` elements of the result by a work-group.
+
+    Each item sums `item_rows` x `item_columns` of them, while `slab` steps of the reduction at a time are in `__local`
+    panels; with `double` there are two pairs of panels. docs/microkernels.md has the function's arguments.
+    """
+
+    slab: int
+    item_rows: int
+    item_columns: int
+    double: bool
+
+    @property
+    def shape(self) -> str:
+        """`64x64x16_4x4_db`."""
+        return self.name.removeprefix(f"{self.family}_{self.isa.name}_")
+
+    def function(self, spaces: Spaces = GLOBAL) -> str:
+        """The function: `gemm_f32_openclgpu_64x64x16_4x4`. All operands are in `__global` memory."""
+        return f"{self.family}_{self._scalar.suffix}_{self.shape}"
+
+    @property
+    def items(self) -> int:
+        """The work-items of a group."""
+        return self.rows // self.item_rows * (self.columns // self.item_columns)
+
+    @property
+    def panel_dtype(self) -> DType:
+        """The type of the panels' elements, and of alpha."""
+        return self._scalar.computed
+
+    @property
+    def panel_elements(self) -> int:
+        """The elements of the `__local` array that the function's last argument points to, aligned to 16 bytes."""
+        width = self._scalar.width
+        return self.slab * (self.rows + self.columns + 2 * width) * (2 if self.double else 1)
+
+    @property
+    def local_bytes(self) -> int:
+        return self.panel_elements * self.panel_dtype.size
+
+    @property
+    def registers(self) -> int:
+        """Registers of 32 bits that an item needs: sums, a step's operands, its share of the next slab, addresses."""
+        elements = self.item_rows * self.item_columns + self.item_rows + self.item_columns
+        return (elements + sum(self._shares)) * self.panel_dtype.size // 4 + ADDRESSES
+
+    def source(
+        self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None, spaces: Spaces = GLOBAL
+    ) -> str:
+        """OpenCL C that defines the function, with all that it needs; one text serves all `rows` and `columns`."""
+        scalar = self._scalar
+        panels = (panel(scalar, lanes, self.slab, self.items) for lanes in {self.rows, self.columns})
+        return common(scalar) + "".join(sorted(panels)) + guarded(self.c_name, self._text())
+
+    def misfit(self) -> str | None:
+        """What is wrong with these numbers; None for a kernel that exists."""
+        width = self._scalar.width
+        down, across = self.rows // self.item_rows, self.columns // self.item_columns
+        if self.item_rows % width or self.item_columns % width:
+            return f"rows and columns of an item must be multiples of {width} for {self.dtype}"
+        if down * self.item_rows != self.rows or across * self.item_columns != self.columns:
+            return "the tile must be a multiple of an item's part"
+        if down % PATCH[0] or across % PATCH[1]:
+            return f"work-items must form patches of {PATCH[0]} x {PATCH[1]}, and they are {down} x {across}"
+        if any(lanes * self.slab % (self.items * width) for lanes in (self.rows, self.columns)) or self.slab % width:
+            return f"{self.items} work-items can't share a slab in vectors of {width}"
+        if any(
+            not _divides(n, m) for n in (self.items, self.items * width) for m in (self.rows, self.columns, self.slab)
+        ):
+            return f"{self.items} work-items can't share a slab in whole rows"
+        if self.registers > self.isa.registers:
+            return f"an item needs about {self.registers} of {self.isa.registers} registers. Take fewer rows or columns"
+        return None
+
+    def fits(self, device: DeviceISA) -> bool:
+        """Whether a device can hold the group and its panels, and computes in the type."""
+        able = device.f64 or self.panel_dtype.size < 8
+        return able and self.items <= device.max_items and self.local_bytes <= device.local_bytes
+
+    @property
+    def _scalar(self) -> Scalar:
+        return Scalar(self.dtype)
+
+    @property
+    def _shares(self) -> tuple[int, int]:
+        """The elements of a slab of A and of B that an item brings."""
+        return self.rows * self.slab // self.items, self.columns * self.slab // self.items
+
+    def _text(self) -> str:
+        """The function with its parts that exist once a shape."""
+        scalar, width = self._scalar, self._scalar.width
+        across = self.columns // self.item_columns
+        left_panel = self.slab * (self.rows + width)
+        numbers = {
+            "ROWS": self.rows,
+            "COLUMNS": self.columns,
+            "SLAB": self.slab,
+            "ITEMS": self.items,
+            "ITEM_ROWS": self.item_rows,
+            "ITEM_COLUMNS": self.item_columns,
+            "ROW_PITCH": self.rows + width,
+            "COLUMN_PITCH": self.columns + width,
+            "ROW_JUMP": self.rows // self.item_rows * width,
+            "COLUMN_JUMP": across * width,
+            "PATCH_ROWS": PATCH[0],
+            "PATCH_COLUMNS": PATCH[1],
+            "PATCHES": across // PATCH[1],
+            "LEFT_SHARE": self._shares[0],
+            "RIGHT_SHARE": self._shares[1],
+            "LEFT_PANEL": left_panel,
+            "PAIR": left_panel + self.slab * (self.columns + width),
+        }
+        words = scalar.words | {name: str(number) for name, number in numbers.items()} | {"NAME": self.c_name}
+        suffixes = {
+            "T": scalar.suffix,
+            "TILE": f"{scalar.suffix}_{self.shape}",
+            "LEFT": panel_suffix(scalar, self.rows, self.slab, self.items),
+            "RIGHT": panel_suffix(scalar, self.columns, self.slab, self.items),
+        }
+        files = ("group_multiply", "group_slabs_db" if self.double else "group_slabs", "gemm_group")
+        return "\n".join(specialised(file, words, suffixes) for file in files)
+
+
+def _divides(a: int, b: int) -> bool:
+    """Whether one of the numbers is a multiple of the other."""
+    return a % b == 0 or b % a == 0
+
+
+def group_gemm(
+    dtype: DType, rows: int, columns: int, slab: int, item_rows: int, item_columns: int, double: bool
+) -> GpuMicrokernel:
+    """The microkernel with these numbers; `misfit` says whether it exists."""
+    shape = f"{rows}x{columns}x{slab}_{item_rows}x{item_columns}{'_db' if double else ''}"
+    part = (slab, item_rows, item_columns)
+    return GpuMicrokernel(
+        f"gemm_openclgpu_{shape}", "gemm", OPENCLGPU, dtype, rows, columns, GEMM_CONTRACT, *part, double
+    )
+
+
+SHAPES = {
+    4: (
+        "128x128x8_8x8_db",
+        "128x128x16_8x8_db",
+        "128x64x8_8x8_db",
+        "64x128x8_8x8_db",
+        "64x64x16_8x4_db",
+        "64x64x8_8x8_db",
+        "64x64x16_4x4_db",
+        "32x64x16_4x4_db",
+        "32x32x16_4x4_db",
+        "128x128x8_8x8",
+        "64x64x16_4x4",
+        "32x32x16_4x4",
+    ),
+    8: (
+        "64x64x8_4x4_db",
+        "128x64x8_8x4_db",
+        "64x64x16_4x4_db",
+        "32x64x8_4x4_db",
+        "32x32x8_4x4_db",
+        "64x64x8_4x4",
+        "32x32x8_4x4",
+    ),
+}
+"""By the bytes of what is computed with: the tiles worth choosing from, the best for large operands first."""
+
+
+def shapes(isa: DeviceISA, dtype: DType) -> tuple[GpuMicrokernel, ...]:
+    """The tiles worth choosing from on a device."""
+    made = (find(name, dtype) for name in _names(dtype))
+    return tuple(kernel for kernel in made if kernel.fits(isa))
+
+
+def find(name: str, dtype: DType) -> GpuMicrokernel:
+    """The microkernel of that name, as `gemm_openclgpu_64x64x16_4x4`.
+
+    Raises TargetError if there is none, naming the closest ones or saying what is wrong with its numbers.
+    """
+    match = re.fullmatch(r"gemm_openclgpu_(\d+)x(\d+)x(\d+)_(\d+)x(\d+)(_db)?", name)
+    if match is None or 0 in map(int, match.groups()[:5]):
+        close = difflib.get_close_matches(name, _names(dtype), n=3, cutoff=0)
+        raise TargetError(f"unknown microkernel {name!r}: the closest are {', '.join(close)}.")
+    rows, columns, slab, item_rows, item_columns = map(int, match.groups()[:5])
+    kernel = group_gemm(dtype, rows, columns, slab, item_rows, item_columns, match[6] is not None)
+    misfit = kernel.misfit()
+    if misfit:
+        raise TargetError(f"{name} does not exist for {dtype}: {misfit}.")
+    return kernel
+
+
+def _names(dtype: DType) -> list[str]:
+    return [f"gemm_openclgpu_{shape}" for shape in SHAPES[Scalar(dtype).computed.size]]
