@@ -29,7 +29,7 @@ M, T = poly.sizes("M T")
 def heat(a: poly.f32, A: poly.f32[M], S: poly.f32[T]):
     for t in range(T):
         for i in range(1, M - 1):
-            A[i] = a * (A[i - 1] + A[i + 1])
+            A[i] = a * (A[i - 1] + A[i + 1]) + S[t]
 
 
 HEAT = """
@@ -172,7 +172,8 @@ int main(int argc, char **argv)
   say("made", product_create(&program, context, device, argc > 1 ? argv[1] : "", stdout));
   say("negative", product_enqueue(program, queue, -1, K, N, a, b, c, 0, NULL, NULL, NULL));
   say("large", product_enqueue(program, queue, INT64_MAX, K, N, a, b, c, 0, NULL, NULL, NULL));
-  say("far too large", product_enqueue(program, queue, INT64_C(1) << 39, INT64_C(1) << 39, N, a, b, c, 0, NULL, NULL, NULL));
+  const int64_t far = INT64_C(1) << 39;
+  say("far too large", product_enqueue(program, queue, far, far, N, a, b, c, 0, NULL, NULL, NULL));
   say("short", product_enqueue(program, queue, M + 1, K, N, a, b, c, 0, NULL, NULL, &done));
   printf("%s\n", done ? "an event" : "no event");
   if (loose) say("no order", product_enqueue(program, loose, M, K, N, a, b, c, 0, NULL, NULL, NULL));

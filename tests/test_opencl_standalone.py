@@ -156,7 +156,7 @@ def test_what_cannot_be_done(
 def test_texts_that_are_no_kernels(text: str, axpy_program: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.cl"
     wrong.write_text(text)
-    status, printed, errors = result(axpy_program, "--quick", str(wrong))
+    status, _, errors = result(axpy_program, "--quick", str(wrong))
     assert status == 2
     assert re.search(rf"axpy: (building {wrong}|making the kernel axpy_\w+|making a program from {wrong}): CL_", errors)
     if text == "no kernel":

@@ -5,7 +5,7 @@
        def heat(a: poly.f32, A: poly.f32[M], S: poly.f32[T]):
            for t in range(T):
                for i in range(1, M - 1):
-                   A[i] = a * (A[i - 1] + A[i + 1])
+                   A[i] = a * (A[i - 1] + A[i + 1]) + S[t]
 
        M, T  from 0 to HEAT_SIZE_LIMIT
        a     f32, by value
@@ -20,7 +20,7 @@
 
        for t in range(T):
            for i in range(1, M - 1):
-               A[i] = a * (A[i - 1] + A[i + 1])
+               A[i] = a * (A[i - 1] + A[i + 1]) + S[t]
 
    Build heat.c into a program that links with -lOpenCL. heat_check.c is one: it checks the kernels on a device.
        cc -O2 heat.c heat_check.c -o heat_check -lOpenCL -lm && ./heat_check */
