@@ -19,6 +19,7 @@ MARK = "poly-probe "
 """Begins the lines of the child's that are meant for its parent: drivers print too."""
 SECONDS = 120.0
 """How long a child may take. A build takes a second; on a busy machine, or where a driver starts up, many."""
+LATE = "did not end within"
 TRIAL = """
 __kernel void trial(__global int *out, int start) {
     int item = (int)get_global_id(0);
@@ -80,6 +81,11 @@ class Probed:
     verdicts: tuple[Verdict, ...] = ()
     problem: str = ""
 
+    @property
+    def lasting(self) -> bool:
+        """Whether it will be so tomorrow: what hung or could not be asked may have been busy."""
+        return not self.problem and not any(LATE in verdict.problem for verdict in self.verdicts)
+
 
 def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: float = SECONDS) -> Probed:
     """List the devices and try each, in a process that may crash or hang: then the next one goes on after it."""
@@ -130,7 +136,7 @@ def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]]
         end = _ending(done.returncode)
     except subprocess.TimeoutExpired as error:
         output, errors = error.output or b"", error.stderr or b""
-        end = f"did not end within {seconds:g} seconds"
+        end = f"{LATE} {seconds:g} seconds"
     except OSError as error:
         return [], f"failed: {command[0]} cannot be run ({error.strerror})"
     lines = output.decode(errors="replace").splitlines()

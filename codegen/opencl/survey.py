@@ -36,24 +36,31 @@ class Finding:
         return not self.problem
 
 
-@functools.cache
-def survey() -> tuple[Finding, ...]:
+def survey(anew: bool = False) -> tuple[Finding, ...]:
     """All findings, in the order in which OpenCL lists them; the answer stays for the life of this process.
 
     Devices that are new here, or have a new driver, are tried first, in another process: that takes a second or two.
+    With `anew` all of them are.
     """
     try:
-        package = version("pyopencl")
+        key = _key(version("pyopencl"))
     except PackageNotFoundError:
         return (Finding("", "", NO_PYOPENCL),)
-    key = _key(package)
-    kept = _parse(get(key))
+    if anew:
+        _tried.cache_clear()
+        _keep(key, "")
+    return findings(_tried(key))
+
+
+@functools.cache
+def _tried(key: str) -> Probed:
+    """What a probe found, now or before: that holds while OpenCL lists the same devices with the same drivers."""
+    kept = _kept(key)
     if kept is None or replace(kept, verdicts=()) != _here():
         kept = probe()
-        if not kept.problem:
-            with suppress(ToolchainError):
-                put(key, json.dumps(asdict(kept), indent=1))
-    return findings(kept)
+        if kept.lasting:
+            _keep(key, json.dumps(asdict(kept), indent=1))
+    return kept
 
 
 def findings(probed: Probed) -> tuple[Finding, ...]:
@@ -88,9 +95,15 @@ def _key(package: str) -> str:
     return f"opencl devices {VERSION} {package} {digest(*chosen, '', *files, '', *sorted(host_cpu_flags()))}"
 
 
-def _parse(text: str | None) -> Probed | None:
-    """What `survey` kept; None where nothing or something else is there."""
+def _keep(key: str, text: str) -> None:
+    """Where the cache directory cannot be written, the devices are tried again next time."""
+    with suppress(ToolchainError):
+        put(key, text)
+
+
+def _kept(key: str) -> Probed | None:
+    """What was kept; None where nothing or something else is there."""
     try:
-        return read_probed(json.loads(text or ""))
-    except (ValueError, KeyError, TypeError, IndexError):
+        return read_probed(json.loads(get(key) or ""))
+    except (ToolchainError, ValueError, KeyError, TypeError, IndexError):
         return None

@@ -14,12 +14,13 @@ from poly.machine.opencl import opencl_facts, opencl_table
 
 @click.command("machine")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--measure", is_flag=True, help="Measure anew, though there are figures from before.")
+@click.option("--measure", is_flag=True, help="Measure and try devices anew, though there are figures from before.")
 def command(as_json: bool, measure: bool) -> None:
     """Show the machine: cores, caches, FMA peak and bandwidths, measured once and kept; then the OpenCL devices."""
     here = machine()
     rates = measured(here, anew=measure)
+    findings = survey(anew=measure)
     if as_json:
-        click.echo(json.dumps({**facts(here, rates), "opencl": opencl_facts(survey(), usable())}, indent=1))
+        click.echo(json.dumps({**facts(here, rates), "opencl": opencl_facts(findings, usable())}, indent=1))
         return
-    click.echo("\n".join([*table(here, rates), "", *opencl_table(survey(), usable())]))
+    click.echo("\n".join([*table(here, rates), "", *opencl_table(findings, usable())]))
