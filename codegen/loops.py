@@ -52,6 +52,8 @@ class Scope:
     """The variables that stand for elements, by the names of the statements that reduce into them."""
     held: Mapping[str, str] = field(default_factory=dict)
     """The variables that hold elements which are only read."""
+    shares: int = 1
+    """On an OpenCL device: among so many work-items the loops around are shared out."""
 
 
 @dataclass(frozen=True)
@@ -136,27 +138,17 @@ class Writer:
         return cgen.If(cgen.Line(condition(node.if_get_cond(), scope.values)), then, other)
 
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
-        isl_name = node.for_get_iterator().get_id().get_name()
-        start = integer(node.for_get_init(), scope.values)
-        mark, scope = scope.mark, replace(scope, mark=NO_MARK)
         if node.for_is_degenerate():
-            return self.write(node.for_get_body(), replace(scope, values={**scope.values, isl_name: start}))
-        variable = fresh(mark.name or isl_name, scope.taken)
-        inner = replace(
-            scope,
-            values={**scope.values, isl_name: Affine.name(variable)},
-            taken=scope.taken | {variable},
-            variables=(*scope.variables, variable),
-        )
-        loop = Loop(node, variable, start, inner)
+            return self.write(node.for_get_body(), once(node, scope))
+        mark, loop = scope.mark, opened(node, scope)
         if mark.parallel and not scope.parallel and loop.canonical:
             return self._parallel(loop)
         if mark.vectorize and loop.canonical:
-            found = reductions(node.for_get_body(), self.program, inner.values, variable)
+            found = reductions(node.for_get_body(), self.program, loop.scope.values, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found)
         unroll = [cgen.Pragma(f"GCC unroll {mark.unroll}")] if mark.unroll > 1 else []
-        return [*unroll, loop.around(self.write(node.for_get_body(), inner))]
+        return [*unroll, loop.around(self.write(node.for_get_body(), loop.scope))]
 
     def _parallel(self, loop: Loop) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""
@@ -211,6 +203,26 @@ class Writer:
         into = scope.accumulators.get(name)
         line = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
         return [cgen.Line(text) for text in (" ".join(asserted), line) if text]
+
+
+def once(node: isl.AstNode, scope: Scope) -> Scope:
+    """What is known in the only iteration of a `for` node."""
+    start = integer(node.for_get_init(), scope.values)
+    return replace(scope, mark=NO_MARK, values={**scope.values, node.for_get_iterator().get_id().get_name(): start})
+
+
+def opened(node: isl.AstNode, scope: Scope) -> Loop:
+    """A `for` node as a C loop, called as the scope's mark says."""
+    isl_name = node.for_get_iterator().get_id().get_name()
+    variable = fresh(scope.mark.name or isl_name, scope.taken)
+    inner = replace(
+        scope,
+        mark=NO_MARK,
+        values={**scope.values, isl_name: Affine.name(variable)},
+        taken=scope.taken | {variable},
+        variables=(*scope.variables, variable),
+    )
+    return Loop(node, variable, integer(node.for_get_init(), scope.values), inner)
 
 
 def text_block(

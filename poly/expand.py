@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import islpy as isl
 
@@ -27,6 +28,9 @@ from poly.nest import Nest
 from poly.nest import Statement as PlainStatement
 from poly.panel_copy import panel_copy
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, children, statements, walk
+
+Texts = Mapping[str, tuple[isl.Set, Statement]]
+NO_TEXTS: Texts = MappingProxyType({})
 
 
 @dataclass
@@ -58,9 +62,14 @@ class _Path:
         return tuple((band.name, band.function(statement)) for band in self.bands)
 
 
-def expand(nest: Nest, tree: Node, target: ISA) -> Expansion:
-    """The tree with every copy and microkernel turned into a statement; `nest` is not changed."""
+def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expansion:
+    """The tree with every copy and microkernel turned into a statement; `nest` is not changed.
+
+    `texts` has the domains and lines of leaves that are no statements of the nest.
+    """
     expansion = Expansion(tree)
+    for name, (domain, printed) in texts.items():
+        expansion.domains[name], expansion.statements[name] = domain, printed
     micros = [n for n in walk(tree) if isinstance(n, Micro)]
     expansion.initials = {m.initial: m.statement for m in micros if m.initial is not None}
     expansion.tree = _expand(nest, _unique_names(tree), target, _Path(), expansion)
@@ -93,6 +102,8 @@ def _unique_names(tree: Node) -> Node:
 
 def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) -> Node:
     match node:
+        case Leaf(name) if name in out.statements:
+            return node
         case Leaf(name):
             statement = nest.statement(name)
             out.domains[name] = _left_over(nest, statement, out.initials.get(name))
@@ -178,4 +189,3 @@ def _bands_to(node: Node, goal: Node) -> tuple[Band, ...]:
     below = next(child for child in children(node) if any(n is goal for n in walk(child)))
     rest = _bands_to(below, goal)
     return (node, *rest) if isinstance(node, Band) else rest
-

@@ -16,7 +16,7 @@ from functools import reduce
 import islpy as isl
 
 from poly.dependences import Dependence
-from poly.nest import Statement
+from poly.nest import Op, Statement
 from poly.paths import Path
 from poly.runners import Runners
 from poly.tree import Band, Leaf, Node, children, walk
@@ -38,7 +38,7 @@ class Reduction:
     region: Region
     statements: tuple[str, ...]
     array: str
-    op: str
+    op: Op
     elements: isl.Map
 
 

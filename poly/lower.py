@@ -11,6 +11,7 @@ from microkernels.isa import ISA
 from poly.box_copy import with_boxes
 from poly.calls import Call
 from poly.expand import Expansion, expand
+from poly.item_code import with_items
 from poly.nest import Array, Nest
 from poly.scan import scan
 from poly.tree import Micro, Node, walk
@@ -24,8 +25,8 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
 
     Raises ScheduleError where a microkernel does not fit the loops below which it stands.
     """
-    boxed = with_boxes(nest, tree, isa)
-    expansion = expand(boxed.nest, boxed.tree, isa)
+    boxed = with_items(with_boxes(nest, tree, isa), isa)
+    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     return Program(
         name=nest.name,
         sizes=c_sizes(nest),

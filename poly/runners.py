@@ -25,10 +25,11 @@ from poly.work_groups import item_loops, micro_items
 
 @dataclass(frozen=True)
 class Runners:
-    """Those of all statements of a tree, each of which stands in `nest`."""
+    """Those of the statements of `nest` in a tree. Of the arrays `private` each work-item has its own."""
 
     nest: Nest
     tree: Node
+    private: frozenset[str] = frozenset()
 
     @cached_property
     def paths(self) -> Mapping[str, Path]:
@@ -36,9 +37,11 @@ class Runners:
 
     @cached_property
     def together(self) -> frozenset[str]:
-        """The statements of microkernels that all items of a group run together."""
+        """The statements that all items of a group run: those of microkernels, and those that write private arrays."""
         micros = (node for node in walk(self.tree) if isinstance(node, Micro))
-        return frozenset(micro.statement for micro in micros if micro_items(micro) is not None)
+        kernels = {micro.statement for micro in micros if micro_items(micro) is not None}
+        own = {s.name for s in self.nest.statements if s.target.array in self.private and s.name in self.paths}
+        return frozenset(kernels | {name for name in own if not item_loops(self.paths[name])})
 
     @cached_property
     def _counted(self) -> Mapping[str, bool]:
@@ -47,7 +50,8 @@ class Runners:
 
     @cached_property
     def _numbers(self) -> Mapping[str, isl.PwAff | None]:
-        return {name: self._number(name) for name in self.paths}
+        known = {statement.name for statement in self.nest.statements}
+        return {name: self._number(name) for name in self.paths if name in known}
 
     def crossing(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
         """Those pairs of instances `{ source[…] -> sink[…] }` that different items may run."""

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
-from codegen.loops import Writer
+import cgen
+import islpy as isl
+
+from codegen.integer import called, children, kind
+from codegen.loops import Scope, Writer, once, opened
+from codegen.opencl.items import WAIT, Share, alone, is_for_all, shared
+from codegen.program import Text
 
 
 @dataclass
@@ -16,3 +24,47 @@ class DeviceWriter(Writer):
 
     items: int = 1
     declarations: list[str] = field(default_factory=list)
+
+    def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        """The C of a node, which all items reach or, below a loop that they share, one of them."""
+        if scope.shares < self.items:
+            return self.together(children(node) if kind(node) == "block" else [node], scope)
+        return super().write(node, scope)
+
+    def together(self, nodes: Sequence[isl.AstNode], scope: Scope) -> list[cgen.Generable]:
+        """The C of nodes in order that all items reach: item 0 runs alone what they don't share."""
+        if scope.mark.items > 1:
+            return self._shared(nodes[0], scope)
+        lines: list[cgen.Generable] = []
+        for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
+            if for_all:
+                lines += [line for node in run for line in super(DeviceWriter, self).write(node, scope)]
+            else:
+                one = replace(scope, shares=self.items)
+                lines.append(alone([line for node in run for line in super(DeviceWriter, self).write(node, one)]))
+        return lines
+
+    def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        if scope.mark.parallel and scope.shares < self.items and not node.for_is_degenerate():
+            loop = opened(node, scope)
+            return [loop.around([*self.write(node.for_get_body(), loop.scope), cgen.Line(WAIT)])]
+        return super()._for(node, scope)
+
+    def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        name, _ = called(node, scope.values)
+        body = self.program.statements[name].body
+        if isinstance(body, Text) and body.items == 0:
+            return [cgen.Line(line) for line in body.lines]
+        return super()._user(node, scope)
+
+    def _shared(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        """The loop shared out among items."""
+        shares = scope.shares * scope.mark.items
+        share = Share(scope.mark.items, self.items // shares, self.items)
+        if node.for_is_degenerate():
+            inner = replace(once(node, scope), shares=shares)
+            value = inner.values[node.for_get_iterator().get_id().get_name()]
+            return [cgen.If(cgen.Line(share.owns(value)), cgen.Block(super().write(node.for_get_body(), inner)))]
+        loop = opened(node, scope)
+        body = super().write(node.for_get_body(), replace(loop.scope, shares=shares))
+        return [shared(loop, share, body)]

@@ -1,0 +1,104 @@
+"""How the work-items of a group share loops, and what one of them runs alone.
+
+for i:  # 8 items                 for (int64_t i = 8*i_tile + item/32; i < …; i += 8)
+  for j:  # 32 items       ->       for (int64_t j = item % 32; j < N; j += 32)
+    S0                                S0
+S1                                if (item == 0)
+                                    S1
+
+An item runs the iterations whose number leaves its own as a remainder, wherever the loop starts: i mod 8 = item/32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+import cgen
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.integer import children, integer, kind, primary
+from codegen.loops import NO_MARK, Loop, block
+from codegen.program import Assign, Program
+
+ITEM = "item"
+"""The variable that counts the work-items of a group."""
+WAIT = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+"""All items of a group come here before one goes on."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A loop that `count` items share, each of them `inner` items that share the loops in it; `whole` is the group."""
+
+    count: int
+    inner: int
+    whole: int
+
+    @property
+    def own(self) -> str:
+        """The number of the item's share."""
+        outer = self.count * self.inner < self.whole
+        number = ITEM if self.inner == 1 else f"{ITEM}/{self.inner}"
+        return f"{number} % {self.count}" if outer else number
+
+    def first(self, start: Affine) -> str:
+        """The first iteration from `start` on that is the item's."""
+        ahead = _remainder(start, self.count)
+        if ahead == 0:
+            return f"{start} + {self.own}" if start.terms or start.constant else self.own
+        if ahead is not None:
+            return f"{start} + ({self.own} + {self.count - ahead}) % {self.count}"
+        return f"{start} + {self._modulo(f'{self.own} - {primary(start)}')}"
+
+    def owns(self, value: Affine) -> str:
+        """The condition that an iteration is the item's."""
+        known = _remainder(value, self.count)
+        return f"{self.own} == {self._modulo(primary(value)) if known is None else known}"
+
+    def _modulo(self, number: str) -> str:
+        """The remainder of a number that may be negative."""
+        if self.count & (self.count - 1) == 0:
+            return f"(({number}) & {self.count - 1})"
+        return f"((({number}) % {self.count} + {self.count}) % {self.count})"
+
+
+def _remainder(value: Affine, count: int) -> int | None:
+    """The remainder where it is the same for all values of the names."""
+    common = gcd(count, *(coefficient for _, coefficient in value.terms))
+    return value.constant % count if common == count else None
+
+
+def shared(loop: Loop, share: Share, body: list[cgen.Generable]) -> cgen.Generable:
+    """The C loop over the item's iterations."""
+    step = integer(loop.node.for_get_inc(), loop.scope.values).constant
+    scaled = f"{loop.start} + {step}*({share.own})"
+    start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start) if step == 1 else scaled}")
+    return cgen.For(
+        start, cgen.Line(loop.condition), cgen.Line(f"{loop.variable} += {share.count * step}"), block(body)
+    )
+
+
+def alone(body: list[cgen.Generable]) -> cgen.Generable:
+    """What item 0 runs."""
+    return cgen.If(cgen.Line(f"{ITEM} == 0"), block(body))
+
+
+def is_for_all(program: Program, node: isl.AstNode) -> bool:
+    """Whether all items of a group run the node: it shares out a loop, waits, or sets what each item has of its own."""
+    match kind(node):
+        case "mark":
+            mark = program.marks.get(node.mark_get_id().get_name(), NO_MARK)
+            return mark.items > 1 or is_for_all(program, node.mark_get_node())
+        case "for_":
+            return is_for_all(program, node.for_get_body())
+        case "block":
+            return any(is_for_all(program, child) for child in children(node))
+        case "if_":
+            other = node.if_has_else_node() and is_for_all(program, node.if_get_else_node())
+            return other or is_for_all(program, node.if_get_then_node())
+    body = program.statements[node.user_get_expr().get_op_arg(0).get_id().get_name()].body
+    if isinstance(body, Assign):
+        return any(w.name == body.target.array and w.space == "private" for w in program.workspaces)
+    return body.items is not None

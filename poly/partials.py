@@ -1,0 +1,201 @@
+"""Reductions that work-items share, as statements: each item reduces into a variable of its own, then all are joined.
+
+for i:                            for i:
+  for j:  # 32 items                s_sum[0] = 0                   S0_start, every item
+    s[i] += A[i, j]         ->      for j:  # 32 items
+                                      s_sum[0] += A[i, j]          S0
+                                    f32_shares[item] = s_sum[0]…   S0_join, all items together
+                                    s[i] += f32_shares[0]          S0_end, item 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import islpy as isl
+
+from codegen.affine import Affine
+from codegen.expr import Binary, Const, Expr, Load
+from codegen.names import fresh
+from codegen.program import Buffer, Text, Workspace
+from codegen.program import Statement as Printed
+from codegen.simd import Reduction as Printer
+from microkernels.dtypes import DType
+from poly.box_copy import Boxed
+from poly.errors import ScheduleError
+from poly.instances import coordinate
+from poly.item_reductions import Reduction, obstacle, regions, spread
+from poly.nest import Array, Nest, Op, Statement
+from poly.runners import Runners
+from poly.steps.base import edit, sequence
+from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+from poly.work_groups import kernels, width
+
+FIRST = (Affine.of(0),)
+"""The index of the only element, or of item 0's."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A nest and its tree as work-items run it. `texts` has the domain and lines of leaves that are no statements of
+    the nest, `synchronised` the arrays whose accesses by different items are in order already."""
+
+    nest: Nest
+    tree: Node
+    buffers: tuple[Buffer, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+    texts: Mapping[str, tuple[isl.Set, Printed]] = field(default_factory=dict)
+    synchronised: frozenset[str] = frozenset()
+
+
+def with_partials(boxed: Boxed) -> Shared:
+    """The tree with each reduction of which items share the loop in its parts.
+
+    Raises:
+        ScheduleError: one whose shares cannot be put together.
+    """
+    shared = Shared(boxed.nest, boxed.tree, boxed.buffers, boxed.workspaces)
+    runners = Runners(boxed.nest, boxed.tree)
+    for kernel in kernels(boxed.tree):
+        items = width(kernel.body)
+        for region in regions(kernel.body):
+            for reduction, _ in spread(runners, region):
+                reason = obstacle(runners, reduction)
+                if reason is not None:
+                    raise ScheduleError(f"work-items cannot share loop {region.loop.name}: {reason}.")
+                shared = _Parts.of(shared, reduction, items).put_in(shared)
+    return replace(shared, tree=completed(shared, shared.tree, 0))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The names of one reduction's arrays and statements."""
+
+    reduction: Reduction
+    dtype: DType
+    items: int
+    partial: str
+    shares: str
+
+    @staticmethod
+    def of(shared: Shared, reduction: Reduction, items: int) -> _Parts:
+        array = shared.nest.array(reduction.array)
+        taken = frozenset({a.name for a in shared.nest.arrays} | set(shared.nest.sizes))
+        printer = Printer("", reduction.op, array.name, array.dtype)
+        partial = fresh(printer.name, taken)
+        known = next(
+            (w.name for w in shared.workspaces if w.name in shared.synchronised and w.dtype == array.dtype), None
+        )
+        return _Parts(reduction, array.dtype, items, partial, known or fresh(f"{array.dtype.name}_shares", taken))
+
+    @property
+    def name(self) -> str:
+        return self.reduction.statements[0]
+
+    def put_in(self, shared: Shared) -> Shared:
+        """The nest and the tree with the parts."""
+        runs = self.reduction.elements.domain()
+        nest, tree = shared.nest, shared.tree
+        redirected = {name: self._redirected(nest.statement(name)) for name in self.reduction.statements}
+        statements = (*(redirected.get(s.name, s) for s in nest.statements), self._start(runs), self._end())
+        leaves = [Leaf(f"{self.name}_start"), Leaf(f"{self.name}_join"), Leaf(f"{self.name}_end")]
+        loop = _loop(tree, self.reduction.region.loop.name)
+        kept = [w for w in shared.workspaces if w.name != self.shares]
+        count = max([self.items, *(int(w.count) for w in shared.workspaces if w.name == self.shares)])
+        added = {self.partial: (1, "private"), self.shares: (count, "local")}
+        arrays = [a for a in nest.arrays if a.name not in added]
+        buffers = [b for b in shared.buffers if b.name not in added]
+        return Shared(
+            replace(
+                nest,
+                statements=statements,
+                arrays=(*arrays, *(Array(n, self.dtype, (Affine.of(c),), "local") for n, (c, _) in added.items())),
+            ),
+            edit(tree, loop, sequence([leaves[0], loop, *leaves[1:]])),
+            (*buffers, *(Buffer(n, self.dtype, (Affine.of(c),), "local") for n, (c, _) in added.items())),
+            (
+                *kept,
+                Workspace(self.partial, self.dtype, "1", True, "private"),
+                Workspace(self.shares, self.dtype, str(count), True, "local"),
+            ),
+            {**shared.texts, leaves[1].statement: self._join(runs)},
+            shared.synchronised | {self.shares},
+        )
+
+    def _redirected(self, statement: Statement) -> Statement:
+        return replace(statement, target=Load(self.partial, FIRST))
+
+    def _start(self, runs: isl.Set) -> Statement:
+        name = f"{self.name}_start"
+        neutral = _neutral(self.reduction.op, self.dtype)
+        return Statement(
+            name, _iterators(name, runs), runs.set_tuple_name(name), Load(self.partial, FIRST), "=", neutral
+        )
+
+    def _end(self) -> Statement:
+        """`S0_end[loops around, indices of the element]`."""
+        name = f"{self.name}_end"
+        domain = self.reduction.elements.wrap().flatten().set_tuple_name(name)
+        iterators = _iterators(name, domain)
+        rank = self.reduction.elements.dim(isl.dim_type.out)
+        element = tuple(Affine.name(i) for i in iterators[len(iterators) - rank :])
+        target, share = Load(self.reduction.array, element), Load(self.shares, FIRST)
+        return Statement(name, iterators, domain, target, self.reduction.op, share)
+
+    def _join(self, runs: isl.Set) -> tuple[isl.Set, Printed]:
+        name = f"{self.name}_join"
+        mine = f"{self.shares}[item]"
+        step = Printer("", self.reduction.op, mine, self.dtype).store(f"{self.shares}[item + (left + 1)/2]")
+        wait = "barrier(CLK_LOCAL_MEM_FENCE);"
+        lines = (
+            f"{mine} = {self.partial}[0];",
+            wait,
+            f"for (int left = {self.items}; left > 1; left = (left + 1)/2) {{",
+            "    if (item < left/2)",
+            f"        {step}",
+            f"    {wait}",
+            "}",
+        )
+        return runs.set_tuple_name(name), Printed(_iterators(name, runs), Text(lines, items=self.items))
+
+
+def _iterators(name: str, domain: isl.Set) -> tuple[str, ...]:
+    return tuple(f"{name}_{d}" for d in range(domain.dim(isl.dim_type.set)))
+
+
+def _neutral(op: Op, dtype: DType) -> Expr:
+    """The value that changes nothing."""
+    if op in "+*":
+        return Const(int(op == "*"))
+    if dtype.is_float:
+        return Const(float("inf") if op == "min" else -float("inf"))
+    most = (1 << 8 * dtype.size - 1) - 1
+    return Const(most) if op == "min" else Binary("-", Const(-most), Const(1))
+
+
+def _loop(tree: Node, name: str) -> Band:
+    return next(band for band in bands(tree) if band.name == name)
+
+
+def completed(shared: Shared, node: Node, depth: int) -> Node:
+    """The tree with a function in every loop for the statements that have none yet: the value of that loop itself."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(completed(shared, child, depth) for child in nodes))
+        case Pack(body=body):
+            return replace(node, body=completed(shared, body, depth))
+        case Band(functions=functions, body=body):
+            known = dict(functions)
+            added = [name for name in statements(node) if name not in known]
+            return replace(
+                node,
+                functions=(*functions, *((name, coordinate(domain(shared, name), depth)) for name in added)),
+                body=completed(shared, body, depth + 1),
+            )
+    return node
+
+
+def domain(shared: Shared, name: str) -> isl.Set:
+    """The instances of a leaf."""
+    return shared.texts[name][0] if name in shared.texts else shared.nest.statement(name).domain
