@@ -16,10 +16,11 @@ from math import prod
 from microkernels.opencl_isa import DeviceISA
 from poly.defaults.fusion import fused
 from poly.defaults.gpu_columns import columns_first
-from poly.defaults.gpu_items import group_items
+from poly.defaults.gpu_items import USUAL, GroupShape
 from poly.defaults.gpu_parallel import parallel_first
-from poly.defaults.gpu_points import by_points, contiguous_loop
+from poly.defaults.gpu_points import by_points, contiguous_loop, is_strided
 from poly.defaults.gpu_rows import by_rows, in_one_group, shared_loops
+from poly.defaults.gpu_transposed import by_lines
 from poly.defaults.loops import extent
 from poly.legality import is_parallel
 from poly.nest import Nest
@@ -30,46 +31,43 @@ from poly.tree import Band, Micro, Node, Sequence, bands, walk
 WORTH = 16_384
 """Statement instances for which a launch pays: what one work-group does while a kernel starts."""
 
-WORSE = 4
-"""By so much the accesses of neighbours must cost more along the groups' loops before items share the loops inside."""
-
 GUESS = 1024
 """The extent that a loop is taken to have, where it is not known."""
 
 
-def gpu_schedule(schedule: Schedule, isa: DeviceISA) -> Schedule:
+def gpu_schedule(schedule: Schedule, isa: DeviceISA, shape: GroupShape = USUAL) -> Schedule:
     """The schedule with loops given to groups and items where that is legal, and no step or microkernel did so yet."""
     made = fused(schedule)
-    return _mapped(made, made.tree, isa)
+    return _mapped(made, made.tree, isa, shape.on(isa))
 
 
-def _mapped(schedule: Schedule, node: Node, isa: DeviceISA) -> Schedule:
+def _mapped(schedule: Schedule, node: Node, isa: DeviceISA, shape: GroupShape) -> Schedule:
     if isinstance(node, Sequence):
         for child in node.children:
-            schedule = _mapped(schedule, child, isa)
+            schedule = _mapped(schedule, child, isa, shape)
         return schedule
     if not isinstance(node, Band) or _is_mapped(node):
         return schedule
-    made = _kernel(schedule, node, isa)
+    made = _kernel(schedule, node, isa, shape)
     if made is not None:
         return made
     if _is_wide(schedule, node.body):
-        return _mapped(schedule, node.body, isa)
-    return in_one_group(schedule, node, isa) or schedule
+        return _mapped(schedule, node.body, isa, shape)
+    return in_one_group(schedule, node, shape) or schedule
 
 
-def _kernel(schedule: Schedule, band: Band, isa: DeviceISA) -> Schedule | None:
+def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -> Schedule | None:
     """The schedule with a loop and those in it as one kernel; None where none of them can be work-groups."""
     first = parallel_first(schedule, band) or columns_first(schedule, band)
     if first is None:
         return None
     made, parallel = first
     inside = find_loop(made.tree, parallel[-1]).body
-    loops, rows_cost = shared_loops(made, inside, group_items(isa))
+    loops, rows_cost = shared_loops(made, inside, shape.items)
     _, points_cost = contiguous_loop(made, parallel)
-    if loops and WORSE * rows_cost < points_cost:
-        return by_rows(made, parallel, loops, isa) or by_points(made, parallel, isa)
-    return by_points(made, parallel, isa)
+    if loops and rows_cost < points_cost and is_strided(made, parallel):
+        return by_rows(made, parallel, loops, shape) or by_points(made, parallel, shape)
+    return by_lines(made, parallel, isa, shape) or by_points(made, parallel, shape)
 
 
 def _is_mapped(band: Band) -> bool:

@@ -1,25 +1,35 @@
-"""How many work-items share a loop."""
+"""How many work-items a group has, and how many of them share a loop."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 from microkernels.opencl_isa import DeviceISA
 from poly.defaults.loops import extent
 from poly.nest import Nest
 from poly.tree import Band
 
-GROUP = 256
-"""Work-items of a group, where the device has so many: enough to hide what memory takes to answer."""
 
-LONG_GROUP = 64
-"""Work-items of a group along one loop, where each has a loop of its own: fewer in a group, and more groups."""
+@dataclass(frozen=True)
+class GroupShape:
+    """The work-items of a group, each number a power of two.
 
-ACROSS = 32
-"""Items side by side along the contiguous loop of a two-dimensional tile: whole lines of memory."""
+    items    of a usual group: enough to hide what memory takes to answer
+    long     of a group along one loop where each item has a loop of its own: fewer in a group, and more groups
+    across   side by side along the contiguous loop of a two-dimensional tile: whole lines of memory
+    """
+
+    items: int = 256
+    long: int = 64
+    across: int = 32
+
+    def on(self, isa: DeviceISA) -> GroupShape:
+        """The shape with no more items than the device has."""
+        most = 1 << (isa.max_items.bit_length() - 1)
+        return replace(self, items=min(self.items, most), long=min(self.long, most), across=min(self.across, most))
 
 
-def group_items(isa: DeviceISA, usual: int = GROUP) -> int:
-    """The number of work-items, a power of two."""
-    return min(usual, 1 << (isa.max_items.bit_length() - 1))
+USUAL = GroupShape()
 
 
 def useful_items(nest: Nest, band: Band, most: int) -> int:

@@ -25,6 +25,13 @@ def side_by_side_cost(schedule: Schedule, statement: str, loop: str | None) -> i
     return weight * sum(lines(schedule.nest, access, iterator) for access in accesses(described))
 
 
+def whole_lines_cost(schedule: Schedule, statement: str) -> int:
+    """What the accesses of a statement cost where all of them go to the next element."""
+    path, described = paths(schedule.tree)[statement], schedule.nest.statement(statement)
+    weight: int = STRIDED ** sum(isinstance(entry, Band) for entry in path)
+    return weight * len(accesses(described))
+
+
 def lines(nest: Nest, access: Load, iterator: str) -> int:
     """How many times the fewest lines neighbours touch: 0 where all touch one element, 1 for elements side by side."""
     if not any(index.coefficient(iterator) for index in access.indices):

@@ -8,10 +8,9 @@ for i: for j:                 for i_tile: for j_tile:  # groups
 
 from __future__ import annotations
 
-from microkernels.opencl_isa import DeviceISA
 from poly.defaults.attempt import attempt, proven
-from poly.defaults.gpu_items import ACROSS, LONG_GROUP, group_items, useful_items
-from poly.defaults.gpu_lines import side_by_side_cost
+from poly.defaults.gpu_items import GroupShape, useful_items
+from poly.defaults.gpu_lines import side_by_side_cost, whole_lines_cost
 from poly.defaults.loops import extent, parent
 from poly.schedule import Schedule
 from poly.steps import Groups, Items, Order, Split, Step
@@ -19,6 +18,9 @@ from poly.steps.base import find_loop
 from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Band, statements
 from poly.tree import bands as bands_below
+
+STRIDED_FROM = 2
+"""So many times the cost of whole lines, accesses of neighbours count as strided."""
 
 
 def contiguous_loop(schedule: Schedule, parallel: tuple[str, ...]) -> tuple[str, int]:
@@ -32,11 +34,18 @@ def contiguous_loop(schedule: Schedule, parallel: tuple[str, ...]) -> tuple[str,
     return best, cost(best)
 
 
+def is_strided(schedule: Schedule, parallel: tuple[str, ...]) -> bool:
+    """Whether neighbours along the best of the loops use but a small part of the lines that they touch."""
+    below = statements(find_loop(schedule.tree, parallel[-1]))
+    least = sum(whole_lines_cost(schedule, statement) for statement in below)
+    return contiguous_loop(schedule, parallel)[1] > STRIDED_FROM * least
+
+
 Counts = tuple[tuple[str, int], ...]
 """Loops, and how many work-items share each."""
 
 
-def by_points(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA) -> Schedule | None:
+def by_points(schedule: Schedule, parallel: tuple[str, ...], shape: GroupShape) -> Schedule | None:
     """The schedule with the loops `parallel`, directly in each other, shared by work-groups and work-items.
 
     Those that more iterations than items have are cut into tiles. Where there are more loops than dimensions of groups,
@@ -44,7 +53,7 @@ def by_points(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA) -> 
     """
     across, _ = contiguous_loop(schedule, parallel)
     ordered = (*(name for name in parallel if name != across), across)
-    counts = _counts(schedule, ordered, isa)
+    counts = _counts(schedule, ordered, shape)
     many = len(ordered) > MOST_GROUP_LOOPS
     if many:
         counts = tuple((name, count) for name, count in counts if name in ordered[MOST_GROUP_LOOPS:])
@@ -58,12 +67,12 @@ def by_points(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA) -> 
     return attempt(split, [*steps, Items(counts)])
 
 
-def _counts(schedule: Schedule, ordered: tuple[str, ...], isa: DeviceISA) -> Counts:
+def _counts(schedule: Schedule, ordered: tuple[str, ...], shape: GroupShape) -> Counts:
     """The items along the last two of the loops; all along the last where it is the only one."""
     bands = [find_loop(schedule.tree, name) for name in ordered[-2:]]
     alone = len(bands) == 1
-    most = group_items(isa, LONG_GROUP) if alone and bands_below(bands[0].body) else group_items(isa)
-    side = useful_items(schedule.nest, bands[-1], most if alone else min(ACROSS, most))
+    most = shape.long if alone and bands_below(bands[0].body) else shape.items
+    side = useful_items(schedule.nest, bands[-1], most if alone else min(shape.across, most))
     if alone:
         return ((bands[0].name, side),)
     return (bands[0].name, useful_items(schedule.nest, bands[0], most // side)), (bands[1].name, side)

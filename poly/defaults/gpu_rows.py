@@ -7,9 +7,8 @@ for i:                            for i:  # groups
 
 from __future__ import annotations
 
-from microkernels.opencl_isa import DeviceISA
 from poly.defaults.attempt import attempt, proven
-from poly.defaults.gpu_items import group_items, useful_items
+from poly.defaults.gpu_items import GroupShape, useful_items
 from poly.defaults.gpu_lines import side_by_side_cost
 from poly.defaults.gpu_parallel import chain_names
 from poly.defaults.loops import parts
@@ -40,18 +39,20 @@ def shared_loops(schedule: Schedule, node: Node, count: int) -> tuple[tuple[str,
     return shared_loops(schedule, inside, count)
 
 
-def by_rows(schedule: Schedule, parallel: tuple[str, ...], loops: tuple[str, ...], isa: DeviceISA) -> Schedule | None:
+def by_rows(
+    schedule: Schedule, parallel: tuple[str, ...], loops: tuple[str, ...], shape: GroupShape
+) -> Schedule | None:
     """The schedule with the loops `parallel` shared by work-groups, and the `loops` inside by the items of a group."""
     groups = parallel[:MOST_GROUP_LOOPS]
-    most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), group_items(isa)) for n in loops)
+    most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), shape.items) for n in loops)
     return attempt(proven(schedule, [Groups(groups)]), [Items(tuple((name, most) for name in loops))])
 
 
-def in_one_group(schedule: Schedule, band: Band, isa: DeviceISA) -> Schedule | None:
+def in_one_group(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | None:
     """The schedule with a loop run by one group, whose items share loops at or below it; None where there are none.
 
     The number of items is the same for all such loops, as groups of neighbours share a kernel.
     """
-    count = group_items(isa)
+    count = shape.items
     loops, _ = shared_loops(schedule, band, count)
     return attempt(schedule, [Items(tuple((name, count) for name in loops))]) if loops else None
