@@ -17,9 +17,13 @@ EACH_LANE = "POLY_LANES"
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
 """The square root that does nothing but take the root: C's own may set errno, which no vector operation does."""
 
+CLANG_VECTOR = "clang loop vectorize(assume_safety) interleave(disable)"
+CLANG_LANE = "clang loop vectorize(assume_safety) unroll(disable)"
+"""The same two in clang's words."""
+
 LOOPS = f"""#if defined(__clang__)
-#define {EACH_VECTOR} _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
-#define {EACH_LANE} _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#define {EACH_VECTOR} _Pragma("{CLANG_VECTOR}")
+#define {EACH_LANE} _Pragma("{CLANG_LANE}")
 #elif defined(__GNUC__)
 #define {EACH_VECTOR} _Pragma("GCC ivdep")
 #define {EACH_LANE} _Pragma("GCC ivdep") _Pragma("GCC unroll 1")

@@ -14,6 +14,7 @@ import islpy as isl
 from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
 from microkernels.isa import ISAS
+from microkernels.opencl_isa import OPENCL_ISAS
 from poly.calls import inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
@@ -110,7 +111,7 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
     Raises TargetError if there is no such kernel.
     """
-    if micro.streams and micro.kernel.partition("_")[2] in ISAS:
+    if micro.streams and micro.kernel.partition("_")[2] in {**ISAS, **OPENCL_ISAS}:
         return _stream_misfit(nest, statement, contraction, micro)
     return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
 

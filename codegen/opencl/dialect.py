@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen import elementary, integer, lanes, scalar
-from codegen.macros import LOOPS, ROOTS
+from codegen.macros import CLANG_LANE, CLANG_VECTOR, EACH_LANE, EACH_VECTOR, ROOTS
 from microkernels.prune import NO_CODE
 
 TYPES = {
@@ -49,15 +49,27 @@ def helpers(code: str) -> str:
     return text.rstrip("\n")
 
 
-def prelude(code: str) -> str:
-    """Extensions, types, names and macros that the code needs."""
+def prelude(code: str, lanes: int) -> str:
+    """Extensions, types, names and macros that the code needs; vectors have so many lanes."""
     words = frozenset(re.findall(r"\w+", NO_CODE.sub(" ", code)))
     lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] * any(w.startswith("double") for w in words)
     lines += ["#pragma OPENCL EXTENSION cl_khr_fp16 : enable"] * any(re.fullmatch(r"half\d*", w) for w in words)
     lines += [f"typedef {known} {name};" for name, known in TYPES.items() if name in words]
     lines += [f"#define {name} {known}" for name, known in NAMES.items() if name in words]
-    lines += [LOOPS] * ("POLY_SIMD" in words or "POLY_LANES" in words)
+    lines += [_loops(lanes)] * bool({EACH_VECTOR, EACH_LANE} & words)
     return "\n".join(lines)
+
+
+def _loops(lanes: int) -> str:
+    """What stands before loops that go into vectors. clang has narrower vectors in mind than a CPU may have."""
+    width = f"vectorize_width({lanes})"
+    return f"""#if defined(__clang__)
+#define {EACH_VECTOR} _Pragma("{CLANG_VECTOR} {width}")
+#define {EACH_LANE} _Pragma("{CLANG_LANE} {width}")
+#else
+#define {EACH_VECTOR}
+#define {EACH_LANE}
+#endif"""
 
 
 def _bit_functions() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The loops that become a kernel's work-groups.
 
-    for i in range(0, M, 6):  # parallel      ->      const int64_t i = 6*(int64_t)get_group_id(1);
-      for j in range(N):      # parallel              const int64_t j = (int64_t)get_group_id(0);
+for i in range(0, M, 6):  # parallel      ->      const int64_t i = 6*(int64_t)get_group_id(1);
+  for j in range(N):      # parallel              const int64_t j = (int64_t)get_group_id(0);
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A kernel: the outermost parallel loops become its work-groups, what stands below them its body.
 
-    for i in range(M):  # parallel        __kernel void f_i(int64_t M, …, __global float *restrict B)
-      for j in range(N):            ->    {
-        B[i, j] = …                         const int64_t i = (int64_t)get_group_id(0);
-                                            for (int64_t j = 0; j < N; j += 1)
-                                              B[i*N + j] = …
+for i in range(M):  # parallel        __kernel void f_i(int64_t M, …, __global float *restrict B)
+  for j in range(N):            ->    {
+    B[i, j] = …                         const int64_t i = (int64_t)get_group_id(0);
+                                        for (int64_t j = 0; j < N; j += 1)
+                                          B[i*N + j] = …
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from codegen.loops import Scope, block
 from codegen.names import c_name, fresh
 from codegen.opencl.dialect import GLOBAL, LOCAL
 from codegen.opencl.groups import GroupLoop, grouped, work_items
+from codegen.opencl.items import ITEM, WAIT
 from codegen.opencl.values import Argument, DeviceKernel, Launch
 from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
@@ -29,10 +30,8 @@ from microkernels.opencl_isa import DeviceISA
 
 GROUP, NUMBER = "group", "number"
 """The variables that count the groups, and the iterations of a loop that few groups share."""
-ITEM = "item"
-"""The variable that counts the work-items of a group."""
-BARRIER = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
-"""Waits for all work-items of the group."""
+NARROW = 256
+"""Bits of vectors that every compiler takes by itself."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
     """As many groups as run at a time share a loop, each with scratch arrays of its own."""
     start = f"int64_t {NUMBER} = {GROUP}"
     variable = cgen.Line(f"const int64_t {loop.variable} = {loop.at(NUMBER)};")
-    wait = [cgen.Line(BARRIER)] * (body.items > 1)
+    wait = [cgen.Line(WAIT)] * (body.items > 1)
     counted = cgen.For(
         cgen.Line(start),
         cgen.Line(f"{NUMBER} < {loop.trips}"),
@@ -124,9 +123,15 @@ def _written(
     text = str(block([*map(cgen.Line, setup), *lines]))
     arguments = _arguments(program, text, scope, body.apart)
     head = prototype("void", name, [_parameter(program, argument) for argument in arguments])
-    attribute = f"__kernel __attribute__((reqd_work_group_size({body.items}, 1, 1)))"
+    attribute = f"__kernel __attribute__(({', '.join(_attributes(program, body.items))}))"
     whole = str(cgen.Block([*map(cgen.Line, setup), *lines]))
     return Written(f"{attribute}\n{head}\n{whole}", DeviceKernel(name, arguments, (body.items,)), Launch(name, groups))
+
+
+def _attributes(program: Program, items: int) -> list[str]:
+    """The group's size; and for a CPU how wide its vectors are, since clang takes halves of the widest by itself."""
+    bits = 8 * program.isa.vector_bytes
+    return [f"reqd_work_group_size({items}, 1, 1)", *[f"min_vector_width({bits})"] * (bits > NARROW)]
 
 
 def _declaration(workspace: Workspace) -> str:

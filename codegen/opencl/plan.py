@@ -1,10 +1,10 @@
 """From a program to a device program: what is parallel becomes kernels, the loops around them the host's plan.
 
-    for t in range(T):                    for t:
-      for i in range(N):  # parallel        launch step_i over N groups
-        B[i] = …                    ->
-      for i in range(N):  # parallel        launch step_i_2 over N groups
-        A[i] = …
+for t in range(T):                    for t:
+  for i in range(N):  # parallel        launch step_i over N groups
+    B[i] = …                    ->
+  for i in range(N):  # parallel        launch step_i_2 over N groups
+    A[i] = …
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def source(program: Program, kernels: Sequence[str]) -> str:
     """The complete OpenCL C text."""
     code = "\n\n".join(kernels)
     small = helpers(code)
-    top = [heading(program), prelude("\n".join([small, program.preamble, code])), small, program.preamble.strip("\n")]
+    widest = max((buffer.dtype for buffer in program.buffers), key=lambda dtype: dtype.size)
+    known = prelude("\n".join([small, program.preamble, code]), program.isa.lanes(widest))
+    top = [heading(program), known, small, program.preamble.strip("\n")]
     return "\n\n".join(part for part in [*top, code] if part) + "\n"
 
 
