@@ -7,7 +7,7 @@ address of its own that nobody reads; parts of one buffer lie in one range, as t
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,16 @@ def memory(buffer: Buffer, array: Any, alignment: int) -> Any:
             f"multiple of {alignment}. Remedy: {buffer.name}.copy()"
         )
     return base.get_sub_region(offset, array.nbytes)
+
+
+def check_context(arrays: Iterable[Any], queue: Any, context: Any) -> None:
+    """Raises ArgumentError where an array cannot be used on a queue, since it was made in another context."""
+    for array in arrays:
+        if array.context != context:
+            raise ArgumentError(
+                f"the arrays and the queue {queue} belong to different contexts of OpenCL. Remedy: pass a queue of the "
+                "arrays' context, queue=..., or make the arrays on this queue"
+            )
 
 
 def _whole(array: Any) -> tuple[Any, int]:

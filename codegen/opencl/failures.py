@@ -17,13 +17,11 @@ LOST = (
 LIMITS = ("INVALID_WORK_GROUP_SIZE", "INVALID_WORK_ITEM_SIZE", "INVALID_GLOBAL_WORK_SIZE")
 
 
-def device_error(error: Exception, device: Device, wanted: int, outputs: str) -> Exception:
-    """An error of pyopencl's in words; another one as it is.
+def device_error(error: Exception, device: Device, wanted: int, outputs: str) -> DeviceError:
+    """An error of pyopencl's, or that memory ran out, in words.
 
     `wanted` are the bytes of the call's arrays and scratch arrays; `outputs` says what became of the outputs.
     """
-    import pyopencl as cl
-
     text, label = str(error), device.label
     if isinstance(error, MemoryError) or any(word in text for word in MEMORY):
         return DeviceError(
@@ -32,8 +30,6 @@ def device_error(error: Exception, device: Device, wanted: int, outputs: str) ->
             f"{outputs} Remedy: free arrays that lie on the device, call on parts of the arrays, or take another "
             "device."
         )
-    if not isinstance(error, cl.Error):
-        return error
     if any(word in text for word in LOST):
         return DeviceError(
             f"{label} is lost, or its queue or context cannot be used any more: {text}. {outputs} "

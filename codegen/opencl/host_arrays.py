@@ -51,7 +51,10 @@ class Copies:
 
 
 class HostArrays:
-    """The arrays of one call in memory that kernels can use: `memory` by name, None for an array without elements."""
+    """The arrays of one call in memory that kernels can use, when the `events` have come.
+
+    `memory` is by name; None for an array without elements.
+    """
 
     def __init__(self, device: Device, queue: Any, copies: Copies) -> None:
         self.device = device
@@ -59,6 +62,7 @@ class HostArrays:
         self.queue = queue
         self.copies = copies
         self.memory: dict[str, Any] = {}
+        self.events: list[Any] = []
         self._shared: dict[str, np.ndarray] = {}
 
     def put(self, signature: Signature, values: Mapping[str, np.ndarray]) -> None:
@@ -70,25 +74,17 @@ class HostArrays:
             array = values[buffer.name]
             self.memory[buffer.name] = self._put(buffer, array) if array.size else None
 
-    def get(self, signature: Signature, values: Mapping[str, np.ndarray], after: list[Any]) -> None:
-        """Bring the outputs to the host after these events, and wait until they are there."""
-        import pyopencl as cl
-
-        events, maps = after, []
+    def get(self, signature: Signature, values: Mapping[str, np.ndarray], after: Any) -> None:
+        """Bring the outputs to the host after an event, and wait until they are there."""
+        events, maps = [after], []
         for buffer in signature.outputs:
             array, memory = values[buffer.name], self.memory[buffer.name]
-            if memory is None:
-                continue
             if buffer.name in self._shared:
-                shape, bytes_ = (array.nbytes,), np.dtype(np.uint8)
-                mapped, event = cl.enqueue_map_buffer(
-                    self.queue, memory, cl.map_flags.READ, 0, shape, bytes_, wait_for=after, is_blocking=False
-                )
+                mapped, event = self._mapped(array, memory, after)
                 maps.append(mapped)
-            else:
-                event = cl.enqueue_copy(self.queue, array, memory, wait_for=after, is_blocking=False)
-                self.copies.add("from_device", array.nbytes)
-            events = [*events, event]
+                events.append(event)
+            elif memory is not None:
+                events.append(self._copied_back(array, memory, after))
         for event in reversed(events):
             event.wait()
         for mapped in maps:
@@ -115,9 +111,31 @@ class HostArrays:
         import pyopencl as cl
 
         memory = cl.Buffer(self.context, _access(buffer), array.nbytes)
-        cl.enqueue_copy(self.queue, memory, array, is_blocking=False)
+        self.events.append(cl.enqueue_copy(self.queue, memory, array, is_blocking=False))
         self.copies.add("to_device", array.nbytes)
         return memory
+
+    def _mapped(self, array: np.ndarray, memory: Any, after: Any) -> tuple[Any, Any]:
+        """Lets the host see what a kernel wrote where the array lies."""
+        import pyopencl as cl
+
+        mapped, event = cl.enqueue_map_buffer(
+            self.queue,
+            memory,
+            cl.map_flags.READ,
+            0,
+            (array.nbytes,),
+            np.dtype(np.uint8),
+            wait_for=[after],
+            is_blocking=False,
+        )
+        return mapped, event
+
+    def _copied_back(self, array: np.ndarray, memory: Any, after: Any) -> Any:
+        import pyopencl as cl
+
+        self.copies.add("from_device", array.nbytes)
+        return cl.enqueue_copy(self.queue, array, memory, wait_for=[after], is_blocking=False)
 
 
 def _access(buffer: Buffer) -> Any:

@@ -110,12 +110,13 @@ def _tuple(items: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Functions:
-    """A program's `launch` and `scratch`, and what of pyopencl each call needs."""
+    """A program's `launch` and `scratch`, and what of pyopencl each call needs: functions, and what they raise."""
 
     launch: Callable[..., None]
     scratch: Callable[..., tuple[int, ...]]
     enqueue: Callable[..., Any]
     marker: Callable[..., Any]
+    errors: tuple[type[Exception], ...]
 
 
 def functions(program: DeviceProgram) -> Functions:
@@ -124,4 +125,5 @@ def functions(program: DeviceProgram) -> Functions:
 
     names: dict[str, Any] = dict(FUNCTIONS)
     exec(launch_source(program) + scratch_source(program), names)
-    return Functions(names["launch"], names["scratch"], cl.enqueue_nd_range_kernel, cl.enqueue_marker)
+    errors = (cl.Error, MemoryError)
+    return Functions(names["launch"], names["scratch"], cl.enqueue_nd_range_kernel, cl.enqueue_marker, errors)

@@ -6,7 +6,8 @@ sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from codegen.arguments import Fitted, Values, bind, fit
-from codegen.opencl.device_arrays import check_alike, fitted_sizes, form, may_overlap, memory
+from codegen.errors import DeviceError
+from codegen.opencl.device_arrays import check_alike, check_context, fitted_sizes, form, may_overlap, memory
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import device_error
 from codegen.opencl.host_arrays import Copies, HostArrays
 from codegen.opencl.launch_text import Functions, functions
 from codegen.opencl.profile import Profile, Recorder, profiling_queue
-from codegen.opencl.sessions import Lane, lane, session
+from codegen.opencl.sessions import Lane, lane_on, session
 from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 
@@ -61,7 +63,6 @@ class Executable:
         self.device = device
         self.copies = Copies()
         self._names = [buffer.name for buffer in signature.buffers]
-        self._are_arrays = [buffer.kind != "scalar" for buffer in signature.buffers]
         self._outputs = [n for n, buffer in enumerate(signature.buffers) if buffer.kind in ("out", "inout")]
         self._lanes: dict[Any, Lane] = {}
         self._extents: dict[tuple[Any, ...], Extent] = {}
@@ -123,19 +124,20 @@ class Executable:
 
     def _on_device(self, values: Sequence[Any], extent: Extent, orders: Orders) -> Any:
         """The call on arrays of the device's: returns when the launches are on the queue."""
-        arrays = [value for value, is_array in zip(values, self._are_arrays, strict=True) if is_array]
+        buffers = self.signature.buffers
+        arrays = [value for value, b in zip(values, buffers, strict=True) if b.kind != "scalar"]
         queue = orders.queue
         if queue is None:
             queue = next((array.queue for array in arrays if array.queue is not None), None)
-        if queue is None:
-            queue = session(self.device).queue
+        lane = self._lane(queue)
+        check_context(arrays, lane.queue, lane.context)
         wait = [*orders.wait_for, *(event for array in arrays for event in array.events)]
         alignment = self.device.alignment
         memories = [
-            memory(buffer, value, alignment) if is_array else value
-            for buffer, value, is_array in zip(self.signature.buffers, values, self._are_arrays, strict=True)
+            value if b.kind == "scalar" else memory(b, value, alignment)
+            for value, b in zip(values, buffers, strict=True)
         ]
-        event = self._run(queue, memories, values, extent, wait, orders.enqueue)
+        event = self._run(lane, memories, arrays, extent, wait, orders.enqueue)
         for n in self._outputs:
             values[n].add_event(event)
         return event
@@ -144,23 +146,18 @@ class Executable:
         """The call on NumPy arrays: returns when the outputs are there."""
         arrays = {b.name: fitted.values[b.name] for b in self.signature.arrays}
         dense = {name: self._dense(array) for name, array in arrays.items()}
-        sizes = fitted.sizes
-        if self.signature.strided:
-            sizes = fit(self.signature, {**fitted.values, **dense}, (), given).sizes
+        values = {**fitted.values, **dense}
+        sizes = fit(self.signature, values, (), given).sizes if self.signature.strided else fitted.sizes
         extent = self._extent(sizes.values())
-        queue = orders.queue or session(self.device).queue
-        there = HostArrays(self.device, queue, self.copies)
-        values = [{**fitted.values, **dense}[name] for name in self._names]
-        try:
+        lane = self._lane(orders.queue)
+        there = HostArrays(self.device, lane.queue, self.copies)
+        with self._telling(dense.values(), extent, UNCHANGED):
             there.put(self.signature, dense)
-        except Exception as error:
-            raise self._told(error, values, extent, UNCHANGED) from error
-        memories = [there.memory.get(name, value) for name, value in zip(self._names, values, strict=True)]
-        event = self._run(queue, memories, values, extent, list(orders.wait_for), orders.enqueue)
-        try:
-            there.get(self.signature, dense, [event])
-        except Exception as error:
-            raise self._told(error, values, extent, PARTIAL) from error
+        memories = [there.memory[name] if name in dense else values[name] for name in self._names]
+        wait = [*orders.wait_for, *there.events]
+        event = self._run(lane, memories, list(dense.values()), extent, wait, orders.enqueue)
+        with self._telling(dense.values(), extent, PARTIAL):
+            there.get(self.signature, dense, event)
         for b in self.signature.outputs:
             if dense[b.name] is not arrays[b.name]:
                 arrays[b.name][...] = dense[b.name]
@@ -168,42 +165,36 @@ class Executable:
 
     def _run(
         self,
-        queue: Any,
+        lane: Lane,
         memories: Sequence[Any],
-        values: Sequence[Any],
+        arrays: Sequence[Any],
         extent: Extent,
         wait: list[Any],
         enqueue: Callable[..., Any],
     ) -> Any:
-        """Put the launches on the queue. The event of the last one; where there is none, that of what was waited for.
-
-        Raises DeviceError, ToolchainError, and ArgumentError where a queue doesn't belong to the device or the arrays.
-        """
-        lane = self._lanes.get(queue)
-        if lane is None:
-            lane = self._new_lane(queue)
+        """Put the launches on the queue. The event of the last one; where there is none, of what was waited for."""
         room = None
         try:
-            room = lane.take(extent.scratch)
-            if lane.fence and room.last is not None:
-                wait.append(room.last)
-            room.last = None
-            self._functions.launch(
-                enqueue, queue, wait or None, lane.fence, room, *memories, *room.scratch, *extent.sizes
-            )
-            event = room.last if room.last is not None else self._functions.marker(queue, wait or None)
-        except Exception as error:
-            raise self._told(
-                error, values, extent, UNCHANGED if room is None or room.last is None else PARTIAL
-            ) from error
+            room = lane.take(extent.scratch, wait)
+            launch = self._functions.launch
+            launch(enqueue, lane.queue, wait or None, lane.fence, room, *memories, *room.scratch, *extent.sizes)
+            event = room.last if room.last is not None else self._functions.marker(lane.queue, wait or None)
+        except self._functions.errors as error:
+            begun = room is not None and room.last is not None
+            raise self._told(error, arrays, extent, PARTIAL if begun else UNCHANGED) from error
         lane.give(room)
         return event
 
-    def _new_lane(self, queue: Any) -> Lane:
-        if len(self._lanes) >= LANES:
-            self._lanes.clear()
-        self._lanes[queue] = made = lane(self.program, self.device, queue)
-        return made
+    def _lane(self, queue: Any) -> Lane:
+        """The lane of a queue, or of our own one."""
+        if queue is None:
+            queue = session(self.device).queue
+        found = self._lanes.get(queue)
+        if found is None:
+            if len(self._lanes) >= LANES:
+                self._lanes.clear()
+            self._lanes[queue] = found = lane_on(queue, self.program, self.device)
+        return found
 
     def _dense(self, array: np.ndarray) -> np.ndarray:
         """The array, or a copy with its elements one after the other."""
@@ -212,7 +203,13 @@ class Executable:
         self.copies.add("on_host", array.nbytes)
         return np.ascontiguousarray(array)
 
-    def _told(self, error: Exception, values: Sequence[Any], extent: Extent, outputs: str) -> Exception:
-        """An error of pyopencl's in words; another one as it is."""
-        wanted = sum(getattr(value, "nbytes", 0) for value in values) + sum(extent.scratch)
+    @contextmanager
+    def _telling(self, arrays: Iterable[Any], extent: Extent, outputs: str) -> Iterator[None]:
+        try:
+            yield
+        except self._functions.errors as error:
+            raise self._told(error, arrays, extent, outputs) from error
+
+    def _told(self, error: Exception, arrays: Iterable[Any], extent: Extent, outputs: str) -> DeviceError:
+        wanted = sum(array.nbytes for array in arrays) + sum(extent.scratch)
         return device_error(error, self.device, wanted, outputs)

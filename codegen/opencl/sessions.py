@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.errors import ArgumentError
 from codegen.opencl.builds import built
 from codegen.opencl.devices import Device
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram
@@ -72,12 +73,15 @@ class Lane:
     make: Callable[[], tuple[Any, ...]]
     rooms: list[Room] = field(default_factory=list)
 
-    def take(self, sizes: tuple[int, ...]) -> Room:
-        """A room with scratch arrays of at least so many bytes."""
+    def take(self, sizes: tuple[int, ...], wait: list[Any]) -> Room:
+        """A room with scratch arrays of at least so many bytes. What has to end first in it is added to `wait`."""
         try:
             room = self.rooms.pop()
         except IndexError:
             room = Room(self.make())
+        if self.fence and room.last is not None:
+            wait.append(room.last)
+        room.last = None
         if room.sizes != sizes and not (room.sizes and all(map(int.__ge__, room.sizes, sizes))):
             room.scratch, room.sizes = (), ()
             room.scratch = tuple(_memory(self.context, size) for size in sizes)
@@ -88,17 +92,26 @@ class Lane:
         self.rooms.append(room)
 
 
-def lane(program: DeviceProgram, device: Device, queue: Any) -> Lane:
-    """A lane for a program on a queue: builds the program for the queue's context."""
+def lane_on(queue: Any, program: DeviceProgram, device: Device) -> Lane:
+    """A lane for a program on a queue: builds the program for the queue's context.
+
+    Raises ArgumentError where the queue is another device's, and ToolchainError.
+    """
     import pyopencl as cl
 
-    context = queue.context
+    if (queue.device.name.strip(), queue.device.driver_version.strip()) != (device.name, device.driver):
+        raise ArgumentError(
+            f"queue belongs to {queue.device.name.strip()}, and the kernel is made for {device.label}. Remedy: a queue "
+            f"of that device, or poly.compile(…, target='opencl:{queue.device.name.strip()}')"
+        )
     fence = bool(queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    compiled = built(program.source, context, device.label)
-    return Lane(queue, context, fence, lambda: tuple(_kernel(cl, compiled, kernel) for kernel in program.kernels))
+    compiled = built(program.source, queue.context, device.label)
+    return Lane(queue, queue.context, fence, lambda: tuple(_kernel(compiled, kernel) for kernel in program.kernels))
 
 
-def _kernel(cl: Any, compiled: Any, kernel: DeviceKernel) -> Any:
+def _kernel(compiled: Any, kernel: DeviceKernel) -> Any:
+    import pyopencl as cl
+
     made = cl.Kernel(compiled, kernel.name)
     made.set_arg_types([_packed(argument) for argument in kernel.arguments])
     return made
