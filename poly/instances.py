@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import islpy as isl
 
@@ -12,6 +13,14 @@ import islpy as isl
 def coordinate(domain: isl.Set, position: int) -> isl.PwAff:
     """The function `{ S[i, j] -> [j] }` on the space of a set."""
     return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
+
+
+def iterations(domain: isl.Set) -> int:
+    """The iterations in the box around a domain."""
+    if domain.is_empty():
+        return 0
+    ends = ((domain.dim_min_val(at), domain.dim_max_val(at)) for at in range(domain.dim(isl.dim_type.set)))
+    return prod(last.to_python() - first.to_python() + 1 for first, last in ends)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-import islpy as isl
-
 from codegen.expr import Binary, Call, loads, walk
+from poly.instances import iterations
 from poly.nest import Nest, Statement
 
 DRIFT = 8
@@ -44,14 +43,6 @@ def facts(nest: Nest) -> Facts:
         delicate=delicate(nest),
         settable=frozenset(a.name for a in nest.arguments if a.name in assigned & read and a.dtype.is_float),
     )
-
-
-def iterations(domain: isl.Set) -> int:
-    """The iterations in the box around a domain."""
-    if domain.is_empty():
-        return 0
-    ends = ((domain.dim_min_val(at), domain.dim_max_val(at)) for at in range(domain.dim(isl.dim_type.set)))
-    return prod(last.to_python() - first.to_python() + 1 for first, last in ends)
 
 
 def _elements(nest: Nest, array: str) -> int:

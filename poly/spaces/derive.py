@@ -13,8 +13,9 @@ from poly.model.host import caches, rates
 from poly.model.rates import Rates, nominal
 from poly.nest import Nest
 from poly.spaces.contraction import contraction_family
+from poly.spaces.gpu import gpu_family
 from poly.spaces.loops import loop_structures
-from poly.spaces.space import Space
+from poly.spaces.space import Family, Space
 from poly.target import parse
 
 
@@ -51,7 +52,10 @@ def space(
 
 def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:
     """The same for the caches and rates of any machine."""
-    family = contraction_family(nest, isa, caches, rates, threads, coarse)
+    if isinstance(isa, DeviceISA) and isa.is_gpu:
+        family: Family | None = gpu_family(nest, isa, caches, rates, threads, {})
+    else:
+        family = contraction_family(nest, isa, caches, rates, threads, coarse)
     if family is None:
         family = loop_structures(nest, isa, caches, rates, threads, {})
     return Space(nest, isa, threads, family.structures, family.choice)

@@ -1,0 +1,90 @@
+"""The seconds of a contraction by a group's microkernel: a roofline for each slab, and what edges and tails leave idle.
+
+a slab      multiply-adds, reads from local memory, copies from global memory; latency that nothing hides
+a unit      so many groups one after the other, several of them at a time where registers and local memory allow it
+the whole   the unit with the most groups
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from microkernels.gpu_catalogue import PATCH, GpuMicrokernel
+from microkernels.opencl_isa import DeviceISA
+from poly.cost import Cost, Part
+from poly.model.gpu import (
+    BARRIER,
+    CLOCK,
+    LATENCY,
+    LAUNCH,
+    LOCAL,
+    LOCAL_BYTES,
+    LOCKSTEP,
+    MEMORY,
+    REGISTERS,
+    RESIDENT,
+    multiply_adds,
+    together,
+)
+
+ISSUE = 0.25
+"""Of a step, beside its multiply-adds: an instruction for so many elements that an item reads from local memory."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """The extents of a contraction as the groups share it: `batch` products of `m` x `k` by `k` x `n`."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+def group_cost(product: Product, kernel: GpuMicrokernel, isa: DeviceISA) -> Cost:
+    """The cost of one call."""
+    groups = product.batch * ceil(product.m / kernel.rows) * ceil(product.n / kernel.columns)
+    most = ceil(groups / isa.units)
+    slabs = most * ceil(product.k / kernel.slab)
+    compute, local, copied = slabs * _compute(kernel), slabs * _local(kernel), slabs * _copied(kernel)
+    waiting = slabs * _waiting(kernel, min(most, resident(kernel, isa)))
+    stored = most * kernel.rows * kernel.columns * kernel.dtype.size * 2 / MEMORY
+    cycles = {"multiply-add": compute, "local memory": local, "memory": copied + stored, "latency": waiting}
+    parts = [Part(name, count / CLOCK) for name, count in cycles.items()]
+    return Cost(together(*(p.seconds for p in parts[:-1])) + waiting / CLOCK + LAUNCH, (*parts, Part("launch", LAUNCH)))
+
+
+def resident(kernel: GpuMicrokernel, isa: DeviceISA) -> int:
+    """Groups that a unit runs at a time."""
+    local = max(LOCAL_BYTES, isa.local_bytes)
+    room = (RESIDENT // kernel.items, REGISTERS // (kernel.items * kernel.registers), local // kernel.local_bytes)
+    return max(1, min(room))
+
+
+def _compute(kernel: GpuMicrokernel) -> float:
+    """Cycles of a slab's instructions: the multiply-adds, and one for each few elements that they read."""
+    steps = kernel.items * kernel.slab
+    sums = kernel.item_rows * kernel.item_columns
+    reads = ISSUE * (kernel.item_rows + kernel.item_columns)
+    return steps * (sums / multiply_adds(kernel.panel_dtype) + (1 + reads) / multiply_adds(kernel.panel_dtype))
+
+
+def _local(kernel: GpuMicrokernel) -> float:
+    """Cycles of a slab's traffic with local memory: items of a patch read each other's rows and columns at once."""
+    patches = kernel.items // (PATCH[0] * PATCH[1])
+    read = patches * (PATCH[0] * kernel.item_rows + PATCH[1] * kernel.item_columns)
+    written = kernel.rows + kernel.columns
+    return kernel.slab * (read + written) * kernel.panel_dtype.size / LOCAL
+
+
+def _copied(kernel: GpuMicrokernel) -> float:
+    """Cycles of a slab's traffic with global memory; half of it is found in a cache, where other groups left it."""
+    return kernel.slab * (kernel.rows + kernel.columns) * kernel.dtype.size / (2 * MEMORY)
+
+
+def _waiting(kernel: GpuMicrokernel, at_a_time: int) -> float:
+    """Cycles a slab that nobody works: memory's answer less what hides it, and the barriers."""
+    others = at_a_time - 1 + kernel.double
+    barriers = BARRIER * (1 if kernel.double else 2) * ceil(kernel.items / LOCKSTEP) / 8
+    return max(0.0, LATENCY - others * _compute(kernel)) / at_a_time + barriers / at_a_time

@@ -1,0 +1,144 @@
+"""The seconds of loops that work-groups and work-items share: arithmetic, lines of memory, launches.
+
+lines      what items in lockstep touch with one access: side by side it comes together, apart it takes a line each
+hiding     memory is as fast as there are items to wait for it
+copies     what lies in local memory comes from global memory once for all items that read it
+launches   each kernel, as often as the loops of the host around it run
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2, prod
+
+from codegen.expr import Load
+from microkernels.opencl_isa import DeviceISA
+from poly.cost import Cost, Part
+from poly.defaults.gpu_lines import lines
+from poly.defaults.loops import extent
+from poly.defaults.strides import accesses, moved_iterator
+from poly.instances import iterations
+from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
+from poly.model.work import work
+from poly.nest import Nest, Statement
+from poly.paths import Path, paths
+from poly.roles import ASSUMED
+from poly.schedule import Schedule
+from poly.tree import Band, Micro, Pack, statements, walk
+from poly.work_groups import Kernel, item_loops, kernels, micro_items
+
+SECTOR = 32
+"""Bytes that come from memory at least."""
+
+CACHED = 0.1
+"""What a further access beside the first costs, of the same array at a fixed distance: its line is near."""
+
+HIDING = 512
+"""Work-items of a unit that hide what memory takes to answer."""
+
+DEPTH = 4
+"""Cycles until a result is there."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What of the device a statement keeps busy: units on average, and work-items at a time in each."""
+
+    units: float
+    items: float
+
+    @staticmethod
+    def of(groups: int, shared: int, isa: DeviceISA) -> Share:
+        most = ceil(groups / isa.units)
+        return Share(groups / most, min(RESIDENT, most * shared))
+
+
+def gpu_loop_cost(made: Schedule, isa: DeviceISA) -> Cost:
+    """The cost of one call of a nest whose sizes are all known."""
+    total = {"arithmetic": 0.0, "memory": 0.0, "local memory": 0.0, "barriers": 0.0, "launches": 0.0}
+    seconds = 0.0
+    for kernel in kernels(made.tree):
+        parts = _kernel_parts(made, kernel, isa)
+        overlapping = together(parts["arithmetic"], parts["memory"], parts["local memory"])
+        seconds += overlapping + parts["barriers"] + parts["launches"]
+        total = {name: total[name] + part for name, part in parts.items()}
+    return Cost(seconds, tuple(Part(name, part) for name, part in total.items()))
+
+
+def _kernel_parts(made: Schedule, kernel: Kernel, isa: DeviceISA) -> dict[str, float]:
+    """Seconds of all launches of a kernel, by resource."""
+    runs = prod(_extent(made.nest, band) for band in kernel.above)
+    groups = prod(_extent(made.nest, band) for band in kernel.groups)
+    found = {"arithmetic": 0.0, "memory": 0.0, "local memory": 0.0, "barriers": 0.0, "launches": runs * LAUNCH}
+    for name in statements(kernel.body):
+        for part, seconds in _statement_parts(made, name, kernel, groups, isa).items():
+            found[part] += seconds
+    return found
+
+
+def _statement_parts(made: Schedule, name: str, kernel: Kernel, groups: int, isa: DeviceISA) -> dict[str, float]:
+    nest, statement, path = made.nest, made.nest.statement(name), paths(made.tree)[name]
+    dtype, count = nest.array(statement.target.array).dtype, iterations(statement.domain)
+    shared = _shared(made, name, path)
+    share = Share.of(groups, shared, isa)
+    lanes = shared / (ceil(shared / LOCKSTEP) * LOCKSTEP)
+    rate = min(multiply_adds(dtype), share.items / DEPTH) * lanes
+    hidden = min(1.0, share.items / HIDING)
+    packed = {node.array for node in walk(kernel.body) if isinstance(node, Pack) and node.memory == "local"}
+    touched = _bytes(nest, statement, path, packed)
+    local = sum(nest.array(load.array).dtype.size for load in statement.reads if load.array in packed)
+    seconds = count / (share.units * CLOCK)
+    return {
+        "arithmetic": seconds * work(nest, statement, None).arithmetic / rate,
+        "memory": seconds * touched / (MEMORY * hidden),
+        "local memory": seconds * local / LOCAL,
+        "barriers": seconds * _barriers(nest, statement, path) * max(1.0, HIDING / share.items) / HIDING,
+    }
+
+
+def _shared(made: Schedule, name: str, path: Path) -> int:
+    """The work-items of a group that run a statement."""
+    micro = next((node for node in walk(made.tree) if isinstance(node, Micro) and node.statement == name), None)
+    together = None if micro is None else micro_items(micro)
+    return together or prod(band.items for band in item_loops(path))
+
+
+def _bytes(nest: Nest, statement: Statement, path: Path, packed: set[str]) -> float:
+    """Bytes from global memory that an instance takes on average."""
+    loops = item_loops(path)
+    across = moved_iterator(statement, path, loops[-1].name) if loops else None
+    seen: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
+    total = 0.0
+    for access in accesses(statement):
+        form = (access.array, tuple(term for index in access.indices for term in index.terms))
+        near, size = form in seen, nest.array(access.array).dtype.size
+        seen.add(form)
+        if access.array in packed and access != statement.target:
+            total += 0.0 if near else size / _readers(statement, path, access)
+            continue
+        apart = None if across is None else lines(nest, access, across)
+        bytes = SECTOR if apart is None else SECTOR / LOCKSTEP if apart == 0 else min(SECTOR, apart * size)
+        total += bytes * (CACHED if near else 1)
+    return total
+
+
+def _readers(statement: Statement, path: Path, access: Load) -> int:
+    """The items that read the same element: those along loops that the access does not follow."""
+    moved = {band: moved_iterator(statement, path, band.name) for band in item_loops(path)}
+    used = {name for index in access.indices for name, _ in index.terms}
+    return prod(band.items for band, iterator in moved.items() if iterator is not None and iterator not in used)
+
+
+def _barriers(nest: Nest, statement: Statement, path: Path) -> float:
+    """Cycles an instance in which a group puts the shares of a reduction together."""
+    total = 0.0
+    target = {name for index in statement.target.indices for name, _ in index.terms}
+    for band in item_loops(path):
+        iterator = moved_iterator(statement, path, band.name)
+        if statement.op != "=" and iterator is not None and iterator not in target:
+            total += BARRIER * log2(band.items) / _extent(nest, band)
+    return total
+
+
+def _extent(nest: Nest, band: Band) -> int:
+    return extent(nest, band) or ASSUMED
