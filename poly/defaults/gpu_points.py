@@ -53,15 +53,14 @@ def by_points(schedule: Schedule, parallel: tuple[str, ...], shape: GroupShape) 
     """
     across, _ = contiguous_loop(schedule, parallel)
     ordered = (*(name for name in parallel if name != across), across)
-    counts = _counts(schedule, ordered, shape)
     many = len(ordered) > MOST_GROUP_LOOPS
-    if many:
-        counts = tuple((name, count) for name, count in counts if name in ordered[MOST_GROUP_LOOPS:])
+    counts = _counts(schedule, ordered[MOST_GROUP_LOOPS:] if many else ordered, shape)
     cut = () if many else tuple((name, count) for name, count in counts if _is_longer(schedule, name, count))
     split = proven(schedule, [Split(cut)] if cut else [])
     tiles = tuple(_around(split, name) for name, _ in cut)
-    groups = (*(name for name in ordered if name not in dict(counts)), *tiles)
-    steps: list[Step] = [Order((*groups, *(name for name, _ in counts)))]
+    groups = ordered[:MOST_GROUP_LOOPS] if many else (*(n for n in ordered if n not in dict(counts)), *tiles)
+    inside = ordered[MOST_GROUP_LOOPS:] if many else tuple(name for name, _ in counts)
+    steps: list[Step] = [Order((*groups, *inside))]
     if groups:
         steps.append(Groups(groups))
     return attempt(split, [*steps, Items(counts)])

@@ -1,0 +1,232 @@
+"""Default schedules on a GPU: which loops are groups and items, and that what comes out is what the loops compute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import classic_nests
+import numpy as np
+import pytest
+from opencl_device import device
+
+import poly
+from benchmarks.workloads import nests
+from microkernels.dtypes import f32
+from microkernels.opencl_isa import OPENCLGPU
+from poly.compiled import translate_device
+from poly.defaults.gpu import gpu_schedule
+from poly.defaults.gpu_items import GroupShape
+from poly.item_legality import conflict
+from poly.legality import broken_flag, violations
+from poly.opencl_kernel import opencl_kernel
+from poly.tree import bands
+from poly.work_groups import misfit
+
+Array = np.ndarray[Any, Any]
+GPU = replace(OPENCLGPU, local_bytes=48 * 1024, max_items=1024)
+M, N, K = poly.sizes("M N K")
+
+WORKLOADS = {name: nests.make(name, f32) for name in nests.NESTS}
+WORKLOAD_SIZES = {
+    "gemm_nn": {"M": 9, "N": 35, "K": 5},
+    "gemm_nt": {"M": 3, "N": 7, "K": 300},
+    "gemm_tn": {"M": 9, "N": 35, "K": 5},
+    "gemm_tt": {"M": 9, "N": 35, "K": 5},
+    "gemm_batched": {"B": 2, "M": 5, "N": 7, "K": 3},
+    "gemv": {"M": 5, "K": 301},
+    "softmax": {"M": 5, "N": 301},
+    "conv2d_nchw_1": {"N": 1, "C": 2, "K": 3, "P": 5, "Q": 7, "R": 3, "S": 3},
+    "conv2d_nchw_2": {"N": 1, "C": 2, "K": 3, "P": 5, "Q": 7, "R": 3, "S": 3},
+    "conv2d_nhwc_1": {"N": 1, "C": 2, "K": 3, "P": 5, "Q": 7, "R": 3, "S": 3},
+    "conv2d_nhwc_2": {"N": 1, "C": 2, "K": 3, "P": 5, "Q": 7, "R": 3, "S": 3},
+    "jacobi_2d": {"N": 45, "T": 3},
+    "heat_3d": {"N": 37, "T": 2},
+    "seidel_2d": {"N": 21, "T": 3},
+    "trsv": {"N": 300},
+    "trsm": {"N": 19, "M": 70},
+}
+NESTS: dict[str, tuple[Any, dict[str, int]]] = {
+    **{function.name: (function, sizes) for function, sizes in classic_nests.SIZES.items()},
+    **{f"workload {name}": (nest, WORKLOAD_SIZES[name]) for name, nest in WORKLOADS.items()},
+}
+
+RUN = (
+    "covariance",
+    "symm",
+    "tri_product",
+    "trisolve",
+    "backsolve",
+    "cond",
+    "ints",
+    "diag",
+    "gemv_like",
+    "prefix",
+    "lu",
+    "transpose",
+    "strided",
+    "workload softmax",
+    "workload jacobi_2d",
+    "workload trsm",
+    "workload conv2d_nchw_2",
+)
+"""Of each kind of schedule one or two."""
+
+
+def shared(nest: poly.Nest, shape: GroupShape | None = None) -> tuple[poly.Schedule, dict[str, str]]:
+    """The schedule, and for each loop that is shared who shares it."""
+    schedule = gpu_schedule(poly.schedule(nest), GPU, *([shape] if shape else []))
+    found = {b.name: "groups" if b.group else str(b.items) for b in bands(schedule.tree) if b.group or b.items}
+    return schedule, found
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_legal(name: str) -> None:
+    schedule, _ = shared(NESTS[name][0])
+    assert misfit(schedule.tree) is None
+    for check in (violations, broken_flag, conflict):
+        assert check(schedule.nest, schedule.tree) is None
+    assert schedule.on(schedule.nest) == schedule
+    assert "__kernel" in translate_device(schedule, GPU).source
+
+
+def arrays(nest: poly.Nest, sizes: dict[str, int]) -> list[Array]:
+    """Random values that keep solves and factorisations well posed."""
+    rng = np.random.default_rng(3)
+    made = []
+    for array in nest.arguments:
+        shape = tuple(extent.evaluate(sizes) for extent in array.shape)
+        if array.dtype.name.startswith("i"):
+            made.append(rng.integers(-9, 9, shape).astype(array.dtype.numpy_name))
+            continue
+        values = rng.random(shape)
+        if len(shape) == 2 and shape[0] == shape[1]:
+            values = values / shape[0] + np.eye(shape[0])
+            values = (values + values.T) / 2 + np.eye(shape[0]) if nest.name == "cholesky" else values
+        made.append(values.astype(array.dtype.numpy_name))
+    return made
+
+
+def check(schedule: poly.Schedule, sizes: dict[str, int]) -> None:
+    """The device computes what the loops as written compute."""
+    kernel = opencl_kernel(schedule.nest, GPU, 1, schedule, device())
+    ours, theirs = arrays(schedule.nest, sizes), arrays(schedule.nest, sizes)
+    scalars = {at for at, array in enumerate(schedule.nest.arguments) if not array.shape}
+    ours = [value.item() if at in scalars else value for at, value in enumerate(ours)]
+    theirs = [value.item() if at in scalars else value for at, value in enumerate(theirs)]
+    told = {name: sizes[name] for name in kernel.signature.given}
+    schedule.nest.reference(*theirs, **told)
+    kernel(*ours, **told)
+    for our, their in zip(ours, theirs, strict=True):
+        single = isinstance(our, np.ndarray) and our.dtype == np.float32
+        np.testing.assert_allclose(our, their, rtol=2e-4 if single else 1e-10, atol=1e-6 if single else 1e-13)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_on_a_device(name: str) -> None:
+    nest, sizes = NESTS[name]
+    check(shared(nest)[0], sizes)
+
+
+@pytest.mark.parametrize("name", ["softmax", "workload heat_3d", "workload gemv", "transpose", "jacobi1d"])
+def test_known_sizes(name: str) -> None:
+    nest, sizes = NESTS[name]
+    check(shared(nest.with_sizes(sizes))[0], {})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("softmax", GroupShape(32, 32, 8)), ("transpose", GroupShape(64, 16, 64)), ("ints", GroupShape(1, 1, 1))],
+)
+def test_other_shapes_of_groups(name: str, shape: GroupShape) -> None:
+    nest, sizes = NESTS[name]
+    check(shared(nest, shape)[0], sizes)
+
+
+def test_a_stencil_is_tiled_below_the_time_loop() -> None:
+    schedule, found = shared(WORKLOADS["jacobi_2d"])
+    tiles = dict.fromkeys(("i_tile", "j_tile", "i_2_tile", "j_2_tile"), "groups")
+    assert found == {**tiles, "i": "8", "j": "32", "i_2": "8", "j_2": "32"}
+    program = translate_device(schedule, GPU)
+    assert len(program.plan) == 1 and len(program.kernels) == 2
+
+
+def test_three_dimensions_of_groups() -> None:
+    _, found = shared(WORKLOADS["heat_3d"])
+    assert [found[name] for name in ("i", "j_tile", "k_tile", "j", "k")] == ["groups", "groups", "groups", "8", "32"]
+
+
+def test_a_row_is_a_group() -> None:
+    _, found = shared(WORKLOADS["softmax"])
+    assert found == {"i": "groups", "j": "256", "j_2": "256", "j_3": "256"}
+    _, found = shared(WORKLOADS["gemv"])
+    assert found == {"i": "groups", "k": "256"}
+
+
+def test_a_short_row_has_fewer_items() -> None:
+    _, found = shared(WORKLOADS["softmax"].with_sizes({"M": 1000, "N": 50}))
+    assert found == {"i": "groups", "j": "64", "j_2": "64", "j_3": "64"}
+
+
+def test_sums_of_columns_go_down_the_rows() -> None:
+    _, found = shared(classic_nests.ints)
+    assert found == {"j_tile": "groups", "j": "64"}
+
+
+def test_one_loop_has_lines_of_items() -> None:
+    _, found = shared(axpy)
+    assert found == {"i_tile": "groups", "i": "256"}
+
+
+def test_columns_of_a_solve_are_groups() -> None:
+    _, found = shared(WORKLOADS["trsm"])
+    assert found == {"k_tile": "groups", "k": "64"}
+
+
+def test_a_transpose_goes_through_local_memory() -> None:
+    schedule, found = shared(classic_nests.transpose)
+    assert found == {"j_tile": "groups", "i_tile": "groups", "j": "8", "i": "32"}
+    assert "__local float A_box[1056]" in translate_device(schedule, GPU).source
+
+
+def test_a_transpose_where_local_memory_is_short() -> None:
+    short = replace(GPU, local_bytes=1024)
+    schedule = gpu_schedule(poly.schedule(classic_nests.transpose), short)
+    assert not any(step.name == "pack" for step in schedule.steps)
+    assert any(band.group for band in bands(schedule.tree))
+
+
+def test_more_parallel_loops_than_dimensions() -> None:
+    _, found = shared(four)
+    assert found == {"a": "groups", "b": "groups", "c": "groups", "d": "256"}
+
+
+def test_few_loops_in_sequence_are_one_group() -> None:
+    _, found = shared(classic_nests.trisolve)
+    assert found == {"j": "256"}
+
+
+def test_what_cannot_be_shared_is_as_written() -> None:
+    schedule, found = shared(classic_nests.prefix)
+    assert found == {} and schedule.steps == ()
+
+
+def test_no_more_items_than_the_device_has() -> None:
+    small = replace(GPU, max_items=100)
+    schedule = gpu_schedule(poly.schedule(axpy), small)
+    assert [band.items for band in bands(schedule.tree) if band.items] == [64]
+
+
+@poly.nest
+def axpy(x: poly.f32[N], y: poly.f32[N], a: poly.f32):
+    for i in range(N):
+        y[i] += a * x[i]
+
+
+@poly.nest
+def four(X: poly.f32[K, M, M, N], Y: poly.f32[K, M, M, N]):
+    for a in range(K):
+        for b in range(M):
+            for c in range(M):
+                for d in range(N):
+                    Y[a, b, c, d] = 2 * X[a, b, c, d]
