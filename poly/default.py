@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.budget import TooCostly, limited
 from poly.contraction import recognise
 from poly.coordinates import linear
 from poly.defaults import dependence_schedule, vectorized
 from poly.defaults.attempt import attempt
+from poly.defaults.gpu import gpu_schedule
 from poly.microkernel import zeroing
 from poly.model import Caches, Choice
 from poly.model.rates import Rates, nominal
@@ -47,6 +49,8 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: 
 
 
 def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates) -> Schedule:
+    if isinstance(isa, DeviceISA) and isa.is_gpu:
+        return gpu_schedule(schedule(nest), isa)
     made = contracted(nest, isa, caches, threads, rates, {})
     return dependence_schedule(nest, isa, caches, threads) if not made.steps else made
 

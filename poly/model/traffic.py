@@ -23,6 +23,9 @@ WAYS = 8
 SCATTERED = 512
 """Bytes of a run, together with a line, that take twice as long as their share of the bandwidth from far caches."""
 
+HASHED = 4 << 20
+"""Bytes from which on a cache is a last level: the places of its lines are spread by a hash of their addresses."""
+
 STREAMS = 32
 """Runs that a prefetcher follows at a time."""
 
@@ -123,11 +126,16 @@ class Traffic:
     def _held(self, side: Side, at: int, size: int) -> float:
         """Bytes of a cache that an operand's part takes: more where its lines share places and leave others empty.
 
-        Only the first level's places follow from addresses as a program sees them; further out, pages lie anywhere.
+        Only the first level's places follow from addresses as a program sees them; further out pages lie anywhere, but
+        of rows that are whole pages apart, the same lines of each are used. The last level is hashed.
         """
         bytes, touched, sets = self._bytes[side][at], self._touched[side][at], size // (WAYS * LINE)
-        if self._copied[side] is not None or not touched.pitch or touched.pitch % LINE or not 0 < sets <= PAGE // LINE:
+        if self._copied[side] is not None or not touched.pitch or touched.pitch % LINE or not sets:
             return bytes
+        if sets > PAGE // LINE:
+            if touched.pitch % PAGE or size > HASHED:
+                return bytes
+            sets = PAGE // LINE
         places = sets // gcd(touched.pitch // LINE, sets) * ceil(touched.run / LINE)
         return bytes / min(1.0, places / sets)
 
