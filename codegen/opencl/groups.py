@@ -52,8 +52,9 @@ def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_
     has no variable.
     """
     loops: tuple[GroupLoop, ...] = ()
-    while len(loops) < most and starts_groups(program, node):
-        mark, below = unmarked(program, node)
+    mark = scope.mark
+    while len(loops) < most and starts_groups(program, node, mark):
+        mark, below = unmarked(program, node, mark)
         isl_name = below.for_get_iterator().get_id().get_name()
         start = integer(below.for_get_init(), scope.values)
         if below.for_is_degenerate():
@@ -69,13 +70,15 @@ def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_
                 taken=scope.taken | {found.variable},
                 variables=(*scope.variables, found.variable),
             )
-        node = below.for_get_body()
-    return Grouped(loops, node, scope)
+        node, mark = below.for_get_body(), NO_MARK
+    return Grouped(loops, node, replace(scope, mark=NO_MARK))
 
 
-def unmarked(program: Program, node: isl.AstNode) -> tuple[LoopMark, isl.AstNode]:
-    """What stands below the marks at a node, and what the last of those says of loops."""
-    mark = NO_MARK
+def unmarked(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> tuple[LoopMark, isl.AstNode]:
+    """What stands below the marks at a node, and what the last of those says of loops, or else the `mark` above.
+
+    isl puts several loops, or conditions around one, below the mark of a loop that it has cut in pieces.
+    """
     while kind(node) == "mark":
         name = node.mark_get_id().get_name()
         if name.startswith(MARK):
@@ -89,25 +92,25 @@ def is_shared(mark: LoopMark) -> bool:
     return mark.parallel or mark.group
 
 
-def has_groups(program: Program, node: isl.AstNode) -> bool:
-    """Whether there is a loop at or below a node that becomes groups."""
-    _, below = unmarked(program, node)
+def has_groups(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> bool:
+    """Whether there is a loop at or below a node that becomes groups; `mark` stands above the node."""
+    mark, below = unmarked(program, node, mark)
     if kind(below) == "for_":
-        return starts_groups(program, node) or has_groups(program, below.for_get_body())
-    return any(has_groups(program, child) for child in _inside(below))
+        return starts_groups(program, below, mark) or has_groups(program, below.for_get_body())
+    return any(has_groups(program, child, mark) for child in _inside(below))
 
 
-def starts_groups(program: Program, node: isl.AstNode) -> bool:
+def starts_groups(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> bool:
     """Whether the node is a loop that becomes groups: one that is shared, and that counts up to something."""
-    mark, below = unmarked(program, node)
+    mark, below = unmarked(program, node, mark)
     if kind(below) != "for_" or not is_shared(mark):
         return False
     return below.for_is_degenerate() or operation(below.for_get_cond()) in ("le", "lt")
 
 
-def work_items(program: Program, node: isl.AstNode) -> int:
-    """How many work-items a group has that runs what is at and below a node."""
-    mark, below = unmarked(program, node)
+def work_items(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> int:
+    """How many work-items a group has that runs what is at and below a node; `mark` stands above it."""
+    mark, below = unmarked(program, node, mark)
     match kind(below):
         case "for_":
             return max(1, mark.items) * work_items(program, below.for_get_body())
@@ -115,7 +118,7 @@ def work_items(program: Program, node: isl.AstNode) -> int:
             name = below.user_get_expr().get_op_arg(0).get_id().get_name()
             body = program.statements[name].body
             return max(1, (body.items or 1) if isinstance(body, Text) else 1)
-    return max((work_items(program, child) for child in _inside(below)), default=1)
+    return max((work_items(program, child, mark) for child in _inside(below)), default=1)
 
 
 def _inside(node: isl.AstNode) -> list[isl.AstNode]:

@@ -18,7 +18,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.c import heading
 from codegen.integer import children, condition, integer, kind
-from codegen.loops import Scope
+from codegen.loops import NO_MARK, Scope
 from codegen.names import RESERVED, c_name, fresh
 from codegen.opencl.dialect import helpers, prelude
 from codegen.opencl.groups import has_groups, starts_groups, unmarked
@@ -72,7 +72,7 @@ class Planner:
     def nodes(self, nodes: Sequence[isl.AstNode], scope: Scope) -> tuple[HostNode, ...]:
         """The plan for nodes in order; neighbours without parallel loops share a kernel."""
         plan: list[HostNode] = []
-        for shared, group in groupby(nodes, lambda node: has_groups(self.program, node)):
+        for shared, group in groupby(nodes, lambda node: has_groups(self.program, node, scope.mark)):
             if shared:
                 plan += [step for node in group for step in self._node(node, scope)]
             else:
@@ -81,9 +81,10 @@ class Planner:
 
     def _node(self, node: isl.AstNode, scope: Scope) -> tuple[HostNode, ...]:
         """The plan for a node with parallel loops at or below it."""
-        if starts_groups(self.program, node):
+        if starts_groups(self.program, node, scope.mark):
             return (self._launched(parallel_kernel(self.program, self._taken, node, scope)),)
-        mark, below = unmarked(self.program, node)
+        mark, below = unmarked(self.program, node, scope.mark)
+        scope = replace(scope, mark=mark if kind(below) in ("block", "if_") else NO_MARK)
         match kind(below):
             case "block":
                 return self.nodes(children(below), scope)
