@@ -69,6 +69,7 @@ RUN = (
     "workload jacobi_2d",
     "workload trsm",
     "workload conv2d_nchw_2",
+    "workload seidel_2d",
 )
 """Of each kind of schedule one or two."""
 
@@ -204,6 +205,11 @@ def test_more_parallel_loops_than_dimensions() -> None:
 def test_few_loops_in_sequence_are_one_group() -> None:
     _, found = shared(classic_nests.trisolve)
     assert found == {"j": "256"}
+
+
+def test_waves_of_a_recurrence_in_two_dimensions() -> None:
+    schedule, found = shared(WORKLOADS["seidel_2d"])
+    assert found == {"i": "256"} and [step.name for step in schedule.steps] == ["skew", "interchange", "items"]
 
 
 def test_what_cannot_be_shared_is_as_written() -> None:

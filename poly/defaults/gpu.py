@@ -6,7 +6,7 @@
                                             for j:  # 32 items …
 
 What has no parallel loop around enough work is run by one work-group, whose items share the loops inside; what cannot
-be shared at all by one work-item.
+be shared at all, not even in waves, by one work-item.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from poly.defaults.gpu_parallel import parallel_first
 from poly.defaults.gpu_points import by_points, contiguous_loop, is_strided
 from poly.defaults.gpu_rows import by_rows, in_one_group, shared_loops
 from poly.defaults.gpu_transposed import by_lines
+from poly.defaults.gpu_waves import in_waves
 from poly.defaults.loops import extent
 from poly.legality import is_parallel
 from poly.nest import Nest
@@ -53,7 +54,7 @@ def _mapped(schedule: Schedule, node: Node, isa: DeviceISA, shape: GroupShape) -
         return made
     if _is_wide(schedule, node.body):
         return _mapped(schedule, node.body, isa, shape)
-    return in_one_group(schedule, node, shape) or schedule
+    return in_one_group(schedule, node, shape) or in_waves(schedule, node, shape) or schedule
 
 
 def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -> Schedule | None:
