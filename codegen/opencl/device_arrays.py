@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from codegen.program import Buffer
 from codegen.signature import Signature, describe
 
 PAGE = 4096
+REAL = (float, int)
+"""Python's numbers that every real scalar takes."""
 
 
 class _Form:
@@ -58,46 +60,59 @@ def check_alike(signature: Signature, bound: Values) -> list[Any]:
     return [arrays[name] for name in there]
 
 
-def form(signature: Signature, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """All that decides whether arrays on the device fit, beside their memory; None where only a closer look tells."""
-    kind = array_class()
-    if kind is None or len(values) != len(signature.buffers):
-        return None
-    told: list[Any] = []
-    for buffer, value in zip(signature.buffers, values, strict=True):
-        if buffer.kind != "scalar":
+class Gathered(NamedTuple):
+    """Arguments on the device: each array is a whole buffer, and no output lies in another array's.
+
+    `form` is what else decides whether they fit. `memories` are what a kernel takes: buffers, and scalars' values.
+    """
+
+    form: tuple[Any, ...]
+    memories: list[Any]
+    arrays: list[Any]
+
+
+class Gatherer:
+    """Gathers the arguments of calls in one walk: that is most of what a call costs."""
+
+    def __init__(self, signature: Signature) -> None:
+        import pyopencl as cl
+
+        self._buffer = cl.Buffer
+        self._parent = cl.mem_info.ASSOCIATED_MEMOBJECT
+        self._places = [(b.kind == "scalar", _range(b)) for b in signature.buffers]
+        self._written = [n for n, b in enumerate(signature.arrays) if b.kind != "in"]
+
+    def __call__(self, values: Sequence[Any]) -> Gathered | None:
+        """The arguments; None where only a closer look tells whether they fit."""
+        kind = array_class()
+        if kind is None or len(values) != len(self._places):
+            return None
+        form: list[Any] = []
+        memories, arrays, pointers = [], [], []
+        for value, (is_scalar, numbers) in zip(values, self._places, strict=True):
+            if is_scalar:
+                if not (value.__class__ is int and value in numbers if numbers else value.__class__ in REAL):
+                    return None
+                memories.append(value)
+                continue
             if value.__class__ is not kind:
                 return None
-            told += (value.shape, value.strides, value.dtype, value.offset)
-        elif not _plain(buffer, value):
+            memory = value.base_data
+            if memory.__class__ is not self._buffer or value.offset or memory.get_info(self._parent) is not None:
+                return None
+            form += (value.shape, value.strides, value.dtype)
+            memories.append(memory)
+            arrays.append(value)
+            pointers.append(memory.int_ptr)
+        if any(pointers.count(pointers[n]) > 1 for n in self._written):
             return None
-    return tuple(told)
+        return Gathered(tuple(form), memories, arrays)
 
 
-def _plain(buffer: Buffer, value: Any) -> bool:
-    """A Python number that surely fits."""
-    if buffer.dtype.is_float:
-        return value.__class__ is float or value.__class__ is int
+def _range(buffer: Buffer) -> range | None:
+    """The values of an integer scalar; None for a real one, which takes all."""
     half = 1 << (8 * buffer.dtype.size - 1)
-    return value.__class__ is int and -half <= value < half
-
-
-def may_overlap(signature: Signature, values: Sequence[Any]) -> bool:
-    """Whether an output might lie in memory of another array: they have one buffer, or are parts of buffers."""
-    import pyopencl as cl
-
-    whole, associated = cl.Buffer, cl.mem_info.ASSOCIATED_MEMOBJECT
-    seen: list[int] = []
-    written: list[int] = []
-    for buffer, value in zip(signature.buffers, values, strict=True):
-        if buffer.kind == "scalar" or (place := value.base_data) is None:
-            continue
-        if place.__class__ is not whole or place.get_info(associated) is not None:
-            return True
-        seen.append(place.int_ptr)
-        if buffer.kind != "in":
-            written.append(seen[-1])
-    return any(seen.count(pointer) > 1 for pointer in written)
+    return None if buffer.dtype.is_float else range(-half, half)
 
 
 def fitted_sizes(

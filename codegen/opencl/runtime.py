@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codegen.arguments import Fitted, Values, bind, fit
 from codegen.errors import DeviceError
-from codegen.opencl.device_arrays import check_alike, check_context, fitted_sizes, form, may_overlap, memory
+from codegen.opencl.device_arrays import Gatherer, check_alike, check_context, fitted_sizes, memory
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import device_error
 from codegen.opencl.host_arrays import Copies, HostArrays
@@ -42,8 +42,7 @@ class Extent:
     scratch: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Orders:
+class Orders(NamedTuple):
     """How a call is to be run: on which queue (None: the arrays' or our own), after which events, launched by what."""
 
     queue: Any
@@ -97,21 +96,31 @@ class Executable:
     def _functions(self) -> Functions:
         return functions(self.program)
 
+    @cached_property
+    def _gather(self) -> Gatherer:
+        return Gatherer(self.signature)
+
     def _call(self, values: Sequence[Any], keywords: Values, orders: Orders) -> Any:
-        key = None if keywords else form(self.signature, values)
-        extent = None if key is None else self._extents.get(key)
-        if extent is not None and not may_overlap(self.signature, values):
-            return self._on_device(values, extent, orders)
+        gathered = None if keywords else self._gather(values)
+        extent = None if gathered is None else self._extents.get(gathered.form)
+        if gathered is not None and extent is not None:
+            return self._on_device(values, gathered.memories, gathered.arrays, extent, orders)
         bound = bind(self._names, values, keywords)
         given = {name: value for name, value in keywords.items() if name not in bound}
         extra = values[len(self._names) :]
-        if not check_alike(self.signature, bound):
+        arrays = check_alike(self.signature, bound)
+        if not arrays:
             return self._on_host(fit(self.signature, bound, extra, given, any_strides=True), given, orders)
         scalars, sizes = fitted_sizes(self.signature, bound, extra, given)
         extent = self._extent(sizes.values())
-        if key is not None:
-            self._remember(key, extent)
-        return self._on_device([scalars.get(name, bound[name]) for name in self._names], extent, orders)
+        if gathered is not None:
+            self._remember(gathered.form, extent)
+        alignment = self.device.alignment
+        memories = [
+            scalars[b.name] if b.kind == "scalar" else memory(b, bound[b.name], alignment)
+            for b in self.signature.buffers
+        ]
+        return self._on_device([bound[name] for name in self._names], memories, arrays, extent, orders)
 
     def _extent(self, sizes: Iterable[int]) -> Extent:
         values = tuple(sizes)
@@ -122,21 +131,16 @@ class Executable:
             self._extents.clear()
         self._extents[key] = extent
 
-    def _on_device(self, values: Sequence[Any], extent: Extent, orders: Orders) -> Any:
+    def _on_device(
+        self, values: Sequence[Any], memories: Sequence[Any], arrays: Sequence[Any], extent: Extent, orders: Orders
+    ) -> Any:
         """The call on arrays of the device's: returns when the launches are on the queue."""
-        buffers = self.signature.buffers
-        arrays = [value for value, b in zip(values, buffers, strict=True) if b.kind != "scalar"]
         queue = orders.queue
         if queue is None:
             queue = next((array.queue for array in arrays if array.queue is not None), None)
         lane = self._lane(queue)
         check_context(arrays, lane.queue, lane.context)
-        wait = [*orders.wait_for, *(event for array in arrays for event in array.events)]
-        alignment = self.device.alignment
-        memories = [
-            value if b.kind == "scalar" else memory(b, value, alignment)
-            for value, b in zip(values, buffers, strict=True)
-        ]
+        wait = lane.open([*orders.wait_for, *(event for array in arrays for event in array.events)])
         event = self._run(lane, memories, arrays, extent, wait, orders.enqueue)
         for n in self._outputs:
             values[n].add_event(event)
@@ -182,7 +186,7 @@ class Executable:
         except self._functions.errors as error:
             begun = room is not None and room.last is not None
             raise self._told(error, arrays, extent, PARTIAL if begun else UNCHANGED) from error
-        lane.give(room)
+        lane.give(room, event)
         return event
 
     def _lane(self, queue: Any) -> Lane:

@@ -17,6 +17,8 @@ from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram
 
 LEAST = 64
 """Bytes of the smallest buffer: OpenCL makes none of 0."""
+EVENTS = 64
+"""The latest events of a queue that are known to be its own."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Lane:
     fence: bool
     make: Callable[[], tuple[Any, ...]]
     rooms: list[Room] = field(default_factory=list)
+    _own: dict[Any, None] = field(default_factory=dict)
 
     def take(self, sizes: tuple[int, ...], wait: list[Any]) -> Room:
         """A room with scratch arrays of at least so many bytes. What has to end first in it is added to `wait`."""
@@ -88,8 +91,18 @@ class Lane:
             room.sizes = sizes
         return room
 
-    def give(self, room: Room) -> None:
+    def give(self, room: Room, event: Any) -> None:
+        """Take a room back, when the call's last event is on the queue."""
         self.rooms.append(room)
+        if not self.fence:
+            if len(self._own) >= EVENTS:
+                self._own = {}
+            self._own[event] = None
+
+    def open(self, events: list[Any]) -> list[Any]:
+        """Those of the events that a launch must be told to wait for: on a queue that keeps the order not its own."""
+        own = self._own
+        return [event for event in events if event not in own]
 
 
 def lane_on(queue: Any, program: DeviceProgram, device: Device) -> Lane:
