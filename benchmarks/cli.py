@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,15 @@ import click
 
 from benchmarks import outputs, report
 from benchmarks.case import Case
-from benchmarks.contender import Solver
+from benchmarks.contest import in_c
 from benchmarks.header.cli import header
-from benchmarks.ours import NAME, Poly
-from benchmarks.peers import PEERS, Library
-from benchmarks.probe import PeakProbe
-from benchmarks.remote import Remote
-from benchmarks.roofline import bound
-from benchmarks.runner import Budget, measure
+from benchmarks.opencl import contest as devices
+from benchmarks.opencl.cli import opencl
+from benchmarks.peers import PEERS
+from benchmarks.progress import progress
+from benchmarks.runner import Budget
 from benchmarks.search.cli import search
-from benchmarks.workloads import WORKLOADS
-from microkernels.dtypes import DTYPES
+from benchmarks.workloads import WORKLOADS, selected
 from poly.machine import facts, machine, measured
 from poly.measure import process
 
@@ -35,8 +32,6 @@ QUICK_THREADED = {"512", "1024", "2048"}
 LIBRARIES = "libraries"
 """The command that is meant where none is named."""
 
-Plan = list[tuple[Case, int]]
-
 
 class Bench(click.Group):
     """Measures the libraries, unless a command is named."""
@@ -47,7 +42,7 @@ class Bench(click.Group):
 
 @click.group(cls=Bench)
 def bench() -> None:
-    """Measure poly's kernels against the libraries installed here, its search against tables, headers against goals."""
+    """Measure poly's kernels against the libraries installed here, its search against tables, the rest beside goals."""
 
 
 @bench.command(LIBRARIES)
@@ -73,18 +68,24 @@ def libraries(
 ) -> None:
     """Measure poly's kernels against the libraries installed here.
 
-    WORKLOADS are gemm, einsum, conv2d and stencil; all of them by default. Every result is checked against float64;
-    the exit status is 1 when one of poly's is wrong. `poly bench search` and `poly bench header` are other benchmarks:
-    those of the search, and of headers to embed.
+    WORKLOADS are gemm, einsum, conv2d, stencil and bandwidth; all of them by default. Every result is checked against
+    float64; the exit status is 1 when one of poly's is wrong. With `--target opencl` the kernels run on an OpenCL
+    device, on arrays that lie there, on all of its compute units; the peers are our C target, CLBlast, naive OpenCL,
+    and PyTorch on a CUDA GPU (c, clblast, naive, cuda). `poly bench search`, `poly bench header` and `poly bench
+    opencl` are other benchmarks: those of the search, of headers to embed, and of the goals for OpenCL.
     """
+    device = devices.device_of(target)
+    names = _peers(against, devices.PEERS if device else tuple(PEERS))
     cpus = process.allowed()
-    names = _peers(against)
-    plan = list(_plan(workloads or tuple(WORKLOADS), dtype, threads, quick, only or "", len(cpus)))
+    wanted = (workloads or tuple(WORKLOADS), dtype, quick, only or "")
+    plan = list(devices.plan(device, threads, *wanted) if device else _plan(threads, len(cpus), *wanted))
     if not plan:
         raise click.UsageError("no case is left to measure: loosen --only, --dtype or --quick")
     outputs.check(json_file, plot_file)
     process.clear_environment()
-    lines = _run(plan, names, target, cpus, QUICK if quick else FULL)
+    rates = measured(machine(), anew=True)
+    contest = devices.on_device(device, rates) if device else in_c(target, rates)
+    lines = list(contest.lines(plan, names, QUICK if quick else FULL, progress))
     _show(lines, sys.stderr if json_file == "-" else sys.stdout)
     if json_file:
         _write_json(lines, json_file)
@@ -92,78 +93,36 @@ def libraries(
         from benchmarks.plot import plot
 
         here = machine()
-        plot([line.row() for line in lines], Path(plot_file), f"{here.cpu}, {here.isa.name}")
+        name = device.name if device else f"{here.cpu}, {here.isa.name}"
+        plot([line.row() for line in lines], Path(plot_file), name)
     sys.exit(report.exit_status(lines))
 
 
 bench.add_command(header)
+bench.add_command(opencl)
 bench.add_command(search)
 
 
-def _peers(against: str | None) -> tuple[str, ...]:
+def _peers(against: str | None, known: Sequence[str]) -> tuple[str, ...]:
     """The names after `--against`, checked; all peers by default."""
-    names = tuple(PEERS) if against is None else tuple(filter(None, against.split(",")))
-    unknown = [name for name in names if name not in PEERS]
+    names = tuple(known) if against is None else tuple(filter(None, against.split(",")))
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise click.UsageError(f"unknown peer {unknown[0]!r}: --against takes {', '.join(PEERS)}")
+        raise click.UsageError(f"unknown peer {unknown[0]!r}: --against takes {', '.join(known)}")
     return names
 
 
 def _plan(
-    workloads: Sequence[str], dtype: str | None, threads: int | None, quick: bool, only: str, cpus: int
+    threads: int | None, cpus: int, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
 ) -> Iterator[tuple[Case, int]]:
     """What to measure, on how many threads. The short run adds the large products on all cores."""
     if threads is not None and threads > cpus:
         raise click.UsageError(f"--threads {threads}: this process may use {cpus} CPUs")
     for workload in workloads:
-        cases = [
-            case
-            for name in ([dtype] if dtype else ["f32", "f64"])
-            for case in WORKLOADS[workload](DTYPES[name])
-            if only in case.size and (case.quick or not quick)
-        ]
+        cases = list(selected(workload, dtype, quick, only))
         yield from ((case, threads or 1) for case in cases)
         if threads is None and quick and cpus > 1 and workload == "gemm":
             yield from ((case, cpus) for case in cases if case.size in QUICK_THREADED and case.dtype.name == "f32")
-
-
-def _run(plan: Plan, names: Sequence[str], target: str, cpus: tuple[int, ...], budget: Budget) -> list[report.Line]:
-    rates = measured(machine(), anew=True)
-    with ExitStack() as stack:
-        solvers: dict[str, Solver] = {NAME: Poly(target), **{name: Library(name) for name in names}}
-        entrants = [stack.enter_context(Remote(name, solver, cpus)) for name, solver in solvers.items()]
-        announce = stack.enter_context(_progress(len(plan)))
-        lines = []
-        for case, threads in plan:
-            probe = PeakProbe(cpus, case.dtype, threads)
-            result = measure(case, threads, entrants, probe, budget, announce)
-            roof = bound(case, threads, result.peak.median, machine(), rates)
-            lines.append(report.Line(result, roof, NAME, target))
-            announce("")
-    process.release(cpus)
-    return lines
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A live line on a terminal: a case is done when "" is announced. Nothing where standard error is a file."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
-        task = progress.add_task("", total=total)
-
-        def announce(text: str) -> None:
-            if text:
-                progress.update(task, description=text, refresh=True)
-            else:
-                progress.advance(task)
-
-        yield announce
 
 
 def _show(lines: Sequence[report.Line], file: Any) -> None:

@@ -16,7 +16,7 @@ class Contender:
     """Ready to run: nothing is left to allocate, pack or compile.
 
     `run` does the work on arrays of its own; `result` is the outcome of the first run. `in_c` says whether the loop
-    around the work is C.
+    around the work is C; `pinned`, whether its process keeps the main thread on the first CPU and all others off it.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Contender:
     run: Timed
     result: Callable[[], Array]
     in_c: bool = True
+    pinned: bool = True
 
 
 class Peer(Protocol):

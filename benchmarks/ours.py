@@ -23,6 +23,7 @@ class Poly:
         """Compile the case's loops. Raises Failed with poly's own words."""
         try:
             kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
+            assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"
             arguments = kernel.arguments(*arrays, threads=threads)
         except (poly.PolyError, poly.ArgumentError, poly.TargetError, poly.ToolchainError) as error:
             raise Failed(f"{type(error).__name__}: {error}") from error

@@ -6,13 +6,18 @@ from benchmarks.case import Case
 from poly.machine import Machine, Measured
 
 
-def bound(case: Case, threads: int, peak: float, machine: Machine, rates: Measured) -> float:
+def bound(case: Case, threads: int, peak: float, machine: Machine, rates: Measured, sweeps: int = 1) -> float:
     """GFLOP/s: the peak, or bandwidth times flop a byte where that is less.
 
     The bandwidth is that of the smallest cache that holds all the arrays (of memory where none does), reading or triad,
-    whichever is faster; each array is moved once.
+    whichever is faster; each array is moved once, or as often as `sweeps` says.
     """
-    bytes_moved = case.problem.traffic(case.dtype)
-    level = next((f"L{c.level}" for c in machine.caches if bytes_moved <= machine.share(c)), "memory")
+    held = case.problem.traffic(case.dtype)
+    level = next((f"L{c.level}" for c in machine.caches if held <= machine.share(c)), "memory")
     bandwidth = rates.bandwidth(level, threads)
-    return min(peak, max(bandwidth.read, bandwidth.triad) * case.problem.flop / bytes_moved)
+    return memory_bound(case, peak, max(bandwidth.read, bandwidth.triad), sweeps)
+
+
+def memory_bound(case: Case, peak: float, bandwidth: float, sweeps: int = 1) -> float:
+    """GFLOP/s: the peak, or GB/s times flop a byte where that is less."""
+    return min(peak, bandwidth * case.problem.flop / (sweeps * case.problem.traffic(case.dtype)))

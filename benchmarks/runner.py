@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.arrays import Array
-from benchmarks.case import Case
+from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, Entrant, Failed, NotInstalled
 from benchmarks.stats import Summary, paired_ratio, summarize
+from microkernels.dtypes import DType
 
 ALWAYS_WARM = 0.02
 """Seconds a call, above which a cold start is lost: 32 MB from memory take a thousandth of a second."""
@@ -151,9 +152,14 @@ def relative_error(result: Array, expected: NDArray[np.float64]) -> float:
 
 
 def tolerance(case: Case) -> float:
-    """The largest relative error that is still right."""
-    epsilon = float(np.finfo(case.dtype.numpy_name).eps)
-    return float(MARGIN * epsilon * np.sqrt(case.problem.reduction + 1))
+    """The largest relative error of a case that is still right."""
+    return accuracy(case.problem, case.dtype)
+
+
+def accuracy(problem: Problem, dtype: DType) -> float:
+    """The largest relative error that is still right, in a scalar type."""
+    epsilon = float(np.finfo(dtype.numpy_name).eps)
+    return float(MARGIN * epsilon * np.sqrt(problem.reduction + 1))
 
 
 def _rounds(

@@ -84,5 +84,6 @@ def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> t
         return Refusal(str(error)), None
     except (RuntimeError, AttributeError, OSError, MemoryError) as error:
         return Refusal(f"{type(error).__name__}: {error}".splitlines()[0]), None
-    process.pin(cpus)
+    if contender.pinned:
+        process.pin(cpus)
     return Ready(contender.version, contender.config, contender.in_c, result), contender

@@ -56,7 +56,7 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
     if json_file:
         here = machine()
         tools = {compiler.family: compiler.version for compiler in setting.compilers}
-        told = json.dumps(report.document(found, facts(here, measured(here)), tools), indent=1)
+        told = json.dumps(report.document(found, GOALS.values(), facts(here, measured(here)), tools), indent=1)
         click.echo(told) if json_file == "-" else Path(json_file).write_text(told + "\n")
     sys.exit(int(any(finding.wrong for finding in found)))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal of the header: its name for `--only`, what is asked, and the figure to reach."""
+    """A goal: its name for `--only`, what is asked, and the figure to reach."""
 
     name: str
     title: str
@@ -74,8 +74,3 @@ class Finding:
             "note": self.note,
             **dict(self.details),
         }
-
-
-def goals() -> list[dict[str, Any]]:
-    """All goals, for JSON."""
-    return [asdict(goal) for goal in GOALS.values()]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from benchmarks.header.finding import GOALS, Finding
-from benchmarks.header.finding import goals as all_goals
+from benchmarks.header.finding import Finding, Goal
 from benchmarks.search.report import aligned
 from benchmarks.stats import geometric_mean
 
@@ -33,7 +33,7 @@ def text(findings: Sequence[Finding]) -> Iterator[str]:
 
 def summary(findings: Sequence[Finding]) -> Iterator[str]:
     """A line for each goal: the geometric mean and the worst of what is judged."""
-    for goal in GOALS.values():
+    for goal in dict.fromkeys(one.goal for one in findings):
         known = [(one.value, one) for one in findings if one.goal == goal and one.judged and one.value is not None]
         if not known:
             continue
@@ -45,12 +45,14 @@ def summary(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"{goal.title}, {goal.text}: {verdict}{told}, worst {value:.{DIGITS}f} ({worst.what})"
 
 
-def document(findings: Sequence[Finding], machine: Mapping[str, Any], tools: Mapping[str, str]) -> dict[str, Any]:
+def document(
+    findings: Sequence[Finding], goals: Iterable[Goal], machine: Mapping[str, Any], tools: Mapping[str, str]
+) -> dict[str, Any]:
     """The object that `--json` prints."""
     return {
         "machine": dict(machine),
         "tools": dict(tools),
-        "goals": all_goals(),
+        "goals": [asdict(goal) for goal in goals],
         "findings": [finding.row() for finding in findings],
     }
 

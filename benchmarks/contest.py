@@ -1,0 +1,65 @@
+"""Who takes part for a target, what bounds them, and their way through a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+
+from benchmarks import report
+from benchmarks.case import Case
+from benchmarks.contender import Solver
+from benchmarks.ours import NAME, Poly
+from benchmarks.peers import PEERS, Library
+from benchmarks.probe import PeakProbe
+from benchmarks.remote import Remote
+from benchmarks.roofline import bound
+from benchmarks.runner import Announce, Budget, measure
+from microkernels.dtypes import DType
+from poly.machine import Measured, machine
+from poly.measure import process
+
+Plan = Sequence[tuple[Case, int]]
+"""What to measure, on how many threads."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Our solver for a target, the peers by name, the peak's probe, and a case's bound in GFLOP/s below the peak."""
+
+    target: str
+    ours: Solver
+    peers: Mapping[str, Solver]
+    probe: Callable[[DType, int], Callable[[], float]]
+    bound: Callable[[Case, int, float], float]
+
+    def lines(
+        self,
+        plan: Plan,
+        names: Sequence[str],
+        budget: Budget,
+        progress: Callable[[int], AbstractContextManager[Announce]],
+    ) -> Iterator[report.Line]:
+        """Measure the plan against these peers; a case is done when its line comes."""
+        cpus = process.allowed()
+        with ExitStack() as stack:
+            solvers = {NAME: self.ours, **{name: self.peers[name] for name in names}}
+            entrants = [stack.enter_context(Remote(name, solver, cpus)) for name, solver in solvers.items()]
+            announce = stack.enter_context(progress(len(plan)))
+            stack.callback(process.release, cpus)
+            for case, threads in plan:
+                result = measure(case, threads, entrants, self.probe(case.dtype, threads), budget, announce)
+                announce("")
+                yield report.Line(result, self.bound(case, threads, result.peak.median), NAME, self.target)
+
+
+def in_c(target: str, rates: Measured) -> Contest:
+    """Our C target, beside the libraries for this CPU."""
+    cpus = process.allowed()
+    return Contest(
+        target,
+        Poly(target),
+        {name: Library(name) for name in PEERS},
+        lambda dtype, threads: PeakProbe(cpus, dtype, threads),
+        lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
+    )

@@ -1,0 +1,146 @@
+"""CLBlast tuned for a device: a search among its parameters from choices that are good elsewhere, kept in the cache."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+import click
+
+from benchmarks.opencl.clblast_library import version
+from benchmarks.opencl.clblast_seeds import SEEDS
+from benchmarks.opencl.clblast_space import Parameters, neighbours
+from codegen.cache import get, put
+from codegen.opencl.devices import Device
+from microkernels.dtypes import DType
+
+VERSION = 1
+"""Counts up when the search changes: CLBlast is then tuned anew."""
+
+FASTER = 0.99
+"""A choice that takes this share of the best one's time, or less, is better."""
+
+TRIAL = 120.0
+"""Seconds that one choice may take, its compilation included."""
+
+DIRECT = "XGEMM_MIN_INDIRECT_SIZE"
+ALWAYS, NEVER = 10_000, 0
+"""Products below the cube of this size go the direct way."""
+SIZES = (64, 128, 256, 512)
+"""Of products that decide where the direct way ends."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tuned: a kernel of CLBlast on a square problem, for so many seconds, with `others` as they are."""
+
+    kernel: str
+    problem: str
+    size: int
+    seconds: float
+    others: Mapping[str, Parameters]
+
+
+SEARCHES = (
+    Search("Xgemm", "product", 1024, 150, {"GemmRoutine": {DIRECT: NEVER}}),
+    Search("XgemmDirect", "product", 256, 60, {"GemmRoutine": {DIRECT: ALWAYS}}),
+    Search("XgemvFastRot", "rows", 4096, 30, {}),
+    Search("XgemvFast", "columns", 4096, 30, {}),
+)
+
+Trial = Callable[[str, int, Mapping[str, Parameters]], float]
+"""Seconds of a problem of that name and size under parameters; infinite where they are wrong."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The parameters by kernel, and how many choices were tried."""
+
+    parameters: dict[str, Parameters]
+    trials: int
+
+    def __str__(self) -> str:
+        told = (
+            f"{kernel} {' '.join(f'{name}={value}' for name, value in values.items())}"
+            for kernel, values in self.parameters.items()
+        )
+        return f"tuned here by {self.trials} trials: {'; '.join(told)}"
+
+
+def tuned(target: str, device: Device, dtype: DType) -> Tuned:
+    """CLBlast's parameters for a device and type: from the cache directory, else searched now (minutes) and kept."""
+    text = get(key(device, dtype))
+    if text is not None:
+        return Tuned(**json.loads(text))
+    click.echo(f"CLBlast is tuned for {device.name}, {dtype.name}: this takes minutes, once", err=True)
+    found = search(device.isa.kind, lambda *what: seconds(target, dtype, *what))
+    keep(device, dtype, found)
+    return found
+
+
+def keep(device: Device, dtype: DType, found: Tuned) -> None:
+    """Write the parameters to the cache directory."""
+    put(key(device, dtype), json.dumps(asdict(found)))
+
+
+def key(device: Device, dtype: DType) -> str:
+    """What parameters hold for."""
+    return f"clblast {version()} {device.name} {device.driver} {device.isa.units} {dtype.name} {VERSION}"
+
+
+def seconds(target: str, dtype: DType, problem: str, size: int, parameters: Mapping[str, Parameters]) -> float:
+    """One choice, in a process of its own; infinite where that fails, or takes too long."""
+    words = [target, problem, str(size), dtype.name, json.dumps(parameters)]
+    command = [sys.executable, "-m", "benchmarks.opencl.clblast_trial", *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL)
+        return float(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        return float("inf")
+
+
+def search(kind: str, trial: Trial, searches: Sequence[Search] = SEARCHES) -> Tuned:
+    """The best parameters of each kernel on a kind of device, and where the direct way of products ends."""
+    parameters: dict[str, Parameters] = {}
+    trials = 0
+    for one in searches:
+        best, tried = _descend(one, SEEDS[one.kernel][kind], trial)
+        trials += tried
+        if best:
+            parameters[one.kernel] = best
+    parameters["GemmRoutine"] = {DIRECT: _border(trial, parameters)}
+    return Tuned(parameters, trials)
+
+
+def _descend(what: Search, seeds: Sequence[Parameters], trial: Trial) -> tuple[Parameters, int]:
+    """From the best seed to better neighbours, till the time is over; nothing where no choice works."""
+    generator = random.Random(what.kernel)
+    end = perf_counter() + what.seconds
+    best: Parameters = {}
+    least = float("inf")
+    seen: list[Parameters] = []
+    while True:
+        fresh = [p for p in neighbours(what.kernel, best) if p not in seen] if best else []
+        choices = [seed for seed in seeds if seed not in seen] or generator.sample(fresh, len(fresh))
+        if not choices or (seen and perf_counter() > end):
+            return best, len(seen)
+        seen.append(choices[0])
+        taken = trial(what.problem, what.size, {**what.others, what.kernel: choices[0]})
+        if taken < FASTER * least:
+            best, least = choices[0], taken
+
+
+def _border(trial: Trial, parameters: Mapping[str, Parameters]) -> int:
+    """The size from which on the indirect way is faster."""
+    for size in SIZES:
+        direct, indirect = (
+            trial("product", size, {**parameters, "GemmRoutine": {DIRECT: border}}) for border in (ALWAYS, NEVER)
+        )
+        if indirect <= direct:
+            return size
+    return 2 * SIZES[-1]

@@ -1,0 +1,79 @@
+"""Who takes part on an OpenCL device: our kernels, our C target, CLBlast, naive OpenCL, and CUDA's libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from benchmarks.case import Case
+from benchmarks.contender import Solver
+from benchmarks.contest import Contest
+from benchmarks.opencl.clblast import ClBlast
+from benchmarks.opencl.cuda import Cuda
+from benchmarks.opencl.naive import Naive
+from benchmarks.opencl.ours import C, OpenCL
+from benchmarks.opencl.rates import DevicePeak, bandwidth
+from benchmarks.probe import PeakProbe
+from benchmarks.problems.loops import Loops
+from benchmarks.roofline import bound, memory_bound
+from benchmarks.workloads import selected
+from codegen.opencl.devices import Device
+from microkernels.errors import TargetError
+from poly.machine import Measured, machine
+from poly.measure import process
+from poly.target import is_opencl, parse
+
+PEERS = ("c", "clblast", "naive", "cuda")
+"""What `--against` takes where the target is an OpenCL device."""
+
+
+def on_device(device: Device, rates: Measured) -> Contest:
+    """Our kernels for a device beside the others for it; `rates` are those of this CPU."""
+    target, cpus = device.label, process.allowed()
+    peers: dict[str, Solver] = dict(zip(PEERS, (C(), ClBlast(target), Naive(target), Cuda()), strict=True))
+    if device.isa.is_gpu:
+        return Contest(
+            target,
+            OpenCL(target),
+            peers,
+            lambda dtype, units: DevicePeak(target, dtype),
+            lambda case, units, peak: memory_bound(case, peak, bandwidth(target), sweeps(case)),
+        )
+    return Contest(
+        target,
+        OpenCL(target),
+        peers,
+        lambda dtype, units: PeakProbe(cpus, dtype, units),
+        lambda case, units, peak: bound(case, units, peak, machine(), rates, sweeps(case)),
+    )
+
+
+def sweeps(case: Case) -> int:
+    """How often a case moves its arrays: a stencil's each sweep, since that is a launch of its own, others' once."""
+    return case.problem.size.get("T", 1) if isinstance(case.problem, Loops) else 1
+
+
+def device_of(target: str) -> Device | None:
+    """The OpenCL device that a target names; None for C. Raises UsageError where it cannot be used."""
+    if not is_opencl(target):
+        return None
+    try:
+        return parse(target).device
+    except (TargetError, ImportError) as error:
+        raise click.UsageError(f"--target {target}: {error}") from error
+
+
+def plan(
+    device: Device, threads: int | None, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
+) -> Iterator[tuple[Case, int]]:
+    """What to measure on a device, on all of its units. Raises UsageError for another number of threads."""
+    units = device.isa.units
+    if threads not in (None, units):
+        raise click.UsageError(f"--threads {threads}: {device.label} runs on its {units} compute units")
+    if not device.isa.is_gpu and units > len(process.allowed()):
+        click.echo(f"{device.label} has {units} compute units, this process {len(process.allowed())} CPUs", err=True)
+    for workload in workloads:
+        for case in selected(workload, dtype, quick, only):
+            if device.isa.f64 or case.dtype.name != "f64":
+                yield case, units
