@@ -1,0 +1,110 @@
+"""The GPU microkernel: sizes, orientations and types on a device, and what compilers say of its text.
+
+opencl_group_ladder.py says how calls are checked; it runs in a process of its own, which a read outside of an operand
+ends.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from headers import CLANG, need
+
+from microkernels.catalogue import find, shapes
+from microkernels.dtypes import DTYPES, DType, f16, f32, f64
+from microkernels.errors import TargetError
+from microkernels.gpu_catalogue import SHAPES, GpuMicrokernel, group_gemm
+from microkernels.gpu_catalogue import find as find_gpu
+from microkernels.opencl_isa import OPENCLGPU
+
+CLIMBED = (
+    ("gemm_openclgpu_128x128x8_8x8_db", f32),
+    ("gemm_openclgpu_64x64x16_4x4", f32),
+    ("gemm_openclgpu_64x64x8_4x4_db", f64),
+    ("gemm_openclgpu_32x32x16_4x4_db", f16),
+)
+LARGE = replace(OPENCLGPU, max_items=1024, local_bytes=1 << 16)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CLIMBED)
+def test_sizes_orientations_and_tables(name: str, dtype: DType) -> None:
+    if importlib.util.find_spec("pyopencl") is None:
+        pytest.skip("needs pyopencl and PoCL")
+    from opencl_device import device
+
+    program = str(Path(__file__).parent / "opencl_group_ladder.py")
+    command = [sys.executable, program, device().label, name, dtype.name]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
+    assert int(done.stdout) > 70
+
+
+def every_kernel() -> list[GpuMicrokernel]:
+    return [find_gpu(f"gemm_openclgpu_{shape}", t) for t in (f32, f64, f16) for shape in SHAPES[8 if t is f64 else 4]]
+
+
+@pytest.mark.parametrize("dtype", (f32, f64, f16), ids=str)
+def test_clang_has_no_remarks(dtype: DType, tmp_path: Path) -> None:
+    """On all tiles of a type in one program, as OpenCL C 1.2: names do not collide, guards leave each part once."""
+    need(CLANG)
+    kernels = [kernel for kernel in every_kernel() if kernel.dtype == dtype]
+    text = tmp_path / "kernels.cl"
+    text.write_text("".join(kernel.source() for kernel in kernels))
+    flags = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only"]
+    warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+    done = subprocess.run([*CLANG.command, *flags, *warnings, str(text)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_every_tile_worth_choosing_exists_and_fits_a_large_device() -> None:
+    for kernel in every_kernel():
+        assert kernel.misfit() is None
+        assert kernel.fits(LARGE), kernel.name
+        assert kernel.c_name == f"gemm_{kernel.dtype}_{kernel.name.removeprefix('gemm_')}"
+        assert not re.search(r"\b[A-Z]{4,}_?[A-Z]*\b(?<!POLY)", re.sub(r"POLY_\w+|CLK_\w+", "", kernel.source()))
+
+
+def test_a_small_device_has_fewer() -> None:
+    assert {kernel.name for kernel in shapes(OPENCLGPU, f32)} < {kernel.name for kernel in shapes(LARGE, f32)}
+    assert not shapes(replace(LARGE, f64=False), f64)
+    assert all(kernel.items <= 64 for kernel in shapes(replace(LARGE, max_items=64), f32))
+
+
+def test_numbers_of_a_name() -> None:
+    kernel = find("gemm_openclgpu_64x32x16_8x4_db", f32)
+    assert isinstance(kernel, GpuMicrokernel)
+    assert (kernel.rows, kernel.columns, kernel.slab, kernel.item_rows, kernel.item_columns) == (64, 32, 16, 8, 4)
+    assert kernel.items == 64
+    assert kernel.panel_elements == 2 * 16 * (64 + 4 + 32 + 4)
+    assert kernel == group_gemm(f32, 64, 32, 16, 8, 4, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "reason"),
+    (
+        ("gemm_openclgpu_64x64", f32, "unknown microkernel"),
+        ("gemm_openclgpu_0x64x16_4x4", f32, "unknown microkernel"),
+        ("gemm_openclgpu_64x64x16_3x4", f32, "multiples of 4"),
+        ("gemm_openclgpu_64x64x16_2x2", f32, "multiples of 4"),
+        ("gemm_openclgpu_66x64x16_4x4", f32, "a multiple of an item's part"),
+        ("gemm_openclgpu_64x16x16_4x4", f32, "patches of 4 x 8, and they are 16 x 4"),
+        ("gemm_openclgpu_64x64x2_4x4", f32, "can't share a slab"),
+        ("gemm_openclgpu_96x96x16_4x4", f32, "can't share a slab"),
+        ("gemm_openclgpu_128x128x16_8x8", f64, "registers"),
+    ),
+)
+def test_numbers_that_make_no_kernel(name: str, dtype: DType, reason: str) -> None:
+    with pytest.raises(TargetError, match=reason):
+        find(name, dtype)
+
+
+def test_types() -> None:
+    """Halves are no type of a nest yet: only the microkernels know them."""
+    assert f16.name not in DTYPES
+    assert find("gemm_openclgpu_64x64x16_4x4", f16).dtype == f16
