@@ -16,8 +16,8 @@ from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, i32
 
 M, N, T = (Affine.name(name) for name in "MNT")
-GUARD = 64
-"""Elements before and behind an array that no kernel may touch."""
+GUARD = 61
+"""Elements before and behind an array that no kernel may touch; an odd number, so the array is aligned to no vector."""
 UNTOUCHED = -77.0
 
 

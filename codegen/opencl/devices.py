@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from codegen.opencl.advice import remedies
+from codegen.opencl.advice import nvidia_remedy, remedies
 from codegen.opencl.probe import Facts, listed
 from codegen.opencl.survey import Finding, survey
 from microkernels.errors import TargetError
@@ -125,7 +125,8 @@ def reason(finding: Finding) -> str:
 def _unknown(target: str, devices: Iterable[Device]) -> str:
     there = ", ".join(repr(device.label) for device in devices)
     rest = f" Not usable: {'; '.join(problems())}." if problems() else ""
-    return f"no usable OpenCL device is {target!r}: there is {there}; 'opencl' takes the first of them.{rest}"
+    message = f"no usable OpenCL device is {target!r}: there is {there}; 'opencl' takes the first of them.{rest}"
+    return " ".join([message, *nvidia_remedy()])
 
 
 def _labels(names: Sequence[str]) -> list[str]:

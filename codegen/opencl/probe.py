@@ -7,6 +7,7 @@ runs this file by itself; it imports nothing of ours.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -131,7 +132,9 @@ def _place(entry: dict[str, Any]) -> tuple[int, int]:
 def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]], str]:
     """The child's messages, and how it ended in words."""
     try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds)
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, env=_environment()
+        )
         output, errors = done.stdout, done.stderr
         end = _ending(done.returncode)
     except subprocess.TimeoutExpired as error:
@@ -142,6 +145,11 @@ def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]]
     lines = output.decode(errors="replace").splitlines()
     last = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()][-1:]
     return [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK)], ": ".join([end, *last])
+
+
+def _environment() -> dict[str, str]:
+    """The child finds packages where this process does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def _ending(status: int) -> str:

@@ -86,7 +86,7 @@ class Executable:
         """
         if queue is None:
             arrays = check_alike(self.signature, bind(self._names, values, keywords))
-            context = arrays[0].context if arrays else session(self.device).context
+            context = arrays[0].context if arrays else self._own_queue.context
             queue = profiling_queue(context, self.device)
         recorder = Recorder(self._functions.enqueue)
         self._call(values, keywords, Orders(queue, wait_for or (), recorder.enqueue))
@@ -95,6 +95,10 @@ class Executable:
     @cached_property
     def _functions(self) -> Functions:
         return functions(self.program)
+
+    @cached_property
+    def _own_queue(self) -> Any:
+        return session(self.device).queue
 
     @cached_property
     def _gather(self) -> Gatherer:
@@ -192,7 +196,7 @@ class Executable:
     def _lane(self, queue: Any) -> Lane:
         """The lane of a queue, or of our own one."""
         if queue is None:
-            queue = session(self.device).queue
+            queue = self._own_queue
         found = self._lanes.get(queue)
         if found is None:
             if len(self._lanes) >= LANES:

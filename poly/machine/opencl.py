@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from codegen.opencl.advice import remedies
+from codegen.opencl.advice import nvidia_remedy, remedies
 from codegen.opencl.devices import Device, reason
 from codegen.opencl.failures import amount
 from codegen.opencl.survey import Finding
@@ -43,7 +43,7 @@ def opencl_table(findings: Sequence[Finding], devices: Sequence[Device]) -> Iter
     """Lines of text: the devices that can be used, best first, then the others with the reason, and what to do."""
     lines = [line for device in devices for line in _usable(device)]
     lines += dict.fromkeys(f"not usable: {reason(finding)}" for finding in findings if not finding.usable)
-    lines += remedies() if not devices else []
+    lines += nvidia_remedy() if devices else remedies()
     for n, line in enumerate(lines):
         yield f"{'OpenCL' if n == 0 else '':12}{line}"
 
