@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import poly
-from poly import DType, Kernel, Nest, f32, f64
+from poly import DType, Nest, f32, f64
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 
@@ -96,14 +96,20 @@ def operands(contraction: Contraction, extents: Mapping[str, int], seed: int = 0
 
 
 def check(
-    kernel: Kernel, contraction: Contraction, extents: Mapping[str, int], threads: int = 1, seed: int = 0
+    kernel: Callable[..., Any],
+    contraction: Contraction,
+    extents: Mapping[str, int],
+    threads: int | None = 1,
+    seed: int = 0,
 ) -> None:
     """Call the kernel on guarded arrays: it agrees with float64 sums, and nothing around the arrays is touched."""
     check_values(kernel, contraction, operands(contraction, extents, seed), threads)
 
 
-def check_values(kernel: Kernel, contraction: Contraction, values: Values, threads: int = 1) -> None:
-    """The same for given values, which may hold NaN and infinity."""
+def check_values(
+    kernel: Callable[..., Any], contraction: Contraction, values: Values, threads: int | None = 1
+) -> None:
+    """The same for given values, which may hold NaN and infinity. A device's kernel has no threads to be told of."""
     (left, _), (right, _) = (guarded(v, np.nan) for v in values[:2])
     output, whole = guarded(values[2], PATTERN)
     extra: tuple[Any, ...] = ()
@@ -111,7 +117,7 @@ def check_values(kernel: Kernel, contraction: Contraction, values: Values, threa
         extra = (-1.5,)
     if contraction.form == "bias":
         extra = (np.arange(output.shape[-1]).astype(output.dtype),)
-    kernel(left, right, output, *extra, threads=threads)
+    kernel(left, right, output, *extra, **({} if threads is None else {"threads": threads}))
     expected, bound = _expected(contraction, values, extra)
     np.testing.assert_array_equal(np.isnan(output), np.isnan(expected))
     finite = np.isfinite(expected)

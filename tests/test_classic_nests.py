@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,13 @@ def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[Any]:
 )
 @pytest.mark.parametrize("nest", SIZES, ids=lambda nest: nest.name)
 def test_as_the_loops_are_written(nest: poly.Nest, known: bool, target: str, threads: int) -> None:
-    sizes = SIZES[nest]
-    ours = arguments(nest, sizes)
-    expected = arguments(nest, sizes)
-    poly.compile(nest, target=target, threads=threads, **(sizes if known else {}))(*ours)
+    check(nest, poly.compile(nest, target=target, threads=threads, **(SIZES[nest] if known else {})))
+
+
+def check(nest: poly.Nest, kernel: Callable[..., Any]) -> None:
+    """The kernel does what the loops as written do."""
+    ours, expected = arguments(nest, SIZES[nest]), arguments(nest, SIZES[nest])
+    kernel(*ours)
     nest.reference(*expected)
     for our, their in zip(ours, expected, strict=True):
         if isinstance(our, np.ndarray):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -94,15 +95,19 @@ STRIDES = [
 @example(ONES, f32, True)
 @given(products(), st.sampled_from([f32, f64]), st.booleans())
 def test_any_contraction(product: Product, dtype: poly.DType, known: bool) -> None:
+    check_contraction(product, dtype, known, poly.compile)
+
+
+def check_contraction(product: Product, dtype: poly.DType, known: bool, compiled: Callable[..., Any]) -> None:
+    """The kernel that `compiled(nest, …)` makes gives the sums of float64, to rounding."""
     rng = np.random.default_rng(0)
     left, right = (
         Guarded.of(rng.random(product.shape(letters)).astype(dtype.numpy_name) - 0.25)
         for letters in (product.left, product.right)
     )
     output = Guarded.of(np.full(product.shape(product.output), np.nan, dtype.numpy_name))
-    poly.compile(poly.einsum(product.text, dtype=dtype, **(product.extents if known else {})))(
-        left.array, right.array, output.array
-    )
+    nest = poly.einsum(product.text, dtype=dtype, **(product.extents if known else {}))
+    compiled(nest)(left.array, right.array, output.array)
     exact = np.einsum(product.text, left.array.astype(np.float64), right.array.astype(np.float64))
     scale = np.einsum(product.text, np.abs(left.array).astype(np.float64), np.abs(right.array).astype(np.float64))
     length = np.prod([product.extents[letter] for letter in set(product.left) - set(product.output)], initial=1)
@@ -198,6 +203,11 @@ def nest_of(lines: list[str]) -> poly.Nest:
 @example(STRIDES, 5, 0, False)
 @given(bodies(), st.integers(0, 9), st.sampled_from([0, 1, 2, 5, 9, 17, 21]), st.booleans())
 def test_any_nest(lines: list[str], m: int, n: int, known: bool) -> None:
+    check_nest(lines, m, n, known, poly.compile)
+
+
+def check_nest(lines: list[str], m: int, n: int, known: bool, compiled: Callable[..., Any]) -> None:
+    """The kernel that `compiled(nest, …)` makes does what the loops as written do."""
     nest = nest_of(lines)
     rng = np.random.default_rng(0)
     side = m + n + 2 * MARGIN
@@ -205,7 +215,7 @@ def test_any_nest(lines: list[str], m: int, n: int, known: bool) -> None:
     expected = [values.copy() for values in inputs]
     nest.reference(*expected)
     ours = [Guarded.of(values) for values in inputs]
-    poly.compile(nest, **({"M": m, "N": n} if known else {}))(*(guarded.array for guarded in ours))
+    compiled(nest, **({"M": m, "N": n} if known else {}))(*(guarded.array for guarded in ours))
     for our, their in zip(ours, expected, strict=True):
         np.testing.assert_allclose(our.array, their, rtol=1e-9)
         assert our.intact

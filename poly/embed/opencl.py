@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import DeviceISA
 from poly.bounds import check
+from poly.compiled import device_program
 from poly.embed.files import replace_file
 from poly.embed.naming import check_arguments
 from poly.embed.routine import note
@@ -16,15 +17,15 @@ from poly.embed.trials import trials
 from poly.errors import SpecError
 from poly.lower import lower
 from poly.measure.facts import delicate, drifts
-from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import schedule
+from poly.scheduled import Scheduled
 from poly.version import __version__
 
 if TYPE_CHECKING:
     from codegen.opencl.standalone import Standalone
 
 
-def write_opencl(directory: str | Path, kernel: OpenCLKernel) -> Path:
+def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
     """Write a kernel as OpenCL and C, and return the directory.
 
     For a nest `matmul`, these are `matmul.cl`, the kernels; `matmul.h` and `matmul.c`, a C99 library that builds and
@@ -45,19 +46,18 @@ def write_opencl(directory: str | Path, kernel: OpenCLKernel) -> Path:
     return folder
 
 
-def standalone(kernel: OpenCLKernel) -> Standalone:
+def standalone(kernel: Scheduled) -> Standalone:
     """What the files are made of. Raises SpecError as `write_opencl`."""
     from codegen.opencl.standalone import Standalone
 
-    if not isinstance(kernel, OpenCLKernel):
+    if not isinstance(kernel, Scheduled) or not isinstance(kernel.isa, DeviceISA):
         raise SpecError(f"{kernel!r} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")
     nest = check(kernel.nest)
-    assert isinstance(kernel.isa, DeviceISA)
     check_arguments(nest, nest.name)
     reference = lower(nest, schedule(nest).tree, PORTABLE)
     return Standalone(
         name=nest.name,
-        program=kernel.program,
+        program=device_program(kernel.nest, kernel.isa, kernel.threads, kernel.told),
         isa=kernel.isa,
         math=nest.source[nest.source.index("def ") :].rstrip(),
         loops=str(kernel.schedule),
