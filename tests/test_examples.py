@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from opencl_device import device
 
 ROOT = Path(__file__).parent.parent
 LESSONS = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
+OPENCL = ROOT / "examples" / "opencl_matmul.py"
 
 
 def test_lessons_are_numbered_without_gaps() -> None:
@@ -25,3 +27,8 @@ def test_lesson_runs_and_prints_its_loops(lesson: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert re.search(r"\bfor\b.*[:{;]", done.stdout), "a lesson shows the loops"
     assert not list(tmp_path.iterdir()), "a lesson leaves no files behind"
+
+
+def test_the_opencl_example(tmp_path: Path) -> None:
+    device()
+    test_lesson_runs_and_prints_its_loops(OPENCL, tmp_path)
