@@ -1,0 +1,96 @@
+"""The space of a GPU: every point is a legal schedule that fits the device; some of each kind run on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from opencl_device import device
+
+import poly
+from microkernels.opencl_isa import OPENCLGPU, DeviceISA
+from poly import f32
+from poly.compiled import translate_device
+from poly.default import default_schedule
+from poly.measure import LiveMeasurer
+from poly.model.host import caches
+from poly.model.rates import nominal
+from poly.nest import Nest
+from poly.schedule import Schedule
+from poly.search.trial import Ask
+from poly.spaces.derive import derive
+from poly.spaces.space import Point, Space
+
+M, N, K, T = poly.sizes("M N K T")
+GPU = replace(OPENCLGPU, units=20, max_items=256, local_bytes=16 * 1024)
+
+
+@poly.nest
+def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+@poly.nest
+def jacobi(A: f32[N, N], B: f32[N, N]):
+    for _ in range(T):
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                B[i, j] = 0.25 * (A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])
+        for i in range(1, N - 1):
+            for j in range(1, N - 1):
+                A[i, j] = 0.25 * (B[i - 1, j] + B[i + 1, j] + B[i, j - 1] + B[i, j + 1])
+
+
+@poly.nest
+def sums(A: f32[M, N], s: f32[M]):
+    for i in range(M):
+        for j in range(N):
+            s[i] += A[i, j]
+
+
+NESTS = [(product, {"M": 67, "N": 70, "K": 45}), (jacobi, {"N": 150, "T": 2}), (sums, {"M": 60, "N": 300})]
+"""Nests of several kinds, at sizes that no tile divides."""
+
+
+def space(nest: Nest, sizes: dict[str, int], isa: DeviceISA = GPU) -> Space:
+    return derive(nest.with_sizes(sizes), isa, isa.units, caches(), nominal(isa))
+
+
+def kinds(made: Space, count: int) -> list[Point]:
+    """So many points of each structure."""
+    found: dict[int, list[Point]] = {}
+    for point in made.sample(len(made), Random(0)):
+        found.setdefault(point.structure, []).append(point)
+    return [point for points in found.values() for point in points[:count]]
+
+
+@pytest.mark.parametrize(("nest", "sizes"), NESTS)
+def test_schedules_are_legal_and_fit(nest: Nest, sizes: dict[str, int]) -> None:
+    made = space(nest, sizes)
+    for point in kinds(made, 4):
+        schedule = made.schedule(point)
+        assert Schedule.from_json(made.nest, schedule.to_json()).steps == schedule.steps  # each step is proven again
+        program = translate_device(schedule, GPU)
+        assert all(1 <= kernel.items[0] <= GPU.max_items for kernel in program.kernels)
+        assert made.predict(point).seconds > 0
+
+
+@pytest.mark.parametrize(("nest", "sizes"), NESTS)
+def test_the_choice_is_the_default_schedule(nest: Nest, sizes: dict[str, int]) -> None:
+    made = space(nest, sizes)
+    assert made.choice in made
+    assert made.schedule(made.choice).steps == default_schedule(made.nest, GPU, caches(), GPU.units).steps
+
+
+@pytest.mark.parametrize(("nest", "sizes"), NESTS)
+def test_schedules_are_right(nest: Nest, sizes: dict[str, int]) -> None:
+    here = device()
+    isa = GPU if not here.isa.is_gpu else here.isa
+    made = replace(space(nest, sizes, isa), device=here)
+    with LiveMeasurer(made, samples=1) as measurer:
+        trials = measurer.measure(Ask(tuple(kinds(made, 2))))
+    assert [trial.failure for trial in trials] == [""] * len(trials)
