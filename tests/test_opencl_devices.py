@@ -197,9 +197,9 @@ def test_the_probe_tries_the_real_device() -> None:
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Nothing is kept yet, and what this test keeps no other one finds."""
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
-    survey._tried.cache_clear()
+    survey._survey.cache_clear()
     yield
-    survey._tried.cache_clear()
+    survey._survey.cache_clear()
 
 
 @pytest.mark.usefixtures("own_cache")
@@ -213,12 +213,12 @@ def test_what_was_tried_is_kept_while_drivers_stay_the_same(monkeypatch: pytest.
         monkeypatch.setattr(
             survey, "probe", lambda: tries.append(version) or replace(listed, verdicts=(Verdict((0, 0)),))
         )
-        survey._tried.cache_clear()
+        survey._survey.cache_clear()
 
     driver("1.0")
     before = survey.survey()
     assert [finding.usable for finding in before] == [True]
-    survey._tried.cache_clear()
+    survey._survey.cache_clear()
     assert survey.survey() == survey.survey() == before
     assert tries == ["1.0"]
     driver("2.0")
@@ -232,7 +232,7 @@ def test_a_device_that_hung_is_tried_again_the_next_time(monkeypatch: pytest.Mon
     hung = Probed(PLATFORMS[:1], (CPU,), (Verdict((0, 0), "building did not end within 9 seconds"),))
     monkeypatch.setattr(survey, "probe", lambda: hung)
     assert [finding.usable for finding in survey.survey()] == [False]
-    survey._tried.cache_clear()
+    survey._survey.cache_clear()
     monkeypatch.setattr(survey, "probe", lambda: replace(hung, verdicts=(Verdict((0, 0)),)))
     assert [finding.usable for finding in survey.survey()] == [True]
 
@@ -253,11 +253,13 @@ def test_without_a_cache_directory_devices_are_tried_each_time(monkeypatch: pyte
     survey._keep("key", "text")
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_without_pyopencl_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise survey.PackageNotFoundError(name)
 
     monkeypatch.setattr(survey, "version", missing)
+    assert survey.survey(anew=True) == survey.survey()
     with pytest.raises(TargetError, match=r"the package pyopencl is not installed: pip install 'poly-loops\[opencl\]'"):
         find("opencl")
 

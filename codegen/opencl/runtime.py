@@ -22,7 +22,7 @@ from codegen.opencl.failures import device_error
 from codegen.opencl.host_arrays import Copies, HostArrays
 from codegen.opencl.launch_text import Functions, functions
 from codegen.opencl.profile import Profile, Recorder, profiling_queue
-from codegen.opencl.sessions import Lane, lane_on, session
+from codegen.opencl.sessions import Lane, lane_on, session, settle
 from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 
@@ -163,9 +163,13 @@ class Executable:
             there.put(self.signature, dense)
         memories = [there.memory[name] if name in dense else values[name] for name in self._names]
         wait = [*orders.wait_for, *there.events]
-        event = self._run(lane, memories, list(dense.values()), extent, wait, orders.enqueue)
-        with self._telling(dense.values(), extent, PARTIAL):
-            there.get(self.signature, dense, event)
+        try:
+            event = self._run(lane, memories, list(dense.values()), extent, wait, orders.enqueue)
+            with self._telling(dense.values(), extent, PARTIAL):
+                there.get(self.signature, dense, event)
+        except BaseException:
+            settle(lane.queue)
+            raise
         for b in self.signature.outputs:
             if dense[b.name] is not arrays[b.name]:
                 arrays[b.name][...] = dense[b.name]

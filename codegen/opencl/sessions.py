@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,14 @@ def _session(device: Device) -> Session:
 
     context = cl.Context([device.handle])
     return Session(context, cl.CommandQueue(context))
+
+
+def settle(queue: Any) -> None:
+    """Let a queue come to its end after a failure, so that no kernel uses memory that the caller gives up."""
+    import pyopencl as cl
+
+    with suppress(cl.Error):
+        queue.finish()
 
 
 @dataclass

@@ -42,17 +42,21 @@ def survey(anew: bool = False) -> tuple[Finding, ...]:
     Devices that are new here, or have a new driver, are tried first, in another process: that takes a second or two.
     With `anew` all of them are.
     """
-    try:
-        key = _key(version("pyopencl"))
-    except PackageNotFoundError:
-        return (Finding("", "", NO_PYOPENCL),)
     if anew:
-        _tried.cache_clear()
-        _keep(key, "")
-    return findings(_tried(key))
+        _survey.cache_clear()
+        with suppress(PackageNotFoundError):
+            _keep(_key(), "")
+    return _survey()
 
 
 @functools.cache
+def _survey() -> tuple[Finding, ...]:
+    try:
+        return findings(_tried(_key()))
+    except PackageNotFoundError:
+        return (Finding("", "", NO_PYOPENCL),)
+
+
 def _tried(key: str) -> Probed:
     """What a probe found, now or before: that holds while OpenCL lists the same devices with the same drivers."""
     kept = _kept(key)
@@ -88,11 +92,13 @@ def _here() -> Probed:
         return Probed(problem=str(error))
 
 
-def _key(package: str) -> str:
-    """What the findings hold for: the platforms' files, what chooses among them, and this CPU."""
+def _key() -> str:
+    """What the findings hold for: pyopencl, the platforms' files, what chooses among them, and this CPU."""
     chosen = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(MEANT))
     files = sorted(f"{path} {text}" for path, text in icd_texts().items())
-    return f"opencl devices {VERSION} {package} {digest(*chosen, '', *files, '', *sorted(host_cpu_flags()))}"
+    return (
+        f"opencl devices {VERSION} {version('pyopencl')} {digest(*chosen, '', *files, '', *sorted(host_cpu_flags()))}"
+    )
 
 
 def _keep(key: str, text: str) -> None:
