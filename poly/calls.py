@@ -10,7 +10,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.expr import Load
 from codegen.names import c_name
-from codegen.program import Text
+from codegen.program import Text, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import Coordinates
@@ -21,13 +21,17 @@ from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
 from poly.tree import Band, Micro
 
+LEVELS = 3
+"""The loops of a reduction that a microkernel runs through itself."""
+
 
 @dataclass(frozen=True)
 class Call:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `text`.
 
     `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any); `spaces` are
-    the address spaces of a microkernel's operands, `to` is that of a copy's panels.
+    the address spaces of a microkernel's operands, `to` is that of a copy's panels, `workspaces` scratch arrays of its
+    own.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Call:
     columns: frozenset[int] | None = None
     spaces: Spaces = GLOBAL
     to: Space = "global"
+    workspaces: tuple[Workspace, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,11 @@ class Operand:
 
     def stride(self, loop: str) -> Polynomial:
         return self.offset.coefficient(loop)
+
+    def part(self, loop: str) -> Polynomial:
+        """The part of the offset that depends on one loop."""
+        names = {loop, *(atom for atom, (of, _) in self.coordinates.atoms.items() if of == loop)}
+        return Polynomial(tuple((monomial, count) for monomial, count in self.offset.terms if names & set(monomial)))
 
 
 def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:

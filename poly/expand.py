@@ -147,6 +147,7 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
     name = f"{node.statement}_tile"
     out.domains[name] = call.domain
     out.statements[name] = Statement(call.iterators, call.text)
+    out.workspaces += call.workspaces
     out.calls.append(call)
     return Leaf(name)
 

@@ -17,28 +17,24 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.address_spaces import word
 from poly.calls import (
+    LEVELS,
     Call,
     Operand,
     Panel,
-    atom_lines,
     fixed,
-    inner_bands,
     involves,
     loop_lines,
-    low_lines,
     moved,
 )
 from poly.corners import operand_checks, panel_check
 from poly.errors import ScheduleError
+from poly.group_call import group_call
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
 from poly.scatter import run_length, scatter_lines
 from poly.tile import Tile, tile_of
 from poly.tree import Band, Micro
 from poly.vector_call import vector_call
-
-LEVELS = 3
-"""The loops of a reduction that a microkernel runs through itself."""
 
 SHORT, FAR = 96, 4 << 20
 """Steps of a reduction too few to hide how long the output takes to come, and bytes of an output that lies far away."""
@@ -65,6 +61,8 @@ def kernel_call(
     tile = tile_of(nest, node, loops)
     if node.streams:
         return vector_call(tile, isa)
+    if isinstance(isa, DeviceISA) and isa.is_gpu:
+        return group_call(nest, tile, isa)
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
     return _tile_call(tile, isa, left, right)
 
@@ -76,13 +74,6 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     _check_operands(node, tile.left, tile.right, right is not None)
     run, accumulate = run_length(output, node), tile.accumulate
     spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
-    definitions = [
-        *low_lines(instances, inner_bands(node), tile.statement.name),
-        *_atoms(tile),
-        f"const int64_t tile_rows = {tile.count(node.rows)};",
-        f"const int64_t tile_columns = {tile.count(node.columns)};",
-        *(f"const int64_t steps{level} = {tile.count(band)};" for level, band in enumerate(reversed(node.reduce))),
-    ]
     lines = [
         *_pointers(node, kernel, tile.left, output, left, run is not None),
         *(_ahead(tile, kernel) if run is None else []),
@@ -93,7 +84,7 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
         instances.name,
         instances.names,
         instances.domain,
-        Text(tuple(lines), _checks(tile, left, right), tuple(definitions)),
+        Text(tuple(lines), _checks(tile, left, right), tile.definitions),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
@@ -114,14 +105,6 @@ def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> tuple[str, .
     counts = {loop: Affine.name(name) for loop, name in (extents | steps).items()}
     read = [panel_check(panel, "*".join([*steps.values(), str(panel.width)])) for panel in (left, right) if panel]
     return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
-
-
-def _atoms(tile: Tile) -> list[str]:
-    """C definitions of the quotients that are the same for the whole tile."""
-    inside = frozenset(band.name for band in (tile.node.rows, tile.node.columns) if band)
-    coordinates = tile.output.coordinates
-    loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
-    return atom_lines(coordinates, frozenset(coordinates.atoms), loops)
 
 
 def _ahead(tile: Tile, kernel: Microkernel) -> list[str]:

@@ -14,15 +14,14 @@ import islpy as isl
 from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
 from microkernels.isa import ISAS
-from microkernels.opencl_isa import OPENCL_ISAS
-from poly.calls import inner_bands, involves
+from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU
+from poly.calls import LEVELS, inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
 from poly.dependences import dependences
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.layout import step
-from poly.micro_call import LEVELS
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.polynomial import Polynomial
@@ -117,7 +116,12 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
-    """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
+    """Whether the right operand is copied into panels, or contiguous along some loop of the columns.
+
+    A work-group brings any operand into panels of its own.
+    """
+    if micro.kernel.startswith(f"gemm_{OPENCLGPU.name}_"):
+        return True
     right = contraction.right
     copies = [node for node in walk(tree) if isinstance(node, Pack) and node.array == right.array]
     if any(node.role in (None, "right") and node.statement in (None, statement.name) for node in copies):

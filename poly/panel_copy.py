@@ -23,6 +23,7 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.address_spaces import panel_space
 from poly.calls import (
+    LEVELS,
     Call,
     Operand,
     Panel,
@@ -41,7 +42,6 @@ from poly.corners import operand_checks, panel_check
 from poly.ctext import text, value
 from poly.errors import ScheduleError
 from poly.instances import Instances
-from poly.micro_call import LEVELS
 from poly.nest import Nest, Statement
 from poly.tree import Band, Micro, Pack
 
@@ -144,9 +144,7 @@ def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[B
         raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
     used = iterators_of(statement, access)
     numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
-    return Source(
-        role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering
-    )
+    return Source(role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering)
 
 
 def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:

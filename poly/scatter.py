@@ -1,6 +1,6 @@
 """Results that are contiguous only in runs: the kernel writes a tile on the stack, which is brought out run by run.
 
-    columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, c_d / 30, 0]
+columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, c_d / 30, 0]
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from microkernels.ctext import suffix
 from microkernels.isa import ISA
 from poly.address_spaces import word
 from poly.calls import Operand, loop_lines, moved
-from poly.polynomial import Polynomial
 from poly.tree import Micro
 
 
@@ -25,12 +24,10 @@ def run_length(output: Operand, node: Micro) -> int | None:
     return min(used, default=None)
 
 
-def scatter_lines(
-    node: Micro, kernel: Microkernel, isa: ISA, output: Operand, run: int, accumulate: str
-) -> list[str]:
+def scatter_lines(node: Micro, kernel: Microkernel, isa: ISA, output: Operand, run: int, accumulate: str) -> list[str]:
     """C lines that bring the tile on the stack to the output, run by run."""
     column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
-    by_column = _part(output, column)
+    by_column = output.part(column)
     column_atoms, column_offset = moved(output, by_column, column, "this_column")
     row_atoms, row_offset = moved(output, output.offset + by_column * -1, row, "this_row")
     length = f"imin(tile_columns - at, {run} - this_column % {run})" if run > 1 else "1"
@@ -55,9 +52,3 @@ def scatter_lines(
             ),
         ),
     ]
-
-
-def _part(op: Operand, loop: str) -> Polynomial:
-    """The part of an operand's offset that depends on one loop."""
-    names = {loop, *(atom for atom, (of, _) in op.coordinates.atoms.items() if of == loop)}
-    return Polynomial(tuple((m, c) for m, c in op.offset.terms if names & set(m)))

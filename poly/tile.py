@@ -12,7 +12,7 @@ from codegen.expr import Binary, Const, Expr, Load, Unary
 from codegen.names import c_name
 from codegen.scalar import literal
 from microkernels.dtypes import DType
-from poly.calls import Operand, absorbed, inner_bands, involves, operand
+from poly.calls import Operand, absorbed, atom_lines, inner_bands, involves, low_lines, operand
 from poly.contraction import Contraction
 from poly.coordinates import solve
 from poly.ctext import constants, text, value
@@ -54,6 +54,29 @@ class Tile:
     def extents(self, band: Band | None) -> frozenset[int] | None:
         """The values that the count takes; None where it is not known."""
         return constants(self.counts[band.name]) if band else frozenset({1})
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """C definitions of what a call's text is in terms of.
+
+        The first values of the loops inside under their names, the quotients that are the same for the whole tile, the
+        extents `tile_rows` and `tile_columns`, and the reduction's `steps0` and so on, innermost first.
+        """
+        node = self.node
+        return (
+            *low_lines(self.instances, inner_bands(node), self.statement.name),
+            *self._atoms(),
+            f"const int64_t tile_rows = {self.count(node.rows)};",
+            f"const int64_t tile_columns = {self.count(node.columns)};",
+            *(f"const int64_t steps{level} = {self.count(band)};" for level, band in enumerate(reversed(node.reduce))),
+        )
+
+    def _atoms(self) -> list[str]:
+        """C definitions of the quotients of loops that are neither rows nor columns."""
+        inside = frozenset(band.name for band in (self.node.rows, self.node.columns) if band)
+        coordinates = self.output.coordinates
+        loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
+        return atom_lines(coordinates, frozenset(coordinates.atoms), loops)
 
     @property
     def factor(self) -> str:

@@ -1,0 +1,192 @@
+"""A microkernel's tile as a call that a whole work-group makes: pointers, strides, and tables where there is no stride.
+
+rows p_q of A[p, q, k], which has 30 columns, 28 values of q
+    ->      S_a_rows[row] = 30*(this_row / 28) + … for the rows of the tile, by all work-items
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from codegen.definitions import needed
+from codegen.names import c_name, fresh
+from codegen.program import Text, Workspace
+from microkernels.dtypes import i64
+from microkernels.errors import TargetError
+from microkernels.gpu_catalogue import GpuMicrokernel, find
+from microkernels.opencl_isa import DeviceISA
+from poly.calls import LEVELS, Call, Operand, fixed, loop_lines, moved
+from poly.errors import ScheduleError
+from poly.nest import Nest
+from poly.polynomial import Polynomial
+from poly.tile import Tile
+
+BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The rows or the columns of an operand: a stride, or else a table of the part of the offset that they have."""
+
+    operand: Operand
+    loop: str
+    table: str
+
+    @property
+    def is_tabled(self) -> bool:
+        return not self.operand.is_linear(self.loop)
+
+    @property
+    def arguments(self) -> str:
+        """The table and what divides its entries, or none and the stride."""
+        if not self.is_tabled:
+            return f"0, {fixed(self.operand.stride(self.loop))}"
+        return f"{self.table}, {gcd(*(count for _, count in self.operand.part(self.loop).terms))}"
+
+    def entry(self, at: str, this: str) -> tuple[list[str], str]:
+        """C lines for an entry: definitions of quotients, and the assignment."""
+        atoms, offset = moved(self.operand, self.operand.part(self.loop), self.loop, this)
+        return atoms, f"{self.table}[{at}] = {offset};"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The rows and columns of a tile, in each of the arrays that have them."""
+
+    a_rows: Line
+    b_columns: Line
+    c_rows: Line
+    c_columns: Line
+
+    @staticmethod
+    def of(tile: Tile, taken: frozenset[str]) -> Lines:
+        node = tile.node
+        row, column = (band.name if band else "" for band in (node.rows, node.columns))
+
+        def line(operand: Operand, loop: str, name: str) -> Line:
+            return Line(operand, loop, fresh(f"{node.statement}_{name}", taken))
+
+        return Lines(
+            line(tile.left, row, "a_rows"),
+            line(tile.right, column, "b_columns"),
+            line(tile.output, row, "c_rows"),
+            line(tile.output, column, "c_columns"),
+        )
+
+    @property
+    def rows(self) -> tuple[Line, ...]:
+        """Those with tables."""
+        return tuple(line for line in (self.a_rows, self.c_rows) if line.is_tabled)
+
+    @property
+    def columns(self) -> tuple[Line, ...]:
+        """Those with tables."""
+        return tuple(line for line in (self.b_columns, self.c_columns) if line.is_tabled)
+
+
+def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
+    """The call of a GPU microkernel by all work-items of a group.
+
+    Raises ScheduleError if an operand has no constant stride along the reduction, TargetError if the device cannot hold
+    the group or its panels.
+    """
+    node, instances = tile.node, tile.instances
+    kernel = find(node.kernel, tile.dtype)
+    _check_device(kernel, isa)
+    _check_reduction(tile)
+    taken = frozenset({*instances.names, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
+    lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
+    text = (*_filled(tile, kernel, lines), *_call(tile, kernel, lines, panels))
+    return Call(
+        instances.name,
+        instances.names,
+        instances.domain,
+        Text(text, definitions=tile.definitions, items=kernel.items),
+        routine="gemm",
+        rows=tile.extents(node.rows),
+        columns=tile.extents(node.columns),
+        workspaces=(
+            Workspace(panels, kernel.panel_dtype, str(kernel.panel_elements), space="local"),
+            *_tables(lines.rows, kernel.rows),
+            *_tables(lines.columns, kernel.columns),
+        ),
+    )
+
+
+def _tables(lines: Iterable[Line], count: int) -> list[Workspace]:
+    return [Workspace(line.table, i64, str(count), space="local") for line in lines]
+
+
+def _check_device(kernel: GpuMicrokernel, isa: DeviceISA) -> None:
+    if not kernel.fits(isa):
+        f64 = "" if isa.f64 else ", no f64"
+        raise TargetError(
+            f"microkernel({kernel.name}) needs {kernel.items} work-items and {kernel.local_bytes} bytes of local "
+            f"memory for {kernel.dtype}; the device has {isa.max_items} and {isa.local_bytes}{f64}. "
+            "Remedy: a smaller tile."
+        )
+
+
+def _check_reduction(tile: Tile) -> None:
+    """Refuse operands that the kernel can't walk through by strides."""
+    for operand in (tile.left, tile.right):
+        for band in tile.node.reduce:
+            if not operand.is_linear(band.name):
+                raise ScheduleError(
+                    f"microkernel({tile.node.kernel}): {operand.array} has no constant stride along {band.name}. "
+                    "Remedy: don't flatten the loops of the reduction."
+                )
+
+
+def _filled(tile: Tile, kernel: GpuMicrokernel, lines: Lines) -> list[str]:
+    """C lines with which all work-items fill the tables; nothing where all rows and columns have a stride."""
+    node = tile.node
+    row, column = (band.name if band else "0" for band in (node.rows, node.columns))
+    filled = [
+        *_loop(lines.rows, "row", "tile_rows", kernel.items, f"const int64_t this_row = {row} + row;", "this_row"),
+        *_loop(
+            lines.columns,
+            "at",
+            "tile_columns",
+            kernel.items,
+            f"const int64_t this_column = {column} + at;",
+            "this_column",
+        ),
+    ]
+    return [BARRIER, *filled, BARRIER] if filled else []
+
+
+def _loop(lines: Sequence[Line], at: str, count: str, items: int, first: str, this: str) -> list[str]:
+    """The loop that fills the tables of rows, or those of columns."""
+    if not lines:
+        return []
+    entries = [line.entry(at, this) for line in lines]
+    atoms = dict.fromkeys([first, *(atom for definitions, _ in entries for atom in definitions)])
+    head = f"for (int64_t {at} = (int64_t)get_local_id(0); {at} < {count}; {at} += {items})"
+    return loop_lines(head, needed(list(atoms), [assignment for _, assignment in entries]))
+
+
+def _call(tile: Tile, kernel: GpuMicrokernel, lines: Lines, panels: str) -> list[str]:
+    """The kernel's call: where operands begin, their rows and columns, then the reduction's loops from inside out."""
+    a = f"{_start(tile.left, lines.rows)}, {lines.a_rows.arguments}"
+    b = f"{_start(tile.right, lines.columns)}, {lines.b_columns.arguments}"
+    c = f"{_start(tile.output, (*lines.rows, *lines.columns))}, {lines.c_rows.arguments}, {lines.c_columns.arguments}"
+    levels = ["1, 0, 0"] * LEVELS
+    for level, band in enumerate(reversed(tile.node.reduce)):
+        strides = ", ".join(fixed(operand.stride(band.name)) for operand in (tile.left, tile.right))
+        levels[level] = f"steps{level}, {strides}"
+    return [
+        f"{kernel.c_name}(tile_rows, tile_columns, {a}, {b}, {c},",
+        f"    {', '.join(levels)}, {tile.factor}, {tile.accumulate}, {panels});",
+    ]
+
+
+def _start(operand: Operand, tabled: Iterable[Line]) -> str:
+    """C text of where an operand begins, without what its tables add."""
+    offset = operand.offset
+    for line in tabled:
+        if line.operand is operand:
+            offset = offset + line.operand.part(line.loop) * Polynomial.of(-1)
+    return f"{operand.array} + {offset}"
