@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.defaults.blocks import blocked
 from poly.defaults.contiguous import contiguous
 from poly.defaults.fusion import fused
+from poly.defaults.grain import grained
 from poly.defaults.marks import shared_out, vectorized
 from poly.defaults.solves import blocked_solve
 from poly.defaults.time_tiles import tiled_in_time
@@ -28,4 +30,5 @@ def dependence_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int) -> S
     written = fused(contiguous(schedule(nest)))
     shared = shared_out(written) if threads > 1 else written
     made = tiled_in_time(written, caches) if shared is written else shared
-    return vectorized(overlapped(blocked(made)))
+    marked = vectorized(overlapped(blocked(made)))
+    return grained(marked, isa.units) if isinstance(isa, DeviceISA) else marked

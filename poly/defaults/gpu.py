@@ -11,20 +11,18 @@ be shared at all, not even in waves, by one work-item.
 
 from __future__ import annotations
 
-from math import prod
-
 from microkernels.opencl_isa import DeviceISA
 from poly.defaults.fusion import fused
 from poly.defaults.gpu_columns import columns_first
+from poly.defaults.gpu_fit import fits
 from poly.defaults.gpu_items import USUAL, GroupShape
 from poly.defaults.gpu_parallel import parallel_first
 from poly.defaults.gpu_points import by_points, contiguous_loop, is_strided
 from poly.defaults.gpu_rows import by_rows, in_one_group, shared_loops
 from poly.defaults.gpu_transposed import by_lines
 from poly.defaults.gpu_waves import in_waves
-from poly.defaults.loops import extent
+from poly.defaults.loops import instances
 from poly.legality import is_parallel
-from poly.nest import Nest
 from poly.schedule import Schedule
 from poly.steps.base import find_loop
 from poly.tree import Band, Micro, Node, Sequence, bands, walk
@@ -50,11 +48,10 @@ def _mapped(schedule: Schedule, node: Node, isa: DeviceISA, shape: GroupShape) -
     if not isinstance(node, Band) or _is_mapped(node):
         return schedule
     made = _kernel(schedule, node, isa, shape)
-    if made is not None:
-        return made
-    if _is_wide(schedule, node.body):
+    if made is None and _is_wide(schedule, node.body):
         return _mapped(schedule, node.body, isa, shape)
-    return in_one_group(schedule, node, shape) or in_waves(schedule, node, shape) or schedule
+    made = made or in_one_group(schedule, node, shape) or in_waves(schedule, node, shape)
+    return made if made is not None and fits(made, isa) else schedule
 
 
 def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -> Schedule | None:
@@ -77,10 +74,5 @@ def _is_mapped(band: Band) -> bool:
 
 def _is_wide(schedule: Schedule, node: Node) -> bool:
     """Whether there is a parallel loop below that holds enough work for a launch."""
-    found = (band for band in bands(node) if _work(schedule.nest, band) >= WORTH)
+    found = (band for band in bands(node) if instances(schedule.nest, band, GUESS) >= WORTH)
     return any(is_parallel(schedule.nest, schedule.tree, band.name) for band in found)
-
-
-def _work(nest: Nest, band: Band) -> int:
-    """Instances in one run of a loop, an upper bound."""
-    return prod(extent(nest, inner) or GUESS for inner in bands(band))

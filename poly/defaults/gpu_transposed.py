@@ -10,13 +10,12 @@ for i: for j:                 for j_tile: for i_tile:  # groups
 from __future__ import annotations
 
 from microkernels.opencl_isa import DeviceISA
-from poly.box_copy import with_boxes
 from poly.defaults.attempt import attempt
+from poly.defaults.gpu_fit import fits
 from poly.defaults.gpu_items import GroupShape
 from poly.defaults.gpu_lines import lines
 from poly.defaults.loops import extent
 from poly.defaults.strides import moved_iterator
-from poly.errors import ScheduleError
 from poly.nest import Statement
 from poly.paths import paths
 from poly.schedule import Schedule
@@ -80,13 +79,4 @@ def _turned(
         *(Pack(array, tiles[-1], memory="local", pad=1) for array in arrays),
     ]
     made = attempt(schedule, steps)
-    return made if made is not None and _fits(made, isa) else None
-
-
-def _fits(schedule: Schedule, isa: DeviceISA) -> bool:
-    """Whether the device has so much local memory."""
-    try:
-        with_boxes(schedule.nest, schedule.tree, isa)
-    except ScheduleError:
-        return False
-    return True
+    return made if made is not None and fits(made, isa) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from poly.nest import Nest
-from poly.tree import Band, Leaf, Node, Sequence, bands, children, statements
+from poly.tree import Band, Leaf, Micro, Node, Sequence, bands, children, statements
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,17 @@ def parent(tree: Node, node: Node) -> Node | None:
         if found is not None:
             return found
     return None
+
+
+def instances(nest: Nest, node: Node, guess: int) -> int:
+    """Statement instances in one run of a node, at most; `guess` is the extent of loops whose sizes are not known."""
+    match node:
+        case Band(body=body):
+            known = extent(nest, node)
+            return (guess if known is None else known) * instances(nest, body, guess)
+        case Leaf() | Micro():
+            return 1
+    return sum(instances(nest, child, guess) for child in children(node))
 
 
 def extent(nest: Nest, band: Band) -> int | None:
