@@ -78,11 +78,11 @@ static double fraction(job_T job, double flop, const T *a, const T *b, T *c, int
 
 
 def pointers(name: str, const: str, terms: Sequence[str]) -> str:
-    return f"{const}T *const {name}[] = {{{', '.join(terms)}}};"
+    return f"GLOBAL {const}T *const {name}[] = {{{', '.join(terms)}}};"
 
 
 def jobs(kernel: Microkernel) -> str:
-    """C text of the two jobs of a kernel: PACKED_name and STRIDED_name."""
+    """C text of the two jobs of a kernel, packed_NAME and strided_NAME, for `specialise`."""
     rows, columns = kernel.rows, kernel.columns
     tiles = 96 // rows
     packed_a = pointers("pa", "const ", [f"a + {i}" for i in range(rows)])
@@ -90,7 +90,8 @@ def jobs(kernel: Microkernel) -> str:
     strided_a = pointers("pa", "const ", [f"a + {i} * k" for i in range(rows)])
     strided_c = pointers("pc", "", [f"c + {i} * k + j" for i in range(rows)])
     return f"""
-static __attribute__((noinline)) void packed_{kernel.c_name}(const T *a, const T *b, T *c, int64_t k)
+static __attribute__((noinline))
+void packed_{kernel.c_name}(GLOBAL const T *a, GLOBAL const T *b, GLOBAL T *c, int64_t k)
 {{
     for (int64_t t = 0; t < {tiles}; t++, a += {rows} * k, c += {rows * columns}) {{
         {packed_a}
@@ -98,11 +99,12 @@ static __attribute__((noinline)) void packed_{kernel.c_name}(const T *a, const T
         {kernel.c_name}({rows}, {columns}, pa, b, pc, k, {rows}, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
     }}
 }}
-static __attribute__((noinline)) void strided_{kernel.c_name}(const T *a, const T *b, T *c, int64_t k)
+static __attribute__((noinline))
+void strided_{kernel.c_name}(GLOBAL const T *a, GLOBAL const T *b, GLOBAL T *c, int64_t k)
 {{
     for (int64_t j = 0; j + {columns} <= k; j += {columns}) {{
-        const T *a0 = a;
-        T *c0 = c;
+        GLOBAL const T *a0 = a;
+        GLOBAL T *c0 = c;
         for (int64_t i = 0; i + {rows} <= k; i += {rows}, a += {rows} * k, c += {rows} * k) {{
             {strided_a}
             {strided_c}
@@ -115,16 +117,18 @@ static __attribute__((noinline)) void strided_{kernel.c_name}(const T *a, const 
 """
 
 
+def flops(kernel: Microkernel) -> list[tuple[str, int, int]]:
+    """The columns of the table: each one's job, its depth, and the floating-point operations that it does."""
+    rows, columns = kernel.rows, kernel.columns
+    packed = [("packed", k, 2 * (96 // rows * rows) * columns * k) for k in DEPTHS]
+    return packed + [("strided", k, 2 * (k // rows * rows) * (k // columns * columns) * k) for k in SQUARES]
+
+
 def calls(kernel: Microkernel) -> str:
     """C text that prints the kernel's line of the table."""
-    rows, columns = kernel.rows, kernel.columns
     lines = [f'    printf("| {kernel.rows}x{kernel.columns} ");']
-    for k in DEPTHS:
-        flop = 2 * (96 // rows * rows) * columns * k
-        lines.append(f'    printf("| %.1f ", fraction(packed_{kernel.c_name}, {flop}.0, a, b, c, {k}));')
-    for k in SQUARES:
-        flop = 2 * (k // rows * rows) * (k // columns * columns) * k
-        lines.append(f'    printf("| %.1f ", fraction(strided_{kernel.c_name}, {flop}.0, a, b, c, {k}));')
+    for job, k, flop in flops(kernel):
+        lines.append(f'    printf("| %.1f ", fraction({job}_{kernel.c_name}, {flop}.0, a, b, c, {k}));')
     return "\n".join([*lines, '    printf("|\\n");'])
 
 
@@ -147,11 +151,16 @@ def table(isa: ISA, dtype: DType, kernels: Sequence[Microkernel], compiler: str 
         return subprocess.run([str(binary)], check=True, capture_output=True, text=True).stdout
 
 
+def heads() -> str:
+    """The head of a table."""
+    columns = ["tile", *(f"packed K={k}" for k in DEPTHS), *(f"strided {k}³" for k in SQUARES)]
+    return f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
+
+
 def main(names: Sequence[str]) -> None:
-    heads = [f"packed K={k}" for k in DEPTHS] + [f"strided {k}³" for k in SQUARES]
     for isa in [ISAS[name] for name in names] or [host()]:
         for dtype in (f32, f64):
-            print(f"\n{isa.name} {dtype}\n\n| tile | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}")
+            print(f"\n{isa.name} {dtype}\n\n{heads()}")
             print(table(isa, dtype, shapes(isa, dtype)), end="", flush=True)
 
 
