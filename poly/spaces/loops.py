@@ -15,8 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.budget import TooCostly, limited
 from poly.default import AFFORDABLE, default_schedule
+from poly.defaults.grain import grained
 from poly.model import Caches
 from poly.model.rates import Rates
 from poly.nest import Nest
@@ -24,7 +26,7 @@ from poly.schedule import Schedule
 from poly.spaces.form import Form, Target
 from poly.spaces.kernels import kernel_forms
 from poly.spaces.orders import Base, bases, shares
-from poly.spaces.space import Family, Point
+from poly.spaces.space import Family, Point, Values
 from poly.spaces.tiles import blocks, lines, plain, side_by_side, written_out
 from poly.spaces.time_tiles import time_tiles
 
@@ -68,4 +70,16 @@ def _of_base(base: Base, target: Target) -> Iterator[Form]:
     others = [form for form in (written_out(base), blocks(base)) if form is not None]
     rule = next((form for form in timed if form.default), special[0] if special else simple)
     for form in (simple, *special, *timed, *others):
-        yield replace(form, default=base.usual and form is rule)
+        yield replace(_in_groups(form, target.isa), default=base.usual and form is rule)
+
+
+def _in_groups(form: Form, isa: ISA) -> Form:
+    """The form with blocks of its parallel loops for an OpenCL device's work-groups, where it is for one."""
+    if not isinstance(isa, DeviceISA):
+        return form
+
+    def make(values: Values) -> Schedule | None:
+        made = form.make(values)
+        return made and grained(made, isa.units)
+
+    return replace(form, make=make)
