@@ -16,7 +16,7 @@ from microkernels.dtypes import f32
 from microkernels.opencl_isa import OPENCLGPU
 from poly.compiled import translate_device
 from poly.defaults.gpu import gpu_schedule
-from poly.defaults.gpu_items import GroupShape
+from poly.defaults.gpu.items import GroupShape
 from poly.item_legality import conflict
 from poly.legality import broken_flag, violations
 from poly.opencl_kernel import opencl_kernel

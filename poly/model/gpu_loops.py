@@ -14,7 +14,7 @@ from math import ceil, log2, prod
 from codegen.expr import Load
 from microkernels.opencl_isa import DeviceISA
 from poly.cost import Cost, Part
-from poly.defaults.gpu_lines import lines
+from poly.defaults.gpu.lines import lines
 from poly.defaults.loops import extent
 from poly.defaults.strides import accesses, moved_iterator
 from poly.instances import iterations

@@ -13,7 +13,7 @@ from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
 from poly.cost import Cost
 from poly.defaults.gpu import gpu_schedule
-from poly.defaults.gpu_items import USUAL, GroupShape
+from poly.defaults.gpu.items import USUAL, GroupShape
 from poly.errors import ScheduleError
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.nest import Nest
