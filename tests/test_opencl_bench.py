@@ -205,7 +205,7 @@ def test_the_search_follows_better_neighbours_and_passes_failures_over() -> None
         choice = parameters["XgemvFast"]
         return float("inf") if choice["WGS2"] == 64 else 1.0 / (choice["WPT2"] * choice["VW2"])
 
-    found = search("cpu", trial, [Search("XgemvFast", "columns", 64, 60, {})])
+    found = search("cpu", trial, [Search("XgemvFast", "columns", 64, 60)])
     best = found.parameters["XgemvFast"]
     assert (best["WPT2"], best["VW2"]) == (8, 8)
     assert found.parameters["GemmRoutine"] == {DIRECT: SIZES[2]}
@@ -214,7 +214,7 @@ def test_the_search_follows_better_neighbours_and_passes_failures_over() -> None
 
 
 def test_where_every_choice_fails_clblast_stays_as_it_comes() -> None:
-    found = search("cpu", lambda *what: float("inf"), [Search("XgemvFast", "columns", 64, 0, {})])
+    found = search("cpu", lambda *what: float("inf"), [Search("XgemvFast", "columns", 64, 0)])
     assert found.parameters.keys() == {"GemmRoutine"} and found.trials == 1
 
 

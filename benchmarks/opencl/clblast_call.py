@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.case import Problem
-from benchmarks.opencl.clblast_library import CROSS_CORRELATION, NO_TRANSPOSE, ROW_MAJOR, TRANSPOSE, library
+from benchmarks.opencl.clblast_library import (
+    COLUMN_MAJOR,
+    CROSS_CORRELATION,
+    NO_TRANSPOSE,
+    ROW_MAJOR,
+    TRANSPOSE,
+    library,
+)
 from benchmarks.opencl.stage import Enqueue, Stage
 from benchmarks.problems.contraction import Contraction
 from benchmarks.problems.convolution import Convolution
@@ -47,19 +54,22 @@ def assigns(problem: Problem) -> bool:
 
 
 def _product(here: Stage, problem: Matmul, dtype: DType, given: Given) -> Enqueue:
-    """`C += A B`, with the scratch memory made before."""
+    """`C += A B`, with the scratch memory made before.
+
+    It is told as `C' += B' A'` of matrices by columns, which CLBlast's kernels work on: else it transposes C twice.
+    """
     cl_blast = library()
     m, n, k = problem.m, problem.n, problem.k
     lda, ldb, ldc = problem.leading
     a, b, c = (cl_blast.handle(array.data) for array in given)
-    head = (ROW_MAJOR, *_transposes(problem), m, n, k)
+    head = (COLUMN_MAJOR, *reversed(_transposes(problem)), n, m, k)
     bytes_ = cl_blast.ffi.new("size_t *")
     cl_blast.call(
-        "CLBlast{l}GemmTempBufferSize", dtype, *head, 0, lda, 0, ldb, 0, ldc, cl_blast.queue(here.queue), bytes_
+        "CLBlast{l}GemmTempBufferSize", dtype, *head, 0, ldb, 0, lda, 0, ldc, cl_blast.queue(here.queue), bytes_
     )
     scratch = here.buffer(bytes_[0]) if bytes_[0] else None
     last = (cl_blast.handle(scratch) if scratch is not None else cl_blast.ffi.NULL,)
-    arguments = (*head, 1, a, 0, lda, b, 0, ldb, 1, c, 0, ldc)
+    arguments = (*head, 1, b, 0, ldb, a, 0, lda, 1, c, 0, ldc)
 
     def enqueue(_alive: Any = (given, scratch)) -> Any:
         return cl_blast.enqueue("CLBlast{l}gemmWithTempBuffer", dtype, here.queue, *arguments, last=last)
@@ -73,8 +83,8 @@ def _batched(here: Stage, problem: Matmul, dtype: DType, given: Given) -> Enqueu
     lda, ldb, ldc = problem.leading
     a, b, c = (cl_blast.handle(array.data) for array in given)
     arguments = (
-        ROW_MAJOR, *_transposes(problem), m, n, k, 1, a, 0, lda, m * k, b, 0, ldb, k * n, 1, c, 0, ldc, m * n,
-        problem.batch,
+        COLUMN_MAJOR, *reversed(_transposes(problem)), n, m, k, 1, b, 0, ldb, k * n, a, 0, lda, m * k,
+        1, c, 0, ldc, m * n, problem.batch,
     )  # fmt: skip
 
     def enqueue(_alive: Any = given) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.contender import Failed, NotInstalled
 from microkernels.dtypes import DType
 
-ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE, CROSS_CORRELATION = 101, 111, 112, 151
+ROW_MAJOR, COLUMN_MAJOR, NO_TRANSPOSE, TRANSPOSE, CROSS_CORRELATION = 101, 102, 111, 112, 151
 """CLBlast's enumerations."""
 
 MATRICES = "void *, size_t, size_t, void *, size_t, size_t, {t}, void *, size_t, size_t"

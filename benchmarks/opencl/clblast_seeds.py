@@ -43,6 +43,14 @@ SEEDS: dict[str, dict[str, tuple[Parameters, ...]]] = {
         "cpu": (_direct(32, 4, 4, 8, 8), _direct(32, 8, 8, 4, 4), _direct(16, 2, 2, 8, 4)),
         "gpu": (_direct(32, 8, 8, 1, 1), _direct(32, 16, 8, 2, 2), _direct(64, 16, 16, 2, 2)),
     },
+    "Transpose": {
+        "cpu": ({"TRA_DIM": 8, "TRA_PAD": 0, "TRA_SHUFFLE": 0, "TRA_WPT": 4},),
+        "gpu": ({"TRA_DIM": 16, "TRA_PAD": 1, "TRA_SHUFFLE": 0, "TRA_WPT": 2},),
+    },
+    "Padtranspose": {
+        "cpu": ({"PADTRA_PAD": 0, "PADTRA_TILE": 8, "PADTRA_WPT": 4},),
+        "gpu": ({"PADTRA_PAD": 1, "PADTRA_TILE": 16, "PADTRA_WPT": 2},),
+    },
     "XgemvFastRot": {
         "cpu": ({"VW3": 4, "WGS3": 16, "WPT3": 8}, {"VW3": 1, "WGS3": 64, "WPT3": 1}),
         "gpu": ({"VW3": 4, "WGS3": 64, "WPT3": 8}, {"VW3": 8, "WGS3": 32, "WPT3": 32}),

@@ -2,6 +2,7 @@
 
 Xgemm         tiles of MWG x NWG by a group of MDIMC x NDIMC items, in slabs of KWG, on operands copied into its layout;
               GEMMK=1 is another kernel, whose items keep KREG steps of k in registers
+Transpose     copies into that layout, of whole tiles and of others (Padtranspose)
 XgemmDirect   tiles of WGD x WGD by a group of MDIMCD x NDIMCD items, on operands where they lie
 Xgemv…        matrix times vector: groups of WGS items, each with WPT rows, by vectors of VW
 """
@@ -46,6 +47,8 @@ GRIDS: Mapping[str, Mapping[str, tuple[int, ...]]] = {
         "VWND": FEW,
         "WGD": (8, 16, 32, 64),
     },
+    "Transpose": {"TRA_DIM": (4, 8, 16, 32), "TRA_PAD": (0, 1), "TRA_SHUFFLE": (0, 1), "TRA_WPT": (*FEW, 16)},
+    "Padtranspose": {"PADTRA_PAD": (0, 1), "PADTRA_TILE": (4, 8, 16, 32), "PADTRA_WPT": (*FEW, 16)},
     "XgemvFast": {"VW2": FEW, "WGS2": GROUPS, "WPT2": FEW},
     "XgemvFastRot": {"VW3": FEW, "WGS3": GROUPS, "WPT3": (*FEW, 16, 32)},
 }

@@ -37,20 +37,22 @@ SIZES = (64, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Search:
-    """What is tuned: a kernel of CLBlast on a square problem, for so many seconds, with `others` as they are."""
+    """What is tuned: a kernel of CLBlast on a square problem, for so many seconds; products go the `way` told."""
 
     kernel: str
     problem: str
     size: int
     seconds: float
-    others: Mapping[str, Parameters]
+    way: int = NEVER
 
 
 SEARCHES = (
-    Search("Xgemm", "product", 1024, 150, {"GemmRoutine": {DIRECT: NEVER}}),
-    Search("XgemmDirect", "product", 256, 60, {"GemmRoutine": {DIRECT: ALWAYS}}),
-    Search("XgemvFastRot", "rows", 4096, 30, {}),
-    Search("XgemvFast", "columns", 4096, 30, {}),
+    Search("Xgemm", "product", 1024, 150),
+    Search("Transpose", "product", 1024, 30),
+    Search("Padtranspose", "product", 1000, 20),
+    Search("XgemmDirect", "product", 256, 40, ALWAYS),
+    Search("XgemvFastRot", "rows", 4096, 30),
+    Search("XgemvFast", "columns", 4096, 30),
 )
 
 Trial = Callable[[str, int, Mapping[str, Parameters]], float]
@@ -109,7 +111,7 @@ def search(kind: str, trial: Trial, searches: Sequence[Search] = SEARCHES) -> Tu
     parameters: dict[str, Parameters] = {}
     trials = 0
     for one in searches:
-        best, tried = _descend(one, SEEDS[one.kernel][kind], trial)
+        best, tried = _descend(one, SEEDS[one.kernel][kind], parameters, trial)
         trials += tried
         if best:
             parameters[one.kernel] = best
@@ -117,8 +119,13 @@ def search(kind: str, trial: Trial, searches: Sequence[Search] = SEARCHES) -> Tu
     return Tuned(parameters, trials)
 
 
-def _descend(what: Search, seeds: Sequence[Parameters], trial: Trial) -> tuple[Parameters, int]:
-    """From the best seed to better neighbours, till the time is over; nothing where no choice works."""
+def _descend(
+    what: Search, seeds: Sequence[Parameters], others: Mapping[str, Parameters], trial: Trial
+) -> tuple[Parameters, int]:
+    """From the best seed to better neighbours, till the time is over; nothing where no choice works.
+
+    The other kernels have the parameters that were found before.
+    """
     generator = random.Random(what.kernel)
     end = perf_counter() + what.seconds
     best: Parameters = {}
@@ -130,7 +137,8 @@ def _descend(what: Search, seeds: Sequence[Parameters], trial: Trial) -> tuple[P
         if not choices or (seen and perf_counter() > end):
             return best, len(seen)
         seen.append(choices[0])
-        taken = trial(what.problem, what.size, {**what.others, what.kernel: choices[0]})
+        way = {"GemmRoutine": {DIRECT: what.way}} if what.problem == "product" else {}
+        taken = trial(what.problem, what.size, {**others, **way, what.kernel: choices[0]})
         if taken < FASTER * least:
             best, least = choices[0], taken
 
