@@ -53,14 +53,16 @@ def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_
     """
     loops: tuple[GroupLoop, ...] = ()
     mark = scope.mark
-    while len(loops) < most and starts_groups(program, node, mark):
-        mark, below = unmarked(program, node, mark)
-        isl_name = below.for_get_iterator().get_id().get_name()
-        start = integer(below.for_get_init(), scope.values)
-        if below.for_is_degenerate():
+    while len(loops) < most:
+        top = head(program, node, mark)
+        if not top.is_loop:
+            break
+        isl_name = top.below.for_get_iterator().get_id().get_name()
+        start = integer(top.below.for_get_init(), scope.values)
+        if top.below.for_is_degenerate():
             scope = replace(scope, values={**scope.values, isl_name: start})
         else:
-            found = _loop(mark, below, scope)
+            found = _loop(top.mark, top.below, scope)
             if frozenset(loop.variable for loop in loops) & _words(f"{found.start} {found.trips}"):
                 break
             loops = (*loops, found)
@@ -70,21 +72,44 @@ def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_
                 taken=scope.taken | {found.variable},
                 variables=(*scope.variables, found.variable),
             )
-        node, mark = below.for_get_body(), NO_MARK
+        node, mark = top.below.for_get_body(), NO_MARK
     return Grouped(loops, node, replace(scope, mark=NO_MARK))
 
 
-def unmarked(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> tuple[LoopMark, isl.AstNode]:
-    """What stands below the marks at a node, and what the last of those says of loops, or else the `mark` above.
+@dataclass(frozen=True)
+class Head:
+    """What stands below the marks at a node, and what the last of them says of loops.
 
-    isl puts several loops, or conditions around one, below the mark of a loop that it has cut in pieces.
+    isl leaves the mark of a loop that runs once where the loop was (`is_gone`), and puts the pieces of a loop that it
+    has cut below the one mark, each perhaps under a condition: the mark is then handed down to them.
     """
+
+    mark: LoopMark
+    below: isl.AstNode
+    is_gone: bool
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether this is a loop that becomes groups: one that is shared, and that counts up to something."""
+        if kind(self.below) != "for_" or not is_shared(self.mark):
+            return False
+        return self.below.for_is_degenerate() or operation(self.below.for_get_cond()) in ("le", "lt")
+
+    @property
+    def handed_down(self) -> LoopMark:
+        """The mark that holds for the nodes inside."""
+        return self.mark if kind(self.below) in ("block", "if_") and not self.is_gone else NO_MARK
+
+
+def head(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> Head:
+    """The head of a node below a mark that was handed down."""
+    gone = False
     while kind(node) == "mark":
+        gone = gone or is_shared(mark)
         name = node.mark_get_id().get_name()
-        if name.startswith(MARK):
-            mark = program.marks.get(name, NO_MARK)
+        mark = program.marks.get(name, NO_MARK) if name.startswith(MARK) else mark
         node = node.mark_get_node()
-    return mark, node
+    return Head(mark, node, gone or (is_shared(mark) and not _has_pieces(node)))
 
 
 def is_shared(mark: LoopMark) -> bool:
@@ -93,32 +118,31 @@ def is_shared(mark: LoopMark) -> bool:
 
 
 def has_groups(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> bool:
-    """Whether there is a loop at or below a node that becomes groups; `mark` stands above the node."""
-    mark, below = unmarked(program, node, mark)
-    if kind(below) == "for_":
-        return starts_groups(program, below, mark) or has_groups(program, below.for_get_body())
-    return any(has_groups(program, child, mark) for child in _inside(below))
-
-
-def starts_groups(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> bool:
-    """Whether the node is a loop that becomes groups: one that is shared, and that counts up to something."""
-    mark, below = unmarked(program, node, mark)
-    if kind(below) != "for_" or not is_shared(mark):
-        return False
-    return below.for_is_degenerate() or operation(below.for_get_cond()) in ("le", "lt")
+    """Whether there is a loop at or below a node that becomes groups; `mark` was handed down to it."""
+    top = head(program, node, mark)
+    if kind(top.below) == "for_":
+        return top.is_gone or top.is_loop or has_groups(program, top.below.for_get_body())
+    return top.is_gone or any(has_groups(program, child, top.handed_down) for child in _inside(top.below))
 
 
 def work_items(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> int:
-    """How many work-items a group has that runs what is at and below a node; `mark` stands above it."""
-    mark, below = unmarked(program, node, mark)
+    """How many work-items a group has that runs what is at and below a node; `mark` was handed down to it."""
+    top = head(program, node, mark)
+    below = top.below
     match kind(below):
         case "for_":
-            return max(1, mark.items) * work_items(program, below.for_get_body())
+            return max(1, top.mark.items) * work_items(program, below.for_get_body())
         case "user":
             name = below.user_get_expr().get_op_arg(0).get_id().get_name()
             body = program.statements[name].body
             return max(1, (body.items or 1) if isinstance(body, Text) else 1)
-    return max((work_items(program, child, mark) for child in _inside(below)), default=1)
+    inherited = top.mark if kind(below) in ("block", "if_") else NO_MARK
+    return max((work_items(program, child, inherited) for child in _inside(below)), default=1)
+
+
+def _has_pieces(node: isl.AstNode) -> bool:
+    """Whether a node is a loop, or pieces of one, whose mark stands above them all."""
+    return kind(node) == "for_" or any(_has_pieces(child) for child in _inside(node))
 
 
 def _inside(node: isl.AstNode) -> list[isl.AstNode]:

@@ -18,10 +18,10 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.c import heading
 from codegen.integer import children, condition, integer, kind
-from codegen.loops import NO_MARK, Scope
+from codegen.loops import Scope
 from codegen.names import RESERVED, c_name, fresh
 from codegen.opencl.dialect import helpers, prelude
-from codegen.opencl.groups import has_groups, starts_groups, unmarked
+from codegen.opencl.groups import has_groups, head
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
@@ -81,10 +81,10 @@ class Planner:
 
     def _node(self, node: isl.AstNode, scope: Scope) -> tuple[HostNode, ...]:
         """The plan for a node with parallel loops at or below it."""
-        if starts_groups(self.program, node, scope.mark):
+        top = head(self.program, node, scope.mark)
+        if top.is_gone or top.is_loop:
             return (self._launched(parallel_kernel(self.program, self._taken, node, scope)),)
-        mark, below = unmarked(self.program, node, scope.mark)
-        scope = replace(scope, mark=mark if kind(below) in ("block", "if_") else NO_MARK)
+        below, scope = top.below, replace(scope, mark=top.handed_down)
         match kind(below):
             case "block":
                 return self.nodes(children(below), scope)
@@ -92,7 +92,7 @@ class Planner:
                 other = self.nodes([below.if_get_else_node()], scope) if below.if_has_else_node() else ()
                 then = self.nodes([below.if_get_then_node()], scope)
                 return (HostIf(condition(below.if_get_cond(), scope.values), then, other),)
-        return self._loop(below, mark.name, scope)
+        return self._loop(below, top.mark.name, scope)
 
     def _loop(self, node: isl.AstNode, name: str, scope: Scope) -> tuple[HostNode, ...]:
         isl_name = node.for_get_iterator().get_id().get_name()
