@@ -28,6 +28,7 @@ from poly.records.key import key_for
 from poly.records.record import Record, StoredTrial
 from poly.records.store import Store
 from poly.schedule import schedule
+from poly.target import Target
 
 BANDWIDTHS = {"L1": 200.0, "L2": 100.0, "L3": 50.0, "memory": 10.0}
 RATES = Measured(
@@ -125,7 +126,7 @@ def test_a_trial_was_measured_too():
     store = Store.open()
     store.save(record)
     store.add_trials(record.key, [StoredTrial("{}", other.to_json(), (0.5, 0.75, 1.0))])
-    found = measurement(fixed.nest, other, poly.compile(product).isa, 1, {})
+    found = measurement(fixed.nest, other, Target(poly.compile(product).isa), 1, {})
     assert found is not None and found.seconds == 0.75 and found.source.startswith("a trial of ")
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
-from microkernels.isa import ISA
 from poly.explanation.values import Measurement
 from poly.nest import Nest
 from poly.records.key import key_for
 from poly.records.store import Store
 from poly.schedule import Schedule
+from poly.target import Target
 
 
-def measurement(nest: Nest, schedule: Schedule, isa: ISA, threads: int, sizes: Mapping[str, int]) -> Measurement | None:
+def measurement(
+    nest: Nest, schedule: Schedule, target: Target, threads: int, sizes: Mapping[str, int]
+) -> Measurement | None:
     """The time of a call with this schedule, at these values of the sizes that `nest` leaves open; None if unknown.
 
     Raises:
@@ -23,7 +25,7 @@ def measurement(nest: Nest, schedule: Schedule, isa: ISA, threads: int, sizes: M
     store = Store.open()
     if not store.exists():
         return None
-    key, steps = key_for(nest, isa, threads), schedule.to_json()
+    key, steps = key_for(nest, target.isa, threads, target.device), schedule.to_json()
     best = store.best(key)
     if best is not None and best.schedule == steps and dict(best.at) == dict(sizes):
         return Measurement(best.seconds, str(best), best.point)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError
-from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
@@ -19,9 +18,10 @@ from poly.model import Caches
 from poly.model.host import caches, rates
 from poly.model.traffic import FULL
 from poly.nest import Nest
+from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
-from poly.target import resolve
+from poly.target import Target, parse
 from poly.tuning.work import work
 from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
 
@@ -49,25 +49,27 @@ def explain(
         ToolchainError: the machine could not be measured.
     """
     if isinstance(what, Scheduled):
-        schedule, isa, count = what.schedule, what.isa, what.threads
+        device = what.device if isinstance(what, OpenCLKernel) else None
+        schedule, goal, count = what.schedule, Target(what.isa, device), what.threads
     elif isinstance(what, Schedule):
-        schedule, isa = what, resolve(target)
-        count = machine().cores if threads is None else threads
+        schedule, goal = what, parse(target)
+        count = goal.threads(threads)
     else:
         raise SpecError(f"{what!r} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
-    if isinstance(isa, DeviceISA) and isa.is_gpu:
+    if isinstance(goal.isa, DeviceISA) and goal.isa.is_gpu:
         raise TargetError("explanations know the caches of this CPU: there are none for a GPU's schedules.")
-    return _explained(schedule, isa, count, dict(sizes or {}, **more))
+    return _explained(schedule, goal, count, dict(sizes or {}, **more))
 
 
-def _explained(schedule: Schedule, isa: ISA, threads: int, sizes: dict[str, int]) -> Explanation:
+def _explained(schedule: Schedule, target: Target, threads: int, sizes: dict[str, int]) -> Explanation:
+    isa = target.isa
     fixed = _fixed(schedule, sizes)
     reuses = working_sets(fixed)
     usable = _usable(caches())
     every = pairs(reuses)
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
-    evidence = measurement(schedule.nest, schedule, isa, threads, sizes)
+    evidence = measurement(schedule.nest, schedule, target, threads, sizes)
     prediction = predicted(fixed, isa, threads, caches(), rates(threads, dtypes), evidence.point if evidence else "")
     done = work(fixed.nest)
     return Explanation(
