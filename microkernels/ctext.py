@@ -95,9 +95,11 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
     kind = {4: "ps", 8: "pd"}[dtype.size]
     wide = {64: "512", 32: "256", 16: ""}[isa.vector_bytes]
     return words | {
-        "UNROLL": '_Pragma("unroll")',
+        "UNROLL": '_Pragma("clang loop unroll(full)")',
         "LANES": str(lanes),
+        "SIZE": str(dtype.size),
         "VEC": f"{dtype.c_name}{lanes}",
+        "HALF_VEC": f"{dtype.c_name}{lanes // 2 if lanes > 2 else ''}",
         "VLOAD": f"vload{lanes}",
         "VSTORE": f"vstore{lanes}",
         "STORE_HIGH_X": f"vstore{lanes // 2}((x).hi, 0, p)" if lanes > 2 else "*(p) = (x).hi",

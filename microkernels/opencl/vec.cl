@@ -2,6 +2,18 @@
 enum { LANES_T = LANES };
 typedef VEC vec_T;
 
+#if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__)) /* all address spaces are one memory */
+typedef VEC loose_T __attribute__((aligned(SIZE))); /* at any element's address */
+typedef HALF_VEC loose_half_T __attribute__((aligned(SIZE)));
+#define load_T(p) (*(const loose_T *)(size_t)(p))
+#define store_T(p, x) (*(loose_T *)(size_t)(p) = (x))
+#define store_upper_T(p, x) (*(loose_half_T *)(size_t)(p) = (x).hi)
+#else
+#define load_T(p) VLOAD(0, p)
+#define store_T(p, x) VSTORE(x, 0, p)
+#define store_upper_T(p, x) STORE_HIGH_X
+#endif
+
 #ifndef __clang__
 #define __builtin_constant_p(x) 0
 #define __builtin_prefetch(p, written, nearness) (void)0
@@ -11,9 +23,6 @@ INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE vec_T zero_T(void) { return (vec_T)(0); }
 INLINE vec_T broadcast_T(T x) { return (vec_T)(x); }
-#define load_T(p) VLOAD(0, p)
-#define store_T(p, x) VSTORE(x, 0, p)
-#define store_upper_T(p, x) STORE_HIGH_X
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; } /* fused where the device does that fast */
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; }
 
