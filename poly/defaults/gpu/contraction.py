@@ -1,0 +1,160 @@
+"""The default schedule of a contraction on a GPU: a work-group computes a tile of the output, through a microkernel.
+
+for i:                      for b:                               (work-groups share these three)
+  for j:                      for i_tile:
+    for k:           ->         for j_tile:
+      C[b, i, j] += …             microkernel over i, j, k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from microkernels.gpu_catalogue import GpuMicrokernel, shapes
+from microkernels.opencl_isa import DeviceISA
+from poly.calls import LEVELS
+from poly.model import ASSUMED_STRIDE
+from poly.nest import Nest, Statement
+from poly.polynomial import Polynomial
+from poly.roles import Axis, Roles, roles
+from poly.steps import Flatten, Groups, Microkernel, Order, Split, Step
+
+Strides = tuple[Polynomial, ...]
+
+WASTE = 1.2
+"""How much longer whole tiles may be than the neighbouring rows or columns in them, before others fill them up."""
+
+SPEED = {64: 1.0, 32: 0.85, 16: 0.65}
+"""By the sums of a work-item: the part of the peak that a microkernel reaches, since it reads less for each."""
+
+BUSY = 256
+"""Work-items that keep a compute unit busy."""
+
+SHORT = 8
+"""Steps of a reduction that are too few to be read as neighbours."""
+
+
+def gpu_contraction_steps(
+    nest: Nest,
+    statement: Statement,
+    loops: Mapping[str, str],
+    isa: DeviceISA,
+    initial: str | None,
+    kernel: GpuMicrokernel | None = None,
+) -> list[Step] | None:
+    """The steps for a contraction that has its loops for itself; None where no microkernel serves it.
+
+    These are contractions over no box, without rows or columns, or on a device that cannot hold any of the tiles.
+    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
+    output to 0 before, which the microkernel then takes over. `kernel` replaces the one chosen here.
+    """
+    r = roles(nest, statement)
+    if r is None or not (r.rows and r.columns and r.reduce):
+        return None
+    choices = (kernel,) if kernel else shapes(isa, nest.array(statement.target.array).dtype)
+    if not choices:
+        return None
+    best = min((Plan.of(r, choice) for choice in choices), key=lambda plan: plan.cost(isa))
+    return best.steps(loops, initial)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which axes of a contraction become the rows and the columns of a kernel's tiles, the fastest last.
+
+    `others` count results, too: each of their values has tiles of its own.
+    """
+
+    roles: Roles
+    kernel: GpuMicrokernel
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+
+    @staticmethod
+    def of(r: Roles, kernel: GpuMicrokernel) -> Plan:
+        rows = sorted(r.rows, key=lambda axis: (-_size(axis.left), -_size(axis.output)))
+        columns = sorted(r.columns, key=lambda axis: (-_size(axis.output), -_size(axis.right)))
+        down = [(axis, (axis.output, axis.left)) for axis in rows]
+        across = [(axis, (axis.output, axis.right)) for axis in columns]
+        return Plan(r, kernel, _together(down, kernel.rows), _together(across, kernel.columns))
+
+    @property
+    def others(self) -> tuple[Axis, ...]:
+        """Those whose extent is open come first, since only the first of flattened loops may have such a one."""
+        taken = (*self.rows, *self.columns)
+        rest = [axis for axis in (*self.roles.batch, *self.roles.rows, *self.roles.columns) if axis not in taken]
+        return tuple(sorted(rest, key=lambda axis: axis.extent is not None))
+
+    @property
+    def reduce(self) -> tuple[Axis, ...]:
+        """The reduction's axes in the order of their loops: last the one whose steps are read together."""
+
+        def fitness(axis: Axis) -> tuple[bool, int]:
+            neighbours = Polynomial.of(1) in (axis.left, axis.right)
+            return neighbours and axis.guess >= SHORT, axis.guess
+
+        return tuple(sorted(self.roles.reduce, key=fitness))
+
+    def cost(self, isa: DeviceISA) -> float:
+        """What it should take, in multiply-adds that a compute unit makes one after the other."""
+        kernel = self.kernel
+        m, n, depth, copies = (
+            prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.reduce, self.others)
+        )
+        groups = copies * ceil(m / kernel.rows) * ceil(n / kernel.columns)
+        rounds = ceil(groups / isa.units)
+        idle = min(1.0, rounds * kernel.items / BUSY)
+        speed = SPEED.get(kernel.item_rows * kernel.item_columns, min(SPEED.values()))
+        return rounds * kernel.rows * kernel.columns * ceil(depth / kernel.slab) * kernel.slab / (speed * idle)
+
+    def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
+        """Flatten, split, order, put the kernel in, share out among groups; `loops` names the loop of each iterator."""
+        names = {axis: loops[axis.iterator] for axis in (*self.rows, *self.columns, *self.others, *self.reduce)}
+        first = max((at for at, axis in enumerate(self.others) if axis.extent is None), default=0)
+        beside, apart = self.others[first:], self.others[:first]
+        idle = [loop for loop in loops.values() if loop not in names.values()]
+        together = [[names[axis] for axis in axes] for axes in (beside, self.rows, self.columns) if axes]
+        every = [
+            *idle,
+            *(names[axis] for axis in (*apart, *self.reduce)),
+            *(name for group in together for name in group),
+        ]
+        row, column = ("_".join(names[axis] for axis in axes) for axes in (self.rows, self.columns))
+        groups = ["_".join(group) for group in together[:-2]] + [f"{row}_tile", f"{column}_tile"]
+        reduced = [names[axis] for axis in self.reduce]
+        order = [*idle, *groups, *(names[axis] for axis in apart), *reduced[:-LEVELS], row, column, *reduced[-LEVELS:]]
+        return [
+            Order(tuple(every)),
+            *(Flatten(tuple(group)) for group in together if len(group) > 1),
+            Split(((row, self.kernel.rows),)),
+            Split(((column, self.kernel.columns),)),
+            Order(tuple(order)),
+            Microkernel(self.kernel.name, self.roles.contraction.statement, initial),
+            Groups(tuple(groups)),
+        ]
+
+
+def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ...]:
+    """The axes that become one loop: the fastest, and those outside of it that continue it or fill its tiles.
+
+    Each comes with its strides in the operands that have it. Only the first of them may have an open extent.
+    """
+    found = [axes[-1]]
+    for outer in reversed(axes[:-1]):
+        inner, strides = found[0]
+        extents = [axis.extent for axis, _ in found]
+        if inner.extent is None:
+            break
+        length = prod(extent for extent in extents if extent is not None)
+        continues = all(there == here * inner.extent for here, there in zip(strides, outer[1], strict=True))
+        if not continues and ceil(length / tile) * tile <= length * WASTE:
+            break
+        found.insert(0, outer)
+    return tuple(axis for axis, _ in found)
+
+
+def _size(stride: Polynomial) -> int:
+    """How far apart neighbours are; open strides are taken for long ones."""
+    return abs(stride.constant) if stride.constant is not None else ASSUMED_STRIDE
