@@ -54,7 +54,7 @@ def shape(program: Program, found: Sequence[Reduction], trips: int | None) -> Sh
     All of them have the same lanes, so those of the widest type fill a register.
     """
     isa = program.isa
-    lanes = min(isa.most_lanes, isa.vector_bytes // max(reduction.dtype.size for reduction in found))
+    lanes = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
     vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
     masked = isa.masks and all(buffer.dtype.size >= MASKED_SIZE for buffer in program.buffers)
     masked = masked and not any(_reads_itself(reduction, program) for reduction in found)
