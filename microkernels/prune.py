@@ -57,10 +57,12 @@ def pruned(text: str, roots: Iterable[str]) -> str:
 
 
 def different(items: Iterable[Item]) -> list[Item]:
-    """Items without repetitions. A directive means something wherever it stands, but an `#include` only once."""
+    """Items without repetitions. A directive means something wherever it stands, but an `#include` only once, and an
+    `#if` with definitions."""
     known: dict[object, Item] = {}
     for item in items:
-        anywhere = item.code.startswith("#") and not item.code.startswith("#include")
+        once = item.code.startswith("#include") or (item.code.startswith("#if") and item.names)
+        anywhere = item.code.startswith("#") and not once
         known.setdefault(len(known) if anywhere else item.text, item)
     return list(known.values())
 
@@ -139,8 +141,8 @@ def is_whole(chunk: str) -> bool:
 def defined(code: str) -> frozenset[str]:
     """The names that an item defines."""
     if code.startswith("#if"):
-        inside = DIRECTIVE.sub("", code)
-        return frozenset().union(*(item.names for item in items_of(inside)))
+        macros = frozenset(re.findall(r"^#define (\w+)", code, re.MULTILINE))
+        return macros.union(*(item.names for item in items_of(DIRECTIVE.sub("", code))))
     if code.startswith("#"):
         return frozenset(re.findall(r"^#define (\w+)", code))
     code = ATTRIBUTE.sub(" ", code).strip()
