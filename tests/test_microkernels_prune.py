@@ -126,6 +126,20 @@ float used(float x) { return HALF(x); }
     assert "float expf(float);\n#else" in pruned(text + "float e(void) { return expf(1); }\n", {"e"})
 
 
+def test_an_if_that_defines_is_kept_once_where_it_is_used() -> None:
+    choice = """#ifdef WIDE
+typedef double word;
+#define ask(p) (*(const word *)(p))
+#else
+#define ask(p) \\
+    first(p)
+#endif
+"""
+    user = "static double get(const void *p) { return ask(p); }\n"
+    assert pruned(choice + choice + user, {"get"}) == choice + user
+    assert pruned(choice + "int f(void) { return 1; }\n", {"f"}) == "int f(void) { return 1; }\n"
+
+
 @pytest.mark.parametrize(
     ("code", "names"),
     [
