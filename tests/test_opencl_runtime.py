@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -39,9 +39,10 @@ def axpy_executable(tested: Device) -> Executable:
 
 
 @pytest.fixture(scope="module", name="queue")
-def own_queue(tested: Device) -> Any:
-    """A queue of the caller's, in a context of its own."""
-    return cl.CommandQueue(cl.Context([tested.handle]))
+def own_queue(tested: Device) -> Iterator[Any]:
+    """A queue of the caller's, in a context of its own. Not every platform's queue keeps its context alive."""
+    context = cl.Context([tested.handle])
+    yield cl.CommandQueue(context)
 
 
 def samples(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -384,7 +385,8 @@ def test_arrays_on_the_device_must_be_dense(axpy: Executable, queue: Any) -> Non
 
 
 def test_contexts_are_not_mixed(tested: Device, axpy: Executable, queue: Any) -> None:
-    other = cl.CommandQueue(cl.Context([tested.handle]))
+    context = cl.Context([tested.handle])
+    other = cl.CommandQueue(context)
     a, b = (cl_array.to_device(queue, samples((2, 2), n)) for n in (1, 2))
     before = b.get()
     for wrong in ({"queue": other}, {"B": cl_array.to_device(other, samples((2, 2)))}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import ctypes.util
 import os
 from pathlib import Path
@@ -19,13 +20,22 @@ VENDORS = Path("/etc/OpenCL/vendors")
 def no_platform() -> str:
     """That no platform was found, and where the loader looked."""
     files = icd_texts()
-    if files:
-        named = ", ".join(f"{path} names {text or 'nothing'}" for path, text in files.items())
-        return f"OpenCL has no platform here: {named}, and no such library can be loaded as a platform"
-    return (
-        "OpenCL has no platform here: no file *.icd, in /etc/OpenCL/vendors or the directory that OCL_ICD_VENDORS "
-        "names, points to a driver's library"
-    )
+    if not files:
+        return (
+            "OpenCL has no platform here: no file *.icd, in /etc/OpenCL/vendors or the directory that OCL_ICD_VENDORS "
+            "names, points to a driver's library"
+        )
+    named = "; ".join(f"{path} names {text or 'nothing'}: {_trouble(text)}" for path, text in files.items())
+    return f"OpenCL has no platform here: {named}"
+
+
+def _trouble(library: str) -> str:
+    """Why a driver's library is no platform."""
+    try:
+        ctypes.CDLL(library or "no library")
+    except OSError as error:
+        return f"it cannot be loaded ({error})"
+    return "it offers no platform here"
 
 
 def remedies() -> list[str]:

@@ -7,6 +7,7 @@ pyopencl.
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -19,12 +20,21 @@ OPTIONS = ("-cl-std=CL1.2",)
 """Of every build: the version that all devices know."""
 
 
-@functools.lru_cache(maxsize=512)
+_lock = threading.Lock()
+
+
 def built(source: str, context: Any, label: str) -> Any:
     """pyopencl's program for a text, built for a context's device; `label` names the device in messages.
 
-    Raises ToolchainError with the compiler's log, and the path where the text lies then.
+    One thread builds at a time, so nothing is built twice. Raises ToolchainError with the compiler's log, and the path
+    where the text lies then.
     """
+    with _lock:
+        return _built(source, context, label)
+
+
+@functools.lru_cache(maxsize=512)
+def _built(source: str, context: Any, label: str) -> Any:
     import pyopencl as cl
 
     program = cl.Program(context, source)
