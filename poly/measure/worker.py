@@ -8,6 +8,7 @@ from math import ceil
 from multiprocessing.connection import Connection
 
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
+from microkernels.errors import TargetError
 from poly.measure import process
 from poly.measure.bench import Bench
 from poly.measure.c_bench import CBench, trust
@@ -50,8 +51,8 @@ class Worker:
             return Failed("out of memory")
         except (ArgumentError, ToolchainError, OSError) as error:
             return Failed(f"cannot be loaded: {error}")
-        except DeviceError as error:
-            return Failed(f"the device refuses it: {error}")
+        except (DeviceError, TargetError) as error:
+            return Failed(f"the device failed: {error}")
 
     def _answer(self, order: Order) -> object:
         if isinstance(order, Trust):
