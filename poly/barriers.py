@@ -27,8 +27,9 @@ from codegen.names import fresh
 from codegen.program import Statement as Printed
 from codegen.program import Text
 from poly.errors import ScheduleError
+from poly.instances import loop_values
 from poly.nest import Statement
-from poly.partials import Shared, completed, domain
+from poly.partials import Shared, completed, passes
 from poly.runners import Runners
 from poly.steps.base import sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, children, statements
@@ -152,14 +153,9 @@ class _Placing:
         """A new barrier that is met whenever something in `node` runs."""
         taken = {statement.name for statement in self.shared.nest.statements} | self.barriers.keys()
         name = fresh("barrier", frozenset(taken))
-        self.barriers[name] = self._runs(node, around).set_tuple_name(name)
+        self.barriers[name] = passes(self.shared, node, around).set_tuple_name(name)
         self.fences[name] = {self._memory(clash.array) for clash in clashes}
         return Leaf(name)
-
-    def _runs(self, node: Node, around: tuple[Band, ...]) -> isl.Set:
-        """The values of the loops around for which something in the node runs."""
-        found = (_values(domain(self.shared, name), around, name).range() for name in statements(node))
-        return reduce(isl.Set.union, found).coalesce()
 
     def _is_covered(self, clash: Clash, first: Node, second: Node) -> bool:
         """Whether a barrier comes after the source in `first`, or before the sink in `second`."""
@@ -168,18 +164,17 @@ class _Placing:
 
     def _is_met(self, clash: Clash, body: Node, inside: tuple[Band, ...]) -> bool:
         """Whether, with at least one iteration of the innermost loop between source and sink, that meets a barrier."""
+        later = _later(len(inside))
+        source, sink = (self._values(statement, inside) for statement in (clash.source, clash.sink))
         for name in _direct(children(body), self.barriers):
-            source, sink = (
-                _values(self.shared.nest.statement(s).domain, inside, s) for s in (clash.source, clash.sink)
-            )
-            met = (
-                _later(len(inside))
-                .intersect_range(self.barriers[name].reset_tuple_id())
-                .apply_range(_later(len(inside)))
-            )
+            met = later.intersect_range(self.barriers[name].reset_tuple_id()).apply_range(later)
             if clash.pairs.is_subset(source.apply_range(met).apply_range(sink.reverse())):
                 return self._used([name], clash)
         return False
+
+    def _values(self, statement: str, loops: tuple[Band, ...]) -> isl.Map:
+        domain = self.shared.nest.statement(statement).domain
+        return loop_values(domain, (band.function(statement) for band in loops))
 
     def _used(self, barriers: list[str], clash: Clash) -> bool:
         """Whether there is a barrier, which then makes the clash's memory visible."""
@@ -241,14 +236,6 @@ def _place(nodes: tuple[Node, ...], statement: str) -> int:
 
 def _direct(nodes: tuple[Node, ...], barriers: Container[str]) -> list[str]:
     return [node.statement for node in nodes if isinstance(node, Leaf) and node.statement in barriers]
-
-
-def _values(domain: isl.Set, loops: tuple[Band, ...], statement: str) -> isl.Map:
-    """`{ S[…] -> [values of the loops] }`."""
-    result = isl.Map.from_domain(domain)
-    for band in loops:
-        result = result.flat_range_product(isl.Map.from_pw_aff(band.function(statement)))
-    return result
 
 
 def _later(count: int) -> isl.Map:

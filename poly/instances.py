@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -23,6 +23,14 @@ def iterations(domain: isl.Set) -> int:
     return prod(last.to_python() - first.to_python() + 1 for first, last in ends)
 
 
+def loop_values(domain: isl.Set, functions: Iterable[isl.PwAff]) -> isl.Map:
+    """`{ S[i, j] -> [values of the functions] }`."""
+    result = isl.Map.from_domain(domain)
+    for function in functions:
+        result = result.flat_range_product(isl.Map.from_pw_aff(function))
+    return result.intersect_domain(domain)
+
+
 @dataclass(frozen=True)
 class Instances:
     """Those of one statement, grouped by the values of `loops` (name and function of each, outermost first)."""
@@ -35,10 +43,8 @@ class Instances:
     @cached_property
     def groups(self) -> isl.Map:
         """`{ S[i, j, k] -> name[i_tile, j_tile] }`."""
-        result = isl.Map.from_domain(self.points)
-        for _, function in self.loops:
-            result = result.flat_range_product(isl.Map.from_pw_aff(function))
-        return result.set_tuple_name(isl.dim_type.out, self.name).intersect_domain(self.points)
+        values = loop_values(self.points, (function for _, function in self.loops))
+        return values.set_tuple_name(isl.dim_type.out, self.name)
 
     @cached_property
     def domain(self) -> isl.Set:

@@ -9,7 +9,7 @@ from poly.box_copy import Boxed
 from poly.errors import ScheduleError
 from poly.partials import Shared, with_partials
 from poly.tree import bands
-from poly.work_groups import item_loops, kernels, width
+from poly.work_groups import kernels, width
 
 
 def with_items(boxed: Boxed, isa: ISA) -> Shared:
@@ -23,8 +23,9 @@ def with_items(boxed: Boxed, isa: ISA) -> Shared:
     for kernel in kernels(boxed.tree):
         items = width(kernel.body)
         if items > isa.max_items:
-            shared = ", ".join(f"{band.name}={band.items}" for band in item_loops(bands(kernel.body)))
-            raise ScheduleError(
-                f"items({shared}) makes groups of {items} work-items, and a group has at most {isa.max_items} there."
+            shared = ", ".join(f"{band.name}={band.items}" for band in bands(kernel.body) if band.items)
+            told = (
+                f"this makes groups of {items} work-items ({shared}), and {isa.name} has at most {isa.max_items} here"
             )
+            raise ScheduleError(f"{told}. Remedy: smaller numbers in items.")
     return with_barriers(with_partials(boxed))

@@ -29,9 +29,9 @@ class Conflict:
     reason: str = ""
 
     def __str__(self) -> str:
-        """`S0[1] must run before S0[2] (…), and different work-items of loop i run them`."""
-        more = f": {self.reason}" if self.reason else ""
-        return f"{witness(self.dependence)}, and different work-items of loop {self.loop} run them{more}"
+        """`S0[1] must run before S0[2] (…), and different work-items run them in loop i`, with what is in the way."""
+        more = f": {self.reason}" if self.reason else ", where they cannot wait for each other"
+        return f"{witness(self.dependence)}, and different work-items run them in loop {self.loop}{more}"
 
 
 def conflict(nest: Nest, tree: Node) -> Conflict | None:

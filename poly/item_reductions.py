@@ -16,6 +16,7 @@ from functools import reduce
 import islpy as isl
 
 from poly.dependences import Dependence
+from poly.instances import loop_values
 from poly.nest import Op, Statement
 from poly.paths import Path
 from poly.runners import Runners
@@ -119,16 +120,13 @@ def _same_element(runners: Runners, region: Region, source: str, sink: str) -> i
     first, second = runners.nest.statement(source), runners.nest.statement(sink)
     same = first.relation(first.target).apply_range(second.relation(second.target).reverse())
     runs = _runs(runners, region, source).apply_range(_runs(runners, region, sink).reverse())
-    return same.intersect(runs)
+    return same.intersect(runs).intersect_params(runners.nest.context)
 
 
 def _runs(runners: Runners, region: Region, statement: str) -> isl.Map:
     """`{ S[…] -> run[loops around the region] }`."""
-    domain = runners.nest.statement(statement).domain
-    result = isl.Map.from_domain(domain)
-    for band in _around(runners.paths[statement]):
-        result = result.flat_range_product(isl.Map.from_pw_aff(band.function(statement)))
-    return result.intersect_domain(domain).set_tuple_name(isl.dim_type.out, "run")
+    functions = (band.function(statement) for band in _around(runners.paths[statement]))
+    return loop_values(runners.nest.statement(statement).domain, functions).set_tuple_name(isl.dim_type.out, "run")
 
 
 def _around(path: Path) -> tuple[Band, ...]:

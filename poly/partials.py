@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import islpy as isl
 
@@ -24,13 +25,13 @@ from codegen.simd import Reduction as Printer
 from microkernels.dtypes import DType
 from poly.box_copy import Boxed
 from poly.errors import ScheduleError
-from poly.instances import coordinate
-from poly.item_reductions import Reduction, obstacle, regions, spread
+from poly.instances import coordinate, loop_values
+from poly.item_reductions import Reduction, Region, obstacle, regions, spread
 from poly.nest import Array, Nest, Op, Statement
 from poly.runners import Runners
-from poly.steps.base import edit, sequence
+from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
-from poly.work_groups import kernels, width
+from poly.work_groups import Kernel, kernels, width
 
 FIRST = (Affine.of(0),)
 """The index of the only element, or of item 0's."""
@@ -64,7 +65,7 @@ def with_partials(boxed: Boxed) -> Shared:
                 reason = obstacle(runners, reduction)
                 if reason is not None:
                     raise ScheduleError(f"work-items cannot share loop {region.loop.name}: {reason}.")
-                shared = _Parts.of(shared, reduction, items).put_in(shared)
+                shared = _Parts.of(shared, reduction, items).put_in(shared, _runs(runners, kernel, region))
     return replace(shared, tree=completed(shared, shared.tree, 0))
 
 
@@ -93,9 +94,8 @@ class _Parts:
     def name(self) -> str:
         return self.reduction.statements[0]
 
-    def put_in(self, shared: Shared) -> Shared:
-        """The nest and the tree with the parts."""
-        runs = self.reduction.elements.domain()
+    def put_in(self, shared: Shared, runs: isl.Set) -> Shared:
+        """The nest and the tree with the parts; all items of the group meet in each of the `runs`."""
         nest, tree = shared.nest, shared.tree
         redirected = {name: self._redirected(nest.statement(name)) for name in self.reduction.statements}
         statements = (*(redirected.get(s.name, s) for s in nest.statements), self._start(runs), self._end())
@@ -160,6 +160,17 @@ class _Parts:
         return runs.set_tuple_name(name), Printed(_iterators(name, runs), Text(lines, items=self.items))
 
 
+def _runs(runners: Runners, kernel: Kernel, region: Region) -> isl.Set:
+    """The values of the loops around a region for which anything is run there.
+
+    Where nothing is left to reduce, neutral values are joined, so that no condition stands around a barrier.
+    """
+    above = chain(kernel.body, region.loop)[:-1]
+    around = [node for node in above if isinstance(node, Band)]
+    loops = (*kernel.above, *kernel.groups, *around)
+    return passes(Shared(runners.nest, runners.tree), around[-1] if around else kernel.body, loops)
+
+
 def _iterators(name: str, domain: isl.Set) -> tuple[str, ...]:
     return tuple(f"{name}_{d}" for d in range(domain.dim(isl.dim_type.set)))
 
@@ -194,6 +205,14 @@ def completed(shared: Shared, node: Node, depth: int) -> Node:
                 body=completed(shared, body, depth + 1),
             )
     return node
+
+
+def passes(shared: Shared, node: Node, around: tuple[Band, ...]) -> isl.Set:
+    """The values of the loops around for which something in the node runs."""
+    found = (
+        loop_values(domain(shared, name), (band.function(name) for band in around)).range() for name in statements(node)
+    )
+    return reduce(isl.Set.union, found).coalesce()
 
 
 def domain(shared: Shared, name: str) -> isl.Set:

@@ -17,6 +17,7 @@ from functools import cached_property, reduce
 
 import islpy as isl
 
+from poly.instances import loop_values
 from poly.nest import Nest
 from poly.paths import Path, paths
 from poly.tree import Band, Micro, Node, bands, statements, walk
@@ -99,11 +100,7 @@ class Runners:
 
     def _values(self, band: Band, statement: str) -> isl.Set:
         """`{ [values of the loops around, the loop's value] }` for one statement."""
-        domain = self.nest.statement(statement).domain
-        result = isl.Map.from_domain(domain)
-        for around in self.paths[statement]:
-            if isinstance(around, Band):
-                result = result.flat_range_product(isl.Map.from_pw_aff(around.function(statement)))
-                if around.name == band.name:
-                    break
-        return result.intersect_domain(domain).range()
+        loops = [around for around in self.paths[statement] if isinstance(around, Band)]
+        depth = [around.name for around in loops].index(band.name) + 1
+        functions = (around.function(statement) for around in loops[:depth])
+        return loop_values(self.nest.statement(statement).domain, functions).range()

@@ -385,7 +385,8 @@ class Schedule:
             Traceback (most recent call last):
                 ...
             poly.errors.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
-                distance (1, -1), with T = 3, N = 3), and different work-items of loop t run them. Remedy: items(x=32).
+                distance (1, -1), with T = 3, N = 3), and different work-items run them in loop t, where they cannot
+                wait for each other. Remedy: items(x=32).
 
         Halide: `gpu_threads`. TVM: `bind` to `threadIdx.x`. loopy: `tag_inames` with `l.0`.
         """

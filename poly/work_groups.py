@@ -157,9 +157,13 @@ def _around_groups(tree: Node) -> str | None:
             both = f"loop {plain[0]} is parallel beside loop {grouped[0]}, which groups share"
             return f"{both}. Remedy: groups({_names(kernel.groups)})"
         for band in (*kernel.above, *kernel.groups):
+            if band.items and band in kernel.groups:
+                return (
+                    f"work-groups and work-items share loop {band.name}. Remedy: split it, and give items the inner one"
+                )
             if band.items:
                 inner = kernel.groups[-1].name
-                return f"work-items share loop {band.name}, which is not inside of loop {inner}, which groups share"
+                return f"work-items share loop {band.name}, which is around loop {inner}, which groups share"
     return None
 
 
