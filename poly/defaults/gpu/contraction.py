@@ -33,7 +33,7 @@ BUSY = 256
 """Work-items that keep a compute unit busy."""
 
 SHORT = 8
-"""Steps of a reduction that are too few to be read as neighbours."""
+"""Neighbouring steps of a reduction that are too few to be read together."""
 
 
 def gpu_contraction_steps(
@@ -89,13 +89,20 @@ class Plan:
 
     @property
     def reduce(self) -> tuple[Axis, ...]:
-        """The reduction's axes in the order of their loops: last the one whose steps are read together."""
+        """The reduction's axes in the order of their loops.
 
-        def fitness(axis: Axis) -> tuple[bool, int]:
-            neighbours = Polynomial.of(1) in (axis.left, axis.right)
-            return neighbours and axis.guess >= SHORT, axis.guess
-
-        return tuple(sorted(self.roles.reduce, key=fitness))
+        An operand whose rows or columns are no neighbours is read along the steps: they follow its order in memory.
+        """
+        axes = self.roles.reduce
+        sides = (
+            ([axis.left for axis in self.rows], [axis.left for axis in axes]),
+            ([axis.right for axis in self.columns], [axis.right for axis in axes]),
+        )
+        for lanes, strides in sides:
+            along = sorted(zip(strides, axes, strict=True), key=lambda pair: -_size(pair[0]))
+            if Polynomial.of(1) not in lanes and _run(along) >= SHORT:
+                return tuple(axis for _, axis in along)
+        return tuple(sorted(axes, key=lambda axis: axis.guess))
 
     def cost(self, isa: DeviceISA) -> float:
         """What it should take, in multiply-adds that a compute unit makes one after the other."""
@@ -111,29 +118,36 @@ class Plan:
 
     def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
         """Flatten, split, order, put the kernel in, share out among groups; `loops` names the loop of each iterator."""
-        names = {axis: loops[axis.iterator] for axis in (*self.rows, *self.columns, *self.others, *self.reduce)}
+
+        def names(axes: Sequence[Axis]) -> tuple[str, ...]:
+            return tuple(loops[axis.iterator] for axis in axes)
+
         first = max((at for at, axis in enumerate(self.others) if axis.extent is None), default=0)
-        beside, apart = self.others[first:], self.others[:first]
-        idle = [loop for loop in loops.values() if loop not in names.values()]
-        together = [[names[axis] for axis in axes] for axes in (beside, self.rows, self.columns) if axes]
-        every = [
-            *idle,
-            *(names[axis] for axis in (*apart, *self.reduce)),
-            *(name for group in together for name in group),
-        ]
-        row, column = ("_".join(names[axis] for axis in axes) for axes in (self.rows, self.columns))
-        groups = ["_".join(group) for group in together[:-2]] + [f"{row}_tile", f"{column}_tile"]
-        reduced = [names[axis] for axis in self.reduce]
-        order = [*idle, *groups, *(names[axis] for axis in apart), *reduced[:-LEVELS], row, column, *reduced[-LEVELS:]]
+        serial, beside, sums = names(self.others[:first]), names(self.others[first:]), [*map(names, self._chains())]
+        rows, columns = names(self.rows), names(self.columns)
+        inside = [*serial, *(name for axes in (*sums, beside, rows, columns) for name in axes)]
+        idle = [loop for loop in loops.values() if loop not in inside]
+        row, column, *reduced = map("_".join, (rows, columns, *sums))
+        groups = (*(("_".join(beside),) if beside else ()), f"{row}_tile", f"{column}_tile")
+        outer, inner = reduced[:-LEVELS], reduced[-LEVELS:]
         return [
-            Order(tuple(every)),
-            *(Flatten(tuple(group)) for group in together if len(group) > 1),
+            Order((*idle, *inside)),
+            *(Flatten(axes) for axes in (*sums, beside, rows, columns) if len(axes) > 1),
             Split(((row, self.kernel.rows),)),
             Split(((column, self.kernel.columns),)),
-            Order(tuple(order)),
+            Order((*idle, *groups, *serial, *outer, row, column, *inner)),
             Microkernel(self.kernel.name, self.roles.contraction.statement, initial),
-            Groups(tuple(groups)),
+            Groups(groups),
         ]
+
+    def _chains(self) -> list[tuple[Axis, ...]]:
+        """The reduction's axes, those that continue each other in both operands together."""
+        axes = [(axis, (axis.left, axis.right)) for axis in self.reduce]
+        chains: list[tuple[Axis, ...]] = []
+        while axes:
+            chains.insert(0, _together(axes, 1))
+            axes = axes[: -len(chains[0])]
+        return chains
 
 
 def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ...]:
@@ -153,6 +167,16 @@ def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ..
             break
         found.insert(0, outer)
     return tuple(axis for axis, _ in found)
+
+
+def _run(axes: Sequence[tuple[Polynomial, Axis]]) -> int:
+    """How many steps of a reduction are neighbours in an operand; its strides come with the axes."""
+    length = 1
+    for stride, axis in reversed(axes):
+        if stride.constant != length:
+            break
+        length *= axis.guess
+    return length
 
 
 def _size(stride: Polynomial) -> int:
