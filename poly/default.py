@@ -21,6 +21,7 @@ from poly.coordinates import linear
 from poly.defaults import dependence_schedule, vectorized
 from poly.defaults.attempt import attempt
 from poly.defaults.gpu import gpu_schedule
+from poly.defaults.gpu.contraction import gpu_contraction_steps
 from poly.microkernel import zeroing
 from poly.model import Caches, Choice
 from poly.model.rates import Rates, nominal
@@ -50,7 +51,7 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: 
 
 def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates) -> Schedule:
     if isinstance(isa, DeviceISA) and isa.is_gpu:
-        return gpu_schedule(schedule(nest), isa)
+        return gpu_schedule(gpu_contracted(nest, isa), isa)
     made = contracted(nest, isa, caches, threads, rates, {})
     return dependence_schedule(nest, isa, caches, threads) if not made.steps else made
 
@@ -70,8 +71,23 @@ def contracted(
     return contracted_by(nest, steps)
 
 
+def gpu_contracted(nest: Nest, isa: DeviceISA) -> Schedule:
+    """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow."""
+
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        return gpu_contraction_steps(nest, statement, loops, isa, zeroing(nest, statement))
+
+    return _each_contraction(nest, steps)
+
+
 def contracted_by(nest: Nest, steps_of: Callable[[Statement, Mapping[str, str]], list[Step] | None]) -> Schedule:
-    """The same with the steps that `steps_of` makes for a statement and its loops, by iterator."""
+    """As `contracted`, with the steps that `steps_of` makes for a statement and its loops, by iterator."""
+    made = _each_contraction(nest, steps_of)
+    return vectorized(made) if made.steps else made
+
+
+def _each_contraction(nest: Nest, steps_of: Callable[[Statement, Mapping[str, str]], list[Step] | None]) -> Schedule:
+    """The schedule with these steps for all contractions that have them, as far as they are legal."""
     made = schedule(nest)
     for statement in nest.statements:
         alone = isolated(made, statement)
@@ -79,7 +95,7 @@ def contracted_by(nest: Nest, steps_of: Callable[[Statement, Mapping[str, str]],
             base, loops = alone
             steps = steps_of(statement, loops)
             made = (attempt(base, steps) if steps else None) or made
-    return vectorized(made) if made.steps else made
+    return made
 
 
 def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | None:
