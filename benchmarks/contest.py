@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 from benchmarks import report
@@ -25,13 +25,17 @@ Plan = Sequence[tuple[Case, int]]
 
 @dataclass(frozen=True)
 class Contest:
-    """Our solver for a target, the peers by name, the peak's probe, and a case's bound in GFLOP/s below the peak."""
+    """Our solver for a target, the peers by name, the peak's probe, and a case's bound in GFLOP/s below the peak.
+
+    `setting` is what their processes need around them.
+    """
 
     target: str
     ours: Solver
     peers: Mapping[str, Solver]
     probe: Callable[[DType, int], Callable[[], float]]
     bound: Callable[[Case, int, float], float]
+    setting: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def lines(
         self,
@@ -43,6 +47,7 @@ class Contest:
         """Measure the plan against these peers; a case is done when its line comes."""
         cpus = process.allowed()
         with ExitStack() as stack:
+            stack.enter_context(self.setting())
             solvers = {NAME: self.ours, **{name: self.peers[name] for name in names}}
             entrants = [stack.enter_context(Remote(name, solver, cpus)) for name, solver in solvers.items()]
             announce = stack.enter_context(progress(len(plan)))

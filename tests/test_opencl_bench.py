@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import json
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 from benchmarks.case import Case, Problem
 from benchmarks.cli import bench
 from benchmarks.contender import Failed, NotInstalled, Solver
-from benchmarks.opencl import clblast_library, clblast_trial, cuda, goals, overhead, rates
+from benchmarks.opencl import clblast_library, clblast_trial, cuda, goals, overhead, rates, threads
 from benchmarks.opencl.clblast import ClBlast
 from benchmarks.opencl.clblast_call import calls
 from benchmarks.opencl.clblast_library import version
@@ -24,7 +25,7 @@ from benchmarks.opencl.clblast_seeds import SEEDS
 from benchmarks.opencl.clblast_space import Parameters, allowed, neighbours
 from benchmarks.opencl.clblast_tuning import DIRECT, SIZES, Search, Tuned, keep, search, tuned
 from benchmarks.opencl.clblast_tuning import seconds as trial_seconds
-from benchmarks.opencl.contest import PEERS, sweeps
+from benchmarks.opencl.contest import PEERS, held, sweeps
 from benchmarks.opencl.naive import Naive
 from benchmarks.opencl.ours import OpenCL
 from benchmarks.opencl.stage import CALLS, Stage, stage
@@ -254,7 +255,20 @@ def test_rates_of_a_device(here: Stage, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_stencil_moves_its_arrays_each_sweep() -> None:
     jacobi = next(stencil.cases(f32))
-    assert sweeps(jacobi) == 50 and sweeps(Case("test", "", f32, MATVEC, dict)) == 1
+    vector = Case("test", "", f32, MATVEC, dict)
+    assert sweeps(jacobi) == 50 and held(jacobi) == 2 * 4 * 2000**2
+    assert sweeps(vector) == 1 and held(vector) == MATVEC.traffic(f32)
+
+
+def test_pocl_keeps_its_threads_in_processes_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: len(os.sched_getaffinity(0)))
+    with threads.kept():
+        assert os.environ[threads.VARIABLE] == "1"
+    assert threads.VARIABLE not in os.environ
+    monkeypatch.setattr(os, "cpu_count", lambda: 1000)
+    with threads.kept():
+        assert threads.VARIABLE not in os.environ
 
 
 def test_the_command_on_one_case(clblast: Stage, tmp_path: Path) -> None:

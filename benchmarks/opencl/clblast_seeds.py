@@ -27,10 +27,10 @@ def _direct(wgd: int, mdim: int, ndim: int, vwm: int, vwn: int, kwid: int = 2) -
 SEEDS: dict[str, dict[str, tuple[Parameters, ...]]] = {
     "Xgemm": {
         "cpu": (
+            _indirect(64, 32, 4, 4, 8, 8),
             _indirect(64, 128, 8, 8, 8, 4, NDIMB=32),
-            _indirect(128, 128, 8, 16, 8, 4, KWG=16, MDIMA=16, STRM=1, STRN=1),
-            _indirect(64, 16, 4, 2, 8, 8),
-            _registers(32, 32, 4, 2, 8, 8, 8),
+            _indirect(32, 16, 2, 2, 8, 8),
+            _registers(16, 16, 2, 2, 8, 8, 8),
         ),
         "gpu": (
             _indirect(64, 64, 16, 8, 4, 4, SA=1, SB=1),

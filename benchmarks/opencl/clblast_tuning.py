@@ -47,12 +47,12 @@ class Search:
 
 
 SEARCHES = (
-    Search("Xgemm", "product", 1024, 150),
-    Search("Transpose", "product", 1024, 30),
-    Search("Padtranspose", "product", 1000, 20),
-    Search("XgemmDirect", "product", 256, 40, ALWAYS),
-    Search("XgemvFastRot", "rows", 4096, 30),
-    Search("XgemvFast", "columns", 4096, 30),
+    Search("Xgemm", "product", 1024, 120),
+    Search("Transpose", "product", 1024, 25),
+    Search("Padtranspose", "product", 1000, 15),
+    Search("XgemmDirect", "product", 256, 30, ALWAYS),
+    Search("XgemvFastRot", "rows", 4096, 20),
+    Search("XgemvFast", "columns", 4096, 20),
 )
 
 Trial = Callable[[str, int, Mapping[str, Parameters]], float]

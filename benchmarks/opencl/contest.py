@@ -9,6 +9,7 @@ import click
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.contest import Contest
+from benchmarks.opencl import threads
 from benchmarks.opencl.clblast import ClBlast
 from benchmarks.opencl.cuda import Cuda
 from benchmarks.opencl.naive import Naive
@@ -45,13 +46,19 @@ def on_device(device: Device, rates: Measured) -> Contest:
         OpenCL(target),
         peers,
         lambda dtype, units: PeakProbe(cpus, dtype, units),
-        lambda case, units, peak: bound(case, units, peak, machine(), rates, sweeps(case)),
+        lambda case, units, peak: bound(case, units, peak, machine(), rates, sweeps(case), held(case)),
+        threads.kept,
     )
 
 
 def sweeps(case: Case) -> int:
     """How often a case moves its arrays: a stencil's each sweep, since that is a launch of its own, others' once."""
     return case.problem.size.get("T", 1) if isinstance(case.problem, Loops) else 1
+
+
+def held(case: Case) -> int:
+    """The bytes of a case's arrays; a stencil's are all read and written."""
+    return (case.problem.bytes if isinstance(case.problem, Loops) else case.problem.traffic)(case.dtype)
 
 
 def device_of(target: str) -> Device | None:
@@ -65,12 +72,12 @@ def device_of(target: str) -> Device | None:
 
 
 def plan(
-    device: Device, threads: int | None, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
+    device: Device, asked: int | None, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
 ) -> Iterator[tuple[Case, int]]:
     """What to measure on a device, on all of its units. Raises UsageError for another number of threads."""
     units = device.isa.units
-    if threads not in (None, units):
-        raise click.UsageError(f"--threads {threads}: {device.label} runs on its {units} compute units")
+    if asked not in (None, units):
+        raise click.UsageError(f"--threads {asked}: {device.label} runs on its {units} compute units")
     if not device.isa.is_gpu and units > len(process.allowed()):
         click.echo(f"{device.label} has {units} compute units, this process {len(process.allowed())} CPUs", err=True)
     for workload in workloads:

@@ -17,6 +17,7 @@ import numpy as np
 
 import poly
 from benchmarks.contender import Failed
+from benchmarks.opencl import threads
 from benchmarks.opencl.stage import Stage, launch, stage
 from benchmarks.stats import Summary, summarize
 from benchmarks.workloads import nests
@@ -38,7 +39,8 @@ class Overhead:
 def overhead(target: str, waiting: bool) -> Overhead:
     """Measure it in a process of its own, waiting for each call or for the last one alone. Raises Failed."""
     command = [sys.executable, "-m", "benchmarks.opencl.overhead", target, "wait" if waiting else "go"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with threads.kept():
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         empty, ours = json.loads(done.stdout)
     except ValueError:

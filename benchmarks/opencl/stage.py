@@ -8,7 +8,6 @@ from its end to the end of the last launch: all launches of the calls, and what 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,12 +91,7 @@ class Stage:
 
 @functools.cache
 def stage(target: str) -> Stage:
-    """The device that a target names, set up. Raises NotInstalled where there is none.
-
-    PoCL's threads are told to keep to a core each, as those of other contenders are.
-    """
-    if len(os.sched_getaffinity(0)) == os.cpu_count():
-        os.environ.setdefault("POCL_AFFINITY", "1")
+    """The device that a target names, set up. Raises NotInstalled where there is none."""
     try:
         device = find(target)
         handle = device.handle

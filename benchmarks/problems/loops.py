@@ -72,7 +72,11 @@ class Loops:
         return SOLVERS[self.name](self.size, tuple(a.astype(np.float64) for a in arrays))
 
     def traffic(self, dtype: DType) -> int:
-        return dtype.size * sum(int(np.prod(shape)) for shape in self.shapes()) * 2
+        return 2 * self.bytes(dtype)
+
+    def bytes(self, dtype: DType) -> int:
+        """Of all arrays."""
+        return dtype.size * sum(int(np.prod(shape)) for shape in self.shapes())
 
 
 def _well_conditioned(triangle: Array) -> Array:
