@@ -52,7 +52,24 @@ def sums(A: f32[M, N], s: f32[M]):
             s[i] += A[i, j]
 
 
-NESTS = [(product, {"M": 67, "N": 70, "K": 45}), (jacobi, {"N": 150, "T": 2}), (sums, {"M": 60, "N": 300})]
+@poly.nest
+def layer(A: f32[M, K], B: f32[K, N], b: f32[N], Y: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            Y[i, j] = 0.0
+            for k in range(K):
+                Y[i, j] += A[i, k] * B[k, j]
+    for i in range(M):
+        for j in range(N):
+            Y[i, j] = max(Y[i, j] + b[j], 0.0)
+
+
+NESTS = [
+    (product, {"M": 67, "N": 70, "K": 45}),
+    (jacobi, {"N": 150, "T": 2}),
+    (sums, {"M": 60, "N": 300}),
+    (layer, {"M": 40, "N": 50, "K": 30}),
+]
 """Nests of several kinds, at sizes that no tile divides."""
 
 
@@ -94,3 +111,16 @@ def test_schedules_are_right(nest: Nest, sizes: dict[str, int]) -> None:
     with LiveMeasurer(made, samples=1) as measurer:
         trials = measurer.measure(Ask(tuple(kinds(made, 2))))
     assert [trial.failure for trial in trials] == [""] * len(trials)
+
+
+@pytest.mark.parametrize(("nest", "sizes"), [NESTS[0], NESTS[3]])
+def test_contractions_have_microkernels_of_all_shapes_that_fit(nest: Nest, sizes: dict[str, int]) -> None:
+    made = space(nest, sizes)
+    (structure,) = (one for one in made.structures if one.traits == (("microkernel", "of a group"),))
+    points = [structure.values(at) for at in structure.points()]
+    assert len(points) > 20
+    values = {"rows": 64, "columns": 32, "slab": 16, "item rows": 4, "item columns": 4, "slabs": 2}
+    assert values in points
+    assert "gemm_openclgpu_64x32x16_4x4_db" in repr(structure.schedule(values))
+    large = {"rows": 128, "columns": 128, "slab": 16, "item rows": 8, "item columns": 8, "slabs": 2}
+    assert large not in points  # its panels take more than the local memory there is

@@ -11,6 +11,7 @@ from poly.model.gpu_loops import gpu_loop_cost
 from poly.model.rates import Rates
 from poly.nest import Nest
 from poly.spaces.form import always, located
+from poly.spaces.gpu_contraction import group_structures
 from poly.spaces.gpu_loops import gpu_loop_structures
 from poly.spaces.space import Family, Point, Structure
 
@@ -20,7 +21,7 @@ def gpu_family(
 ) -> Family:
     """The structures of a nest; the choice is the default schedule."""
     default = default_schedule(nest, isa, caches, threads, rates)
-    found = list(gpu_loop_structures(nest, isa, sizes))
+    found = [*group_structures(nest, isa, default), *gpu_loop_structures(nest, isa, sizes)]
     for number, (structure, values) in enumerate(found):
         if structure.schedule(values).steps == default.steps:
             return Family(tuple(one for one, _ in found), Point(number, structure.at(values)))
