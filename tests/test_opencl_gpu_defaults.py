@@ -152,6 +152,23 @@ def test_a_stencil_is_tiled_below_the_time_loop() -> None:
     assert len(program.plan) == 1 and len(program.kernels) == 2
 
 
+def test_short_iterations_are_several_an_item() -> None:
+    schedule, _ = shared(WORKLOADS["jacobi_2d"])
+    assert "for i in range(max(1, 32*i_tile), min(N - 1, 32*i_tile + 32)):  # 8 items" in str(schedule)
+    small, _ = shared(classic_nests.outer.with_sizes({"M": 20, "N": 50}))
+    assert "for i in range(8*i_tile, min(20, 8*i_tile + 8)):  # 8 items" in str(small)
+
+
+def test_little_work_in_a_time_loop_is_one_group() -> None:
+    _, found = shared(WORKLOADS["jacobi_2d"].with_sizes({"N": 50, "T": 2}))
+    assert found == {"i": "4", "j": "64", "i_2": "4", "j_2": "64"}
+
+
+def test_long_iterations_are_one_an_item() -> None:
+    schedule, _ = shared(classic_nests.ints)
+    assert "for j in range(64*j_tile, min(N, 64*j_tile + 64)):  # 64 items" in str(schedule)
+
+
 def test_three_dimensions_of_groups() -> None:
     _, found = shared(WORKLOADS["heat_3d"])
     assert [found[name] for name in ("i", "j_tile", "k_tile", "j", "k")] == ["groups", "groups", "groups", "8", "32"]

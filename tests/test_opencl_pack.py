@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -210,6 +211,19 @@ def test_boxes_take_turns() -> None:
 def test_one_barrier_less_with_two_boxes() -> None:
     single, double = (source(*SCHEDULES[name]) for name in ("halo, one buffer", "halo, rows of groups"))
     assert (single.count("barrier("), double.count("barrier(")) == (2, 1)
+
+
+def turns(name: str) -> list[str]:
+    """By how much the loops that copy A count, outermost first."""
+    return re.findall(r"A_\d \+= (\d+)\)", source(*SCHEDULES[name]))
+
+
+def test_neighbours_copy_neighbours_in_the_fewest_turns() -> None:
+    assert turns("halo") == ["4", "64"]  # 10 x 34 elements
+    assert turns("transposed") == ["8", "32"]
+    assert turns("product") == ["8", "8"]
+    assert turns("planes") == ["1", "4", "16"]
+    assert turns("window") == ["64"]
 
 
 def refusal(make: Callable[[], object]) -> str:

@@ -17,11 +17,13 @@ class GroupShape:
     items    of a usual group: enough to hide what memory takes to answer
     long     of a group along one loop where each item has a loop of its own: fewer in a group, and more groups
     across   side by side along the contiguous loop of a two-dimensional tile: whole lines of memory
+    each     iterations of an item in a tile, where these are short: indices then take a small part of the time
     """
 
     items: int = 256
     long: int = 64
     across: int = 32
+    each: int = 4
 
     def on(self, isa: DeviceISA) -> GroupShape:
         """The shape with no more items than the device has."""

@@ -61,11 +61,11 @@ def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -
         return None
     made, parallel = first
     inside = find_loop(made.tree, parallel[-1]).body
-    loops, rows_cost = shared_loops(made, inside, shape.items)
+    shares, rows_cost = shared_loops(made, inside, shape.items)
     _, points_cost = contiguous_loop(made, parallel)
-    if loops and rows_cost < points_cost and is_strided(made, parallel):
-        return by_rows(made, parallel, loops, shape) or by_points(made, parallel, shape)
-    return by_lines(made, parallel, isa, shape) or by_points(made, parallel, shape)
+    if shares and rows_cost < points_cost and is_strided(made, parallel):
+        return by_rows(made, parallel, shares, shape) or by_points(made, parallel, isa, shape)
+    return by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
 
 
 def _is_mapped(band: Band) -> bool:

@@ -7,45 +7,66 @@ for i:                            for i:  # groups
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 from poly.defaults.attempt import attempt, proven
 from poly.defaults.gpu.items import GroupShape, useful_items
 from poly.defaults.gpu.lines import side_by_side_cost
 from poly.defaults.gpu.parallel import chain_names
-from poly.defaults.loops import parts
+from poly.defaults.loops import extent, parts
 from poly.schedule import Schedule
 from poly.steps import Groups, Items
 from poly.steps.base import find_loop
 from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Band, Leaf, Node, statements
 
+Share = tuple[tuple[str, int], ...]
+"""The loops of one path that items share, and by how many."""
 
-def shared_loops(schedule: Schedule, node: Node, count: int) -> tuple[tuple[str, ...], int]:
-    """The loops at or below a node that `count` work-items may share, one on each path, and what the accesses cost.
 
-    Of loops directly in each other it is the one along which neighbours cost least.
+def shared_loops(schedule: Schedule, node: Node, count: int) -> tuple[tuple[Share, ...], int]:
+    """The loops at or below a node that `count` work-items may share, on each path, and what the accesses cost.
+
+    Of loops directly in each other it is the one along which neighbours cost least; where that is too short for all
+    items, another one with it.
     """
     if isinstance(node, Leaf):
         return (), side_by_side_cost(schedule, node.statement, None)
     if not isinstance(node, Band):
         found = [shared_loops(schedule, child, count) for child in parts(node)] if parts(node) != (node,) else []
-        return tuple(name for names, _ in found for name in names), sum(cost for _, cost in found)
-    chain = chain_names(node)
-    inside = find_loop(schedule.tree, chain[-1]).body
+        return tuple(share for shares, _ in found for share in shares), sum(cost for _, cost in found)
+    loops = chain_names(node)
+    inside = find_loop(schedule.tree, loops[-1]).body
     below = statements(node)
-    costs = {name: sum(side_by_side_cost(schedule, s, name) for s in below) for name in chain}
-    for name in sorted(chain, key=lambda one: costs[one]):
-        if attempt(schedule, [Items(((name, count),))]) is not None:
-            return (name,), costs[name]
+    costs = {name: sum(side_by_side_cost(schedule, s, name) for s in below) for name in loops}
+    for name in sorted(loops, key=lambda one: costs[one]):
+        for share in _shares(schedule, loops, name, count):
+            if attempt(schedule, [Items(share)]) is not None:
+                return (share,), costs[name]
     return shared_loops(schedule, inside, count)
 
 
+def _shares(schedule: Schedule, loops: tuple[str, ...], name: str, count: int) -> Iterator[Share]:
+    """Ways to share a loop among so many items: with one around it where it is too short, and alone."""
+    band = find_loop(schedule.tree, name)
+    side = useful_items(schedule.nest, band, count)
+    if extent(schedule.nest, band) is not None and side < count:
+        for other in reversed(loops[: loops.index(name)]):
+            yield (other, count // side), (name, side)
+    yield ((name, count),)
+
+
 def by_rows(
-    schedule: Schedule, parallel: tuple[str, ...], loops: tuple[str, ...], shape: GroupShape
+    schedule: Schedule, parallel: tuple[str, ...], shares: tuple[Share, ...], shape: GroupShape
 ) -> Schedule | None:
-    """The schedule with the loops `parallel` shared by work-groups, and the `loops` inside by the items of a group."""
-    groups = parallel[:MOST_GROUP_LOOPS]
-    most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), shape.items) for n in loops)
-    return attempt(proven(schedule, [Groups(groups)]), [Items(tuple((name, most) for name in loops))])
+    """The schedule with the loops `parallel` shared by work-groups, and the loops inside by the items of a group."""
+    if all(len(share) == 1 for share in shares):
+        loops = [name for ((name, _),) in shares]
+        most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), shape.items) for n in loops)
+        shares = tuple(((name, most),) for name in loops)
+    grouped = proven(schedule, [Groups(parallel[:MOST_GROUP_LOOPS])])
+    return attempt(grouped, [Items(tuple(chain.from_iterable(shares)))])
 
 
 def in_one_group(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | None:
@@ -53,6 +74,5 @@ def in_one_group(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule 
 
     The number of items is the same for all such loops, as groups of neighbours share a kernel.
     """
-    count = shape.items
-    loops, _ = shared_loops(schedule, band, count)
-    return attempt(schedule, [Items(tuple((name, count) for name in loops))]) if loops else None
+    shares, _ = shared_loops(schedule, band, shape.items)
+    return attempt(schedule, [Items(tuple(chain.from_iterable(shares)))]) if shares else None
