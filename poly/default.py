@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from microkernels.gpu_catalogue import GpuMicrokernel
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.budget import TooCostly, limited
@@ -51,7 +52,7 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: 
 
 def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates) -> Schedule:
     if isinstance(isa, DeviceISA) and isa.is_gpu:
-        return gpu_schedule(gpu_contracted(nest, isa), isa)
+        return gpu_schedule(gpu_contracted(nest, isa, {}), isa)
     made = contracted(nest, isa, caches, threads, rates, {})
     return dependence_schedule(nest, isa, caches, threads) if not made.steps else made
 
@@ -71,11 +72,15 @@ def contracted(
     return contracted_by(nest, steps)
 
 
-def gpu_contracted(nest: Nest, isa: DeviceISA) -> Schedule:
-    """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow."""
+def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GpuMicrokernel]) -> Schedule:
+    """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow.
+
+    `kernels` replaces those of the rule for some statements.
+    """
 
     def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
-        return gpu_contraction_steps(nest, statement, loops, isa, zeroing(nest, statement))
+        initial, kernel = zeroing(nest, statement), kernels.get(statement.name)
+        return gpu_contraction_steps(nest, statement, loops, isa, initial, kernel)
 
     return _each_contraction(nest, steps)
 

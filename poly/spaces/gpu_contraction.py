@@ -10,11 +10,9 @@ from microkernels.dtypes import DType
 from microkernels.gpu_catalogue import GpuMicrokernel, find, group_gemm, shapes
 from microkernels.opencl_isa import DeviceISA
 from poly.cost import Cost
-from poly.default import isolated
-from poly.defaults.attempt import attempt
+from poly.default import gpu_contracted, isolated
 from poly.defaults.gpu import gpu_schedule
-from poly.defaults.gpu.contraction import Plan, gpu_contraction_steps
-from poly.microkernel import zeroing
+from poly.defaults.gpu.contraction import Plan
 from poly.model.gpu_group import Product, group_cost
 from poly.nest import Nest
 from poly.roles import Axis, Roles, roles
@@ -98,15 +96,7 @@ class _Shapes:
 
     def schedule(self, values: Values) -> Schedule:
         """The default schedule, with this microkernel for the statement."""
-        made, kernel = schedule(self.nest), self._kernel(values)
-        for statement in self.nest.statements:
-            alone = isolated(made, statement)
-            if alone is not None:
-                base, loops = alone
-                own = kernel if statement.name == self.statement else None
-                initial = zeroing(self.nest, statement)
-                steps = gpu_contraction_steps(self.nest, statement, loops, self.isa, initial, own)
-                made = (attempt(base, steps) if steps else None) or made
+        made = gpu_contracted(self.nest, self.isa, {self.statement: self._kernel(values)})
         return gpu_schedule(made, self.isa)
 
     def predict(self, values: Values) -> Cost:
