@@ -105,7 +105,7 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
         "STORE_HIGH_X": f"vstore{lanes // 2}((x).hi, 0, p)" if lanes > 2 else "*(p) = (x).hi",
         "INTS": f"{'int' if dtype.size == 4 else 'long'}{lanes}",
         "NUMBERS": ", ".join(str(lane) for lane in range(lanes)),
-        "EACH_LANE_OF_P": ", ".join(f"(tail) > {lane} ? (p)[{lane}] : 0" for lane in range(lanes)),
+        "EACH_LANE_OF_P": ", \\\n        ".join(f"(tail) > {lane} ? (p)[{lane}] : 0" for lane in range(lanes)),
         "MASKED_LOAD": f"__builtin_ia32_maskload{kind}{wide}",
         "MASKED_STORE": f"__builtin_ia32_maskstore{kind}{wide}",
         "MASK_512": "uint16_t" if dtype.size == 4 else "uint8_t",

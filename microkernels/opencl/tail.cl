@@ -1,6 +1,8 @@
 typedef int64_t tail_T; /* how many lanes of a partial vector are there, at least one */
 INLINE tail_T tail_of_T(int64_t lanes) { return lanes; }
-#define load_tail_T(p, tail) (vec_T)(EACH_LANE_OF_P)
+#define load_tail_T(p, tail) \
+    (vec_T)( \
+        EACH_LANE_OF_P)
 #define store_tail_T(p, x, tail) \
     do { \
         T lane_of_x[LANES_T]; \
