@@ -30,6 +30,7 @@ class DeviceBench(Bench):
         import pyopencl as cl
 
         process.release(setup.cores.cpus)
+        process.keep_device_threads()
         self._device = find(setup.device)
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(cl.Context([self._device.handle]), properties=profiling)
