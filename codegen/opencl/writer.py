@@ -34,7 +34,7 @@ class DeviceWriter(Writer):
     def together(self, nodes: Sequence[isl.AstNode], scope: Scope) -> list[cgen.Generable]:
         """The C of nodes in order that all items reach: item 0 runs alone what they don't share."""
         if scope.mark.items > 1:
-            return self._shared(nodes[0], scope)
+            return [line for node in nodes for line in self._shared(node, scope)]
         lines: list[cgen.Generable] = []
         for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
             if for_all:
@@ -58,7 +58,9 @@ class DeviceWriter(Writer):
         return super()._user(node, scope)
 
     def _shared(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
-        """The loop shared out among items."""
+        """The loop shared out among items; isl may put it below a condition."""
+        if kind(node) == "if_":
+            return [self._if(node, scope)]
         shares = scope.shares * scope.mark.items
         share = Share(scope.mark.items, self.items // shares, self.items)
         if node.for_is_degenerate():
