@@ -154,10 +154,9 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
 
 def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
     micro = reading_kernels(nest, node)[0]
-    if micro.streams:
-        raise ScheduleError(
-            f"pack({node.array}): {micro.kernel} reads its operands where they lie. Remedy: leave this step out."
-        )
+    if micro.streams or micro.by_group:
+        way = "brings its operands into panels of its own" if micro.by_group else "reads its operands where they lie"
+        raise ScheduleError(f"pack({node.array}): {micro.kernel} {way}. Remedy: leave this step out.")
     between = _bands_to(node.body, micro)
     loops_around = path.loops(micro.statement)
     copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)

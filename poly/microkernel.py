@@ -14,7 +14,7 @@ import islpy as isl
 from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
 from microkernels.isa import ISAS
-from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU
+from microkernels.opencl_isa import OPENCL_ISAS
 from poly.calls import LEVELS, inner_bands, involves
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import linear
@@ -116,11 +116,8 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
-    """Whether the right operand is copied into panels, or contiguous along some loop of the columns.
-
-    A work-group brings any operand into panels of its own.
-    """
-    if micro.kernel.startswith(f"gemm_{OPENCLGPU.name}_"):
+    """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
+    if micro.by_group:
         return True
     right = contraction.right
     copies = [node for node in walk(tree) if isinstance(node, Pack) and node.array == right.array]

@@ -91,6 +91,9 @@ class Pack:
 STREAMS = ("gemvn_", "gemvt_")
 """The matrix-vector kernels: the matrix contiguous along the columns, or along the reduction."""
 
+BY_GROUPS = "gemm_openclgpu_"
+"""The kernels that a work-group runs together."""
+
 
 @dataclass(frozen=True)
 class Micro:
@@ -114,6 +117,11 @@ class Micro:
     def streams(self) -> bool:
         """Whether the kernel is a matrix-vector one, which reads its operands where they lie."""
         return self.kernel.startswith(STREAMS)
+
+    @property
+    def by_group(self) -> bool:
+        """Whether a work-group runs the kernel, which brings its operands into panels of its own."""
+        return self.kernel.startswith(BY_GROUPS)
 
 
 Node = Leaf | Sequence | Band | Pack | Micro
