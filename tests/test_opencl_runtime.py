@@ -237,6 +237,43 @@ def test_wrong_arguments_get_the_messages_of_the_c_target(axpy: Executable, queu
         axpy(*on_device)
 
 
+@pytest.mark.parametrize("on_device", [False, True])
+def test_later_calls_are_judged_as_the_first_one(axpy: Executable, queue: Any, on_device: bool) -> None:
+    """The form of the arrays is known by then; where they lie, and what the scalars are, is not."""
+
+    def moved(values: np.ndarray) -> Any:
+        return cl_array.to_device(queue, values) if on_device else values
+
+    a, b = moved(samples((4, 4), 1)), moved(samples((4, 4), 2))
+    for _ in range(2):
+        axpy(a, b, 1.0)
+        with pytest.raises(ArgumentError, match="B is written and shares memory with A"):
+            axpy(b, b, 1.0)
+        with pytest.raises(ArgumentError, match="s must be a number"):
+            axpy(a, b, "one")
+        with pytest.raises(ArgumentError, match=r"A has shape \(4, 4\); expected \(4, 5\)|B has shape"):
+            axpy(a, moved(samples((4, 5))), 1.0)
+        with pytest.raises(ArgumentError, match="B has dtype float64"):
+            axpy(a, moved(np.zeros((4, 4))), 1.0)
+        with pytest.raises(ArgumentError, match="Missing: s"):
+            axpy(a, b)
+
+
+def test_later_calls_see_whether_an_output_may_be_written(axpy: Executable) -> None:
+    a, b = samples((4, 4), 1), samples((4, 4), 2)
+    axpy(a, b, 1.0)
+    b.flags.writeable = False
+    with pytest.raises(ArgumentError, match="B is read-only"):
+        axpy(a, b, 1.0)
+    whole = samples((9, 4), 3)
+    for start in (1, 3, 4):
+        with pytest.raises(ArgumentError, match="B is written and shares memory with A"):
+            axpy(whole[:4] if start < 4 else whole[1:5], whole[start : start + 4], 1.0)
+    before = whole.copy()
+    axpy(whole[:4], whole[4:8], 1.0)
+    assert close(whole[4:8], axpyed(before[:4], before[4:8], 1.0)) and (whole[8] == before[8]).all()
+
+
 def test_arguments_by_name(axpy: Executable, queue: Any) -> None:
     a, b = samples((2, 3)), samples((2, 3), 1)
     expected = axpyed(a, b, 3.0)

@@ -6,20 +6,18 @@ address of its own that nobody reads; parts of one buffer lie in one range, as t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from codegen.arguments import Values, fit
 from codegen.errors import ArgumentError
+from codegen.opencl.gathering import array_class
 from codegen.program import Buffer
 from codegen.signature import Signature, describe
 
 PAGE = 4096
-REAL = (float, int)
-"""Python's numbers that every real scalar takes."""
 
 
 class _Form:
@@ -33,12 +31,6 @@ class _Form:
             "typestr": array.dtype.str,
             "data": (address, False),
         }
-
-
-def array_class() -> Any:
-    """The class of pyopencl's arrays; None where nobody can have one, since its module was not imported."""
-    module = sys.modules.get("pyopencl.array")
-    return None if module is None else module.Array
 
 
 def check_alike(signature: Signature, bound: Values) -> list[Any]:
@@ -58,61 +50,6 @@ def check_alike(signature: Signature, bound: Values) -> list[Any]:
             f"as pyopencl's. Remedy: pyopencl.array.to_device(queue, {here[0]}), or {there[0]}.get()"
         )
     return [arrays[name] for name in there]
-
-
-class Gathered(NamedTuple):
-    """Arguments on the device: each array is a whole buffer, and no output lies in another array's.
-
-    `form` is what else decides whether they fit. `memories` are what a kernel takes: buffers, and scalars' values.
-    """
-
-    form: tuple[Any, ...]
-    memories: list[Any]
-    arrays: list[Any]
-
-
-class Gatherer:
-    """Gathers the arguments of calls in one walk: that is most of what a call costs."""
-
-    def __init__(self, signature: Signature) -> None:
-        import pyopencl as cl
-
-        self._buffer = cl.Buffer
-        self._parent = cl.mem_info.ASSOCIATED_MEMOBJECT
-        self._places = [(b.kind == "scalar", _range(b)) for b in signature.buffers]
-        self._written = [n for n, b in enumerate(signature.arrays) if b.kind != "in"]
-
-    def __call__(self, values: Sequence[Any]) -> Gathered | None:
-        """The arguments; None where only a closer look tells whether they fit."""
-        kind = array_class()
-        if kind is None or len(values) != len(self._places):
-            return None
-        form: list[Any] = []
-        memories, arrays, pointers = [], [], []
-        for value, (is_scalar, numbers) in zip(values, self._places, strict=True):
-            if is_scalar:
-                if not (value.__class__ is int and value in numbers if numbers else value.__class__ in REAL):
-                    return None
-                memories.append(value)
-                continue
-            if value.__class__ is not kind:
-                return None
-            memory = value.base_data
-            if memory.__class__ is not self._buffer or value.offset or memory.get_info(self._parent) is not None:
-                return None
-            form += (value.shape, value.strides, value.dtype)
-            memories.append(memory)
-            arrays.append(value)
-            pointers.append(memory.int_ptr)
-        if any(pointers.count(pointers[n]) > 1 for n in self._written):
-            return None
-        return Gathered(tuple(form), memories, arrays)
-
-
-def _range(buffer: Buffer) -> range | None:
-    """The values of an integer scalar; None for a real one, which takes all."""
-    half = 1 << (8 * buffer.dtype.size - 1)
-    return None if buffer.dtype.is_float else range(-half, half)
 
 
 def fitted_sizes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import amount
 from codegen.program import Buffer
-from codegen.signature import Signature
+
+BYTES = np.dtype(np.uint8)
 
 
 @dataclass
@@ -53,92 +54,75 @@ class Copies:
 class HostArrays:
     """The arrays of one call in memory that kernels can use, when the `events` have come.
 
-    `memory` is by name; None for an array without elements.
+    `memories` are in the order of the arguments: scalars as they are, None for an array without elements. `arrays` are
+    dense.
     """
 
-    def __init__(self, device: Device, queue: Any, copies: Copies) -> None:
+    def __init__(
+        self, device: Device, queue: Any, copies: Copies, buffers: Sequence[Buffer], values: Sequence[Any]
+    ) -> None:
         self.device = device
         self.context = queue.context
         self.queue = queue
         self.copies = copies
-        self.memory: dict[str, Any] = {}
         self.events: list[Any] = []
-        self._shared: dict[str, np.ndarray] = {}
+        self._buffers = buffers
+        self._values = values
+        self._shared: list[tuple[np.ndarray, Any]] = []
+        self.memories = [
+            value if buffer.kind == "scalar" else self._put(buffer, value)
+            for buffer, value in zip(buffers, values, strict=True)
+        ]
 
-    def put(self, signature: Signature, values: Mapping[str, np.ndarray]) -> None:
-        """Make the memory of all arrays; `values` are dense.
-
-        An output is put there with what it holds: a kernel need not write all of it.
-        """
-        for buffer in signature.arrays:
-            array = values[buffer.name]
-            self.memory[buffer.name] = self._put(buffer, array) if array.size else None
-
-    def get(self, signature: Signature, values: Mapping[str, np.ndarray], after: Any) -> None:
+    def get(self, after: Any) -> None:
         """Bring the outputs to the host after an event, and wait until they are there."""
-        events, maps = [after], []
-        for buffer in signature.outputs:
-            array, memory = values[buffer.name], self.memory[buffer.name]
-            if buffer.name in self._shared:
-                mapped, event = self._mapped(array, memory, after)
+        import pyopencl as cl
+
+        event, maps = after, []
+        for buffer, array, memory in zip(self._buffers, self._values, self.memories, strict=True):
+            if memory is None or buffer.kind not in ("out", "inout"):
+                continue
+            if any(memory is shared for _, shared in self._shared):
+                mapped, event = cl.enqueue_map_buffer(
+                    self.queue, memory, cl.map_flags.READ, 0, (array.nbytes,), BYTES, "C", None, [event], False
+                )
                 maps.append(mapped)
-                events.append(event)
-            elif memory is not None:
-                events.append(self._copied_back(array, memory, after))
-        for event in reversed(events):
-            event.wait()
+            else:
+                event = cl.enqueue_copy(self.queue, array, memory, wait_for=[event], is_blocking=False)
+                self.copies.add("from_device", array.nbytes)
+        event.wait()
         for mapped in maps:
             mapped.base.release(self.queue)
 
     def _put(self, buffer: Buffer, array: np.ndarray) -> Any:
-        for name, other in self._shared.items():
-            if other.ctypes.data == array.ctypes.data and other.nbytes == array.nbytes:
-                self._shared[buffer.name] = array
-                return self.memory[name]
-        overlaps = any(np.may_share_memory(array, other) for other in self._shared.values())
-        if self.device.shares_memory and not overlaps:
-            self._shared[buffer.name] = array
-            return self._at(buffer, array)
-        return self._copied(buffer, array)
+        """An output is put there with what it holds: a kernel need not write all of it."""
+        if array.size == 0:
+            return None
+        if not self.device.shares_memory:
+            return self._copied(buffer, array)
+        for other, memory in self._shared:
+            if np.may_share_memory(array, other):
+                same = array.nbytes == other.nbytes and array.ctypes.data == other.ctypes.data
+                return memory if same else self._copied(buffer, array)
+        memory = self._at(array)
+        self._shared.append((array, memory))
+        return memory
 
-    def _at(self, buffer: Buffer, array: np.ndarray) -> Any:
-        """Memory where the array lies. OpenCL allows one such buffer for a piece of memory."""
+    def _at(self, array: np.ndarray) -> Any:
+        """Memory where the array lies. OpenCL allows one such buffer for a piece of memory.
+
+        What kernels only read, some platforms copy: so it is told so only of arrays that nobody may write.
+        """
         import pyopencl as cl
 
-        return cl.Buffer(self.context, _access(buffer) | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
+        access = cl.mem_flags.READ_WRITE if array.flags.writeable else cl.mem_flags.READ_ONLY
+        return cl.Buffer(self.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
 
     def _copied(self, buffer: Buffer, array: np.ndarray) -> Any:
         import pyopencl as cl
 
-        memory = cl.Buffer(self.context, _access(buffer), array.nbytes)
+        access = cl.mem_flags.READ_ONLY if buffer.kind == "in" else cl.mem_flags.READ_WRITE
+        memory = cl.Buffer(self.context, access, array.nbytes)
         self.events.append(cl.enqueue_copy(self.queue, memory, array, is_blocking=False))
         self.copies.add("to_device", array.nbytes)
         return memory
-
-    def _mapped(self, array: np.ndarray, memory: Any, after: Any) -> tuple[Any, Any]:
-        """Lets the host see what a kernel wrote where the array lies."""
-        import pyopencl as cl
-
-        mapped, event = cl.enqueue_map_buffer(
-            self.queue,
-            memory,
-            cl.map_flags.READ,
-            0,
-            (array.nbytes,),
-            np.dtype(np.uint8),
-            wait_for=[after],
-            is_blocking=False,
-        )
-        return mapped, event
-
-    def _copied_back(self, array: np.ndarray, memory: Any, after: Any) -> Any:
-        import pyopencl as cl
-
-        self.copies.add("from_device", array.nbytes)
-        return cl.enqueue_copy(self.queue, array, memory, wait_for=[after], is_blocking=False)
-
-
-def _access(buffer: Buffer) -> Any:
-    import pyopencl as cl
-
-    return cl.mem_flags.READ_ONLY if buffer.kind == "in" else cl.mem_flags.READ_WRITE

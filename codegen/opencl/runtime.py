@@ -6,19 +6,19 @@ sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from codegen.arguments import Fitted, Values, bind, fit
+from codegen.arguments import Values, bind, fit
 from codegen.errors import DeviceError
-from codegen.opencl.device_arrays import Gatherer, check_alike, check_context, fitted_sizes, memory
+from codegen.opencl.device_arrays import check_alike, check_context, fitted_sizes, memory
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import device_error
+from codegen.opencl.gathering import DeviceGatherer, HostGatherer
 from codegen.opencl.host_arrays import Copies, HostArrays
 from codegen.opencl.launch_text import Functions, functions
 from codegen.opencl.profile import Profile, Recorder, profiling_queue
@@ -101,24 +101,37 @@ class Executable:
         return session(self.device).queue
 
     @cached_property
-    def _gather(self) -> Gatherer:
-        return Gatherer(self.signature)
+    def _gather_on_device(self) -> DeviceGatherer:
+        return DeviceGatherer(self.signature)
+
+    @cached_property
+    def _gather_on_host(self) -> HostGatherer:
+        return HostGatherer(self.signature)
 
     def _call(self, values: Sequence[Any], keywords: Values, orders: Orders) -> Any:
-        gathered = None if keywords else self._gather(values)
-        extent = None if gathered is None else self._extents.get(gathered.form)
-        if gathered is not None and extent is not None:
-            return self._on_device(values, gathered.memories, gathered.arrays, extent, orders)
+        """The quick ways are for arguments in order, of forms that have been here before."""
+        form = None
+        if not keywords:
+            there = self._gather_on_device(values)
+            form = self._gather_on_host(values) if there is None else there.form
+            extent = None if form is None else self._extents.get(form)
+            if extent is not None:
+                if there is None:
+                    return self._on_host(values, extent, orders)
+                return self._on_device(values, there.memories, there.arrays, extent, orders)
         bound = bind(self._names, values, keywords)
         given = {name: value for name, value in keywords.items() if name not in bound}
         extra = values[len(self._names) :]
         arrays = check_alike(self.signature, bound)
-        if not arrays:
-            return self._on_host(fit(self.signature, bound, extra, given, any_strides=True), given, orders)
+        if arrays:
+            return self._judge_on_device(bound, extra, given, arrays, form, orders)
+        return self._judge_on_host(bound, extra, given, form, orders)
+
+    def _judge_on_device(
+        self, bound: Values, extra: Sequence[Any], given: Values, arrays: Sequence[Any], form: Any, orders: Orders
+    ) -> Any:
         scalars, sizes = fitted_sizes(self.signature, bound, extra, given)
-        extent = self._extent(sizes.values())
-        if gathered is not None:
-            self._remember(gathered.form, extent)
+        extent = self._extent(sizes.values(), form)
         alignment = self.device.alignment
         memories = [
             scalars[b.name] if b.kind == "scalar" else memory(b, bound[b.name], alignment)
@@ -126,54 +139,64 @@ class Executable:
         ]
         return self._on_device([bound[name] for name in self._names], memories, arrays, extent, orders)
 
-    def _extent(self, sizes: Iterable[int]) -> Extent:
-        values = tuple(sizes)
-        return Extent(values, tuple(max(0, size) for size in self._functions.scratch(*values)))
+    def _judge_on_host(self, bound: Values, extra: Sequence[Any], given: Values, form: Any, orders: Orders) -> None:
+        """The call on arrays that are dense, or are made so."""
+        fitted = fit(self.signature, bound, extra, given, any_strides=True)
+        values = dict(fitted.values)
+        for b in self.signature.arrays:
+            values[b.name] = self._dense(values[b.name])
+        sizes = fit(self.signature, values, (), given).sizes if self.signature.strided else fitted.sizes
+        self._on_host([values[name] for name in self._names], self._extent(sizes.values(), form), orders)
+        for b in self.signature.outputs:
+            if values[b.name] is not fitted.values[b.name]:
+                fitted.values[b.name][...] = values[b.name]
+                self.copies.add("on_host", values[b.name].nbytes)
 
-    def _remember(self, key: tuple[Any, ...], extent: Extent) -> None:
-        if len(self._extents) >= FORMS:
-            self._extents.clear()
-        self._extents[key] = extent
+    def _extent(self, sizes: Iterable[int], form: Any) -> Extent:
+        """What the sizes come to; it is kept for arguments of this form."""
+        values = tuple(sizes)
+        extent = Extent(values, tuple(max(0, size) for size in self._functions.scratch(*values)))
+        if form is not None:
+            if len(self._extents) >= FORMS:
+                self._extents.clear()
+            self._extents[form] = extent
+        return extent
 
     def _on_device(
         self, values: Sequence[Any], memories: Sequence[Any], arrays: Sequence[Any], extent: Extent, orders: Orders
     ) -> Any:
         """The call on arrays of the device's: returns when the launches are on the queue."""
         queue = orders.queue
-        if queue is None:
-            queue = next((array.queue for array in arrays if array.queue is not None), None)
+        wait = [*orders.wait_for]
+        for array in arrays:
+            wait += array.events
+            if queue is None:
+                queue = array.queue
         lane = self._lane(queue)
         check_context(arrays, lane.queue, lane.context)
-        wait = lane.open([*orders.wait_for, *(event for array in arrays for event in array.events)])
+        wait = lane.open(wait) if wait else wait
         event = self._run(lane, memories, arrays, extent, wait, orders.enqueue)
         for n in self._outputs:
             values[n].add_event(event)
         return event
 
-    def _on_host(self, fitted: Fitted, given: Values, orders: Orders) -> None:
-        """The call on NumPy arrays: returns when the outputs are there."""
-        arrays = {b.name: fitted.values[b.name] for b in self.signature.arrays}
-        dense = {name: self._dense(array) for name, array in arrays.items()}
-        values = {**fitted.values, **dense}
-        sizes = fit(self.signature, values, (), given).sizes if self.signature.strided else fitted.sizes
-        extent = self._extent(sizes.values())
+    def _on_host(self, values: Sequence[Any], extent: Extent, orders: Orders) -> None:
+        """The call on dense NumPy arrays: returns when the outputs are there."""
         lane = self._lane(orders.queue)
-        there = HostArrays(self.device, lane.queue, self.copies)
-        with self._telling(dense.values(), extent, UNCHANGED):
-            there.put(self.signature, dense)
-        memories = [there.memory[name] if name in dense else values[name] for name in self._names]
-        wait = [*orders.wait_for, *there.events]
+        arrays = [value for value, b in zip(values, self.signature.buffers, strict=True) if b.kind != "scalar"]
+        outputs = UNCHANGED
         try:
-            event = self._run(lane, memories, list(dense.values()), extent, wait, orders.enqueue)
-            with self._telling(dense.values(), extent, PARTIAL):
-                there.get(self.signature, dense, event)
+            there = HostArrays(self.device, lane.queue, self.copies, self.signature.buffers, values)
+            wait = [*orders.wait_for, *there.events]
+            event = self._run(lane, there.memories, arrays, extent, wait, orders.enqueue)
+            outputs = PARTIAL
+            there.get(event)
+        except self._functions.errors as error:
+            settle(lane.queue)
+            raise self._told(error, arrays, extent, outputs) from error
         except BaseException:
             settle(lane.queue)
             raise
-        for b in self.signature.outputs:
-            if dense[b.name] is not arrays[b.name]:
-                arrays[b.name][...] = dense[b.name]
-                self.copies.add("on_host", arrays[b.name].nbytes)
 
     def _run(
         self,
@@ -214,13 +237,6 @@ class Executable:
             return array
         self.copies.add("on_host", array.nbytes)
         return np.ascontiguousarray(array)
-
-    @contextmanager
-    def _telling(self, arrays: Iterable[Any], extent: Extent, outputs: str) -> Iterator[None]:
-        try:
-            yield
-        except self._functions.errors as error:
-            raise self._told(error, arrays, extent, outputs) from error
 
     def _told(self, error: Exception, arrays: Iterable[Any], extent: Extent, outputs: str) -> DeviceError:
         wanted = sum(array.nbytes for array in arrays) + sum(extent.scratch)

@@ -15,7 +15,7 @@ from codegen.opencl.advice import NO_PYOPENCL, icd_texts, no_platform
 from codegen.opencl.probe import Facts, Probed, Verdict, listed, probe, read_probed
 from microkernels.isa import host_cpu_flags
 
-VERSION = 2
+VERSION = 3
 """Counts up when the probe changes: older findings are then taken anew."""
 MEANT = ("OCL_", "OPENCL_", "POCL_", "PYOPENCL_", "CUDA_VISIBLE_", "ROCR_VISIBLE_", "HIP_VISIBLE_", "ONEAPI_")
 """How the environment variables begin that choose platforms and devices."""
