@@ -6,6 +6,7 @@ import ctypes.util
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from opencl_device import TARGET, device
 
 from benchmarks.case import Case, Problem
 from benchmarks.cli import bench
@@ -40,7 +42,6 @@ from benchmarks.runner import Result, Timing, relative_error, tolerance
 from benchmarks.workloads import nests, stencil
 from microkernels.dtypes import DType, f32, f64
 
-TARGET = "opencl:cpu"
 UNTUNED = Tuned({}, 0)
 
 MATVEC = Contraction("i", "ik", "k", (("i", 33), ("k", 41)))
@@ -62,10 +63,8 @@ PROBLEMS: list[Problem] = [
 
 @pytest.fixture(scope="module")
 def here() -> Stage:
-    try:
-        return stage(TARGET)
-    except NotInstalled as error:
-        pytest.skip(str(error))
+    device()
+    return stage(TARGET)
 
 
 @pytest.fixture
@@ -344,14 +343,13 @@ def test_every_goal_is_measured(here: Stage) -> None:
         return [line(1.0, c=1.0, clblast=2.0) for _ in cases]
 
     names = set(goals.GOALS) - {goals.OVERHEAD.name}
-    found = list(goals.findings(names, here.device, False, measure))
+    cpu = replace(here.device, isa=replace(here.device.isa, kind="cpu"))
+    found = list(goals.findings(names, cpu, False, measure))
     assert asked == [(3, ("c", "clblast")), (19, ("c",)), (3, ("c",))]
     assert {one.goal.name for one in found} == names - {goals.CUBLAS.name}
 
 
 def test_goals_of_a_gpu_are_beside_cublas(here: Stage) -> None:
-    from dataclasses import replace
-
     gpu = replace(here.device, isa=replace(here.device.isa, kind="gpu"))
     products, streams = goals.parts(gpu, False)
     assert products.goals == (goals.CLBLAST, goals.CUBLAS) and products.cases[0].size == "4096"

@@ -44,7 +44,10 @@ SEEDS: dict[str, dict[str, tuple[Parameters, ...]]] = {
         "gpu": (_direct(32, 8, 8, 1, 1), _direct(32, 16, 8, 2, 2), _direct(64, 16, 16, 2, 2)),
     },
     "Transpose": {
-        "cpu": ({"TRA_DIM": 8, "TRA_PAD": 0, "TRA_SHUFFLE": 0, "TRA_WPT": 4},),
+        "cpu": (
+            {"TRA_DIM": 8, "TRA_PAD": 0, "TRA_SHUFFLE": 0, "TRA_WPT": 4},
+            {"TRA_DIM": 16, "TRA_PAD": 1, "TRA_SHUFFLE": 0, "TRA_WPT": 2},
+        ),
         "gpu": ({"TRA_DIM": 16, "TRA_PAD": 1, "TRA_SHUFFLE": 0, "TRA_WPT": 2},),
     },
     "Padtranspose": {
