@@ -15,9 +15,12 @@ from math import ceil, prod
 from microkernels.gpu_catalogue import GpuMicrokernel, shapes
 from microkernels.opencl_isa import DeviceISA
 from poly.calls import LEVELS
+from poly.defaults.gpu.ragged import ragged_steps
+from poly.defaults.gpu.tiles import cost
 from poly.model import ASSUMED_STRIDE
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
+from poly.ragged import ragged
 from poly.roles import Axis, Roles, roles
 from poly.steps import Flatten, Groups, Microkernel, Order, Split, Step
 
@@ -25,12 +28,6 @@ Strides = tuple[Polynomial, ...]
 
 WASTE = 1.2
 """How much longer whole tiles may be than the neighbouring rows or columns in them, before others fill them up."""
-
-SPEED = {64: 1.0, 32: 0.85, 16: 0.65}
-"""By the sums of a work-item: the part of the peak that a microkernel reaches, since it reads less for each."""
-
-BUSY = 256
-"""Work-items that keep a compute unit busy."""
 
 SHORT = 8
 """Neighbouring steps of a reduction that are too few to be read together."""
@@ -46,17 +43,20 @@ def gpu_contraction_steps(
 ) -> list[Step] | None:
     """The steps for a contraction that has its loops for itself; None where no microkernel serves it.
 
-    These are contractions over no box, without rows or columns, or on a device that cannot hold any of the tiles.
+    These are contractions without rows or columns, or on a device that cannot hold any of the tiles.
     `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
     output to 0 before, which the microkernel then takes over. `kernel` replaces the one chosen here.
     """
+    kernels = (kernel,) if kernel else shapes(isa, nest.array(statement.target.array).dtype)
+    if not kernels:
+        return None
     r = roles(nest, statement)
-    if r is None or not (r.rows and r.columns and r.reduce):
+    if r is None:
+        box = ragged(nest, statement)
+        return ragged_steps(box, loops, isa, kernels) if box else None
+    if not (r.rows and r.columns and r.reduce):
         return None
-    choices = (kernel,) if kernel else shapes(isa, nest.array(statement.target.array).dtype)
-    if not choices:
-        return None
-    best = min((Plan.of(r, choice) for choice in choices), key=lambda plan: plan.cost(isa))
+    best = min((Plan.of(r, choice) for choice in kernels), key=lambda plan: plan.cost(isa))
     return best.steps(loops, initial)
 
 
@@ -105,16 +105,11 @@ class Plan:
         return tuple(sorted(axes, key=lambda axis: axis.guess))
 
     def cost(self, isa: DeviceISA) -> float:
-        """What it should take, in multiply-adds that a compute unit makes one after the other."""
-        kernel = self.kernel
-        m, n, depth, copies = (
+        """How the kernel's tiles suit the extents; less is better."""
+        rows, columns, steps, copies = (
             prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.reduce, self.others)
         )
-        groups = copies * ceil(m / kernel.rows) * ceil(n / kernel.columns)
-        rounds = ceil(groups / isa.units)
-        idle = min(1.0, rounds * kernel.items / BUSY)
-        speed = SPEED.get(kernel.item_rows * kernel.item_columns, min(SPEED.values()))
-        return rounds * kernel.rows * kernel.columns * ceil(depth / kernel.slab) * kernel.slab / (speed * idle)
+        return cost(self.kernel, isa, (rows, columns, steps), copies)
 
     def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
         """Flatten, split, order, put the kernel in, share out among groups; `loops` names the loop of each iterator."""

@@ -1,0 +1,32 @@
+"""Which tile of a GPU microkernel suits a contraction: few rounds of work-groups, little of them idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from microkernels.gpu_catalogue import GpuMicrokernel
+from microkernels.opencl_isa import DeviceISA
+
+SPEED = {64: 1.0, 32: 0.85, 16: 0.65}
+"""By the sums of a work-item: the part of the peak that a microkernel reaches, since it reads less for each."""
+
+BUSY = 256
+"""Work-items that keep a compute unit busy."""
+
+
+def cost(kernel: GpuMicrokernel, isa: DeviceISA, extents: tuple[int, int, int], copies: int) -> float:
+    """What so many products of rows x columns x steps should take, in multiply-adds of a unit one after the other."""
+    rows, columns, steps = extents
+    groups = copies * ceil(rows / kernel.rows) * ceil(columns / kernel.columns)
+    rounds = ceil(groups / isa.units)
+    busy = min(1.0, rounds * kernel.items / BUSY)
+    speed = SPEED.get(kernel.item_rows * kernel.item_columns, min(SPEED.values()))
+    return rounds * kernel.rows * kernel.columns * ceil(steps / kernel.slab) * kernel.slab / (speed * busy)
+
+
+def usual_tile(
+    kernels: Sequence[GpuMicrokernel], isa: DeviceISA, extents: tuple[int, int, int], copies: int
+) -> GpuMicrokernel:
+    """The one of the least cost."""
+    return min(kernels, key=lambda kernel: cost(kernel, isa, extents, copies))
