@@ -16,7 +16,7 @@ from poly.dependences import Dependence, dependences
 from poly.item_reductions import Region, obstacle, regions, spread
 from poly.legality import witness
 from poly.nest import Nest
-from poly.runners import Runners
+from poly.runners import Runners, counted_by_one
 from poly.tree import Band, Node
 
 
@@ -36,8 +36,8 @@ class Conflict:
 
 def conflict(nest: Nest, tree: Node) -> Conflict | None:
     """The first dependence that forbids items to share the loops that they share in a tree."""
-    runners = Runners(nest, tree)
-    return next((found for region in regions(tree) for found in _conflicts(runners, region)), None)
+    runners = Runners(nest, counted_by_one(nest, tree))
+    return next((found for region in regions(runners.tree) for found in _conflicts(runners, region)), None)
 
 
 def _conflicts(runners: Runners, region: Region) -> Iterator[Conflict]:

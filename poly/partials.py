@@ -28,7 +28,7 @@ from poly.errors import ScheduleError
 from poly.instances import coordinate, loop_values
 from poly.item_reductions import Reduction, Region, obstacle, regions, spread
 from poly.nest import Array, Nest, Op, Statement
-from poly.runners import Runners
+from poly.runners import Runners, counted_by_one
 from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 from poly.work_groups import Kernel, kernels, width
@@ -56,9 +56,10 @@ def with_partials(boxed: Boxed) -> Shared:
     Raises:
         ScheduleError: one whose shares cannot be put together.
     """
-    shared = Shared(boxed.nest, boxed.tree, boxed.buffers, boxed.workspaces)
-    runners = Runners(boxed.nest, boxed.tree)
-    for kernel in kernels(boxed.tree):
+    tree = counted_by_one(boxed.nest, boxed.tree)
+    shared = Shared(boxed.nest, tree, boxed.buffers, boxed.workspaces)
+    runners = Runners(boxed.nest, tree)
+    for kernel in kernels(tree):
         items = width(kernel.body)
         for region in regions(kernel.body):
             for reduction, _ in spread(runners, region):

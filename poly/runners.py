@@ -6,22 +6,50 @@ for i:
   S1                            S1[i] is run by item 0
 
 Iteration j belongs to the same item wherever the loop starts, so what one loop over j leaves to the next over the same
-values stays with one item. That doesn't hold for a loop that counts by more than one.
+values stays with one item. A loop that counts 1, 4, 7, … is one over 0, 1, 2, …, so that no item is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 
 import islpy as isl
 
 from poly.instances import loop_values
 from poly.nest import Nest
 from poly.paths import Path, paths
+from poly.steps.base import edit, map_functions
 from poly.tree import Band, Micro, Node, bands, statements, walk
 from poly.work_groups import item_loops, micro_items
+
+
+def counted_by_one(nest: Nest, tree: Node) -> Node:
+    """The tree with every shared loop whose values lie `stride` apart counting their number; the order is as before."""
+    for name in [band.name for band in bands(tree) if band.items]:
+        band = next(band for band in bands(tree) if band.name == name)
+        stride = _stride(nest, tree, band)
+        if stride > 1:
+            tree = edit(tree, band, map_functions(band, partial(_quotient, stride)))
+    return tree
+
+
+def _quotient(divisor: int, _: str, function: isl.PwAff) -> isl.PwAff:
+    return function.scale_down_val(isl.Val(divisor)).floor()
+
+
+def _stride(nest: Nest, tree: Node, band: Band) -> int:
+    """How far apart the values of a loop lie, at least."""
+    found = paths(tree)
+    values = []
+    for name in statements(band):
+        loops = [around for around in found[name] if isinstance(around, Band)]
+        depth = [around.name for around in loops].index(band.name) + 1
+        functions = (around.function(name) for around in loops[:depth])
+        values.append(loop_values(nest.statement(name).domain, functions).range())
+    taken = reduce(isl.Set.union, values)
+    return int(taken.get_stride(taken.dim(isl.dim_type.set) - 1).to_python())
 
 
 @dataclass(frozen=True)
@@ -45,11 +73,6 @@ class Runners:
         return frozenset(kernels | {name for name in own if not item_loops(self.paths[name])})
 
     @cached_property
-    def _counted(self) -> Mapping[str, bool]:
-        """For each shared loop whether it surely counts by one."""
-        return {band.name: self._counts_by_one(band) for band in bands(self.tree) if band.items}
-
-    @cached_property
     def _numbers(self) -> Mapping[str, isl.PwAff | None]:
         known = {statement.name for statement in self.nest.statements}
         return {name: self._number(name) for name in self.paths if name in known}
@@ -63,12 +86,12 @@ class Runners:
         return pairs.subtract(first.eq_map(second))
 
     def _number(self, statement: str) -> isl.PwAff | None:
-        """The item as a function of the instance; None where it is not known, or not one alone.
+        """The item as a function of the instance; None where all items of the group run it.
 
         The innermost shared loop's item counts fastest.
         """
         shared = item_loops(self.paths[statement])
-        if statement in self.together or not all(self._counted[band.name] for band in shared):
+        if statement in self.together:
             return None
         space = isl.LocalSpace.from_space(self.nest.statement(statement).domain.get_space())
         number = isl.PwAff.zero_on_domain(space)
@@ -88,19 +111,3 @@ class Runners:
         names = [[band.name for band in item_loops(self.paths[statement])] for statement in (source, sink)]
         apart = shared or names[0] != names[1] or {source, sink} & self.together
         return isl.Map.empty(pairs.get_space()) if apart else pairs
-
-    def _counts_by_one(self, band: Band) -> bool:
-        """Whether for some values of the loops around, and some sizes, the loop takes two values next to each other."""
-        values = [self._values(band, name) for name in statements(band)]
-        taken = reduce(isl.Set.union, values)
-        last = taken.dim(isl.dim_type.set) - 1
-        shift = isl.MultiAff.identity(isl.Space.map_from_set(taken.get_space()))
-        further = shift.set_aff(last, shift.get_aff(last).add_constant_val(isl.Val(1)))
-        return not taken.apply(isl.Map.from_multi_aff(further)).intersect(taken).is_empty()
-
-    def _values(self, band: Band, statement: str) -> isl.Set:
-        """`{ [values of the loops around, the loop's value] }` for one statement."""
-        loops = [around for around in self.paths[statement] if isinstance(around, Band)]
-        depth = [around.name for around in loops].index(band.name) + 1
-        functions = (around.function(statement) for around in loops[:depth])
-        return loop_values(self.nest.statement(statement).domain, functions).range()

@@ -162,7 +162,7 @@ def _around_groups(tree: Node) -> str | None:
                     f"work-groups and work-items share loop {band.name}. Remedy: split it, and give items the inner one"
                 )
             if band.items:
-                inner = kernel.groups[-1].name
+                inner = next(below.name for below in bands(band.body) if below.parallel)
                 return f"work-items share loop {band.name}, which is around loop {inner}, which groups share"
     return None
 

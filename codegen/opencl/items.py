@@ -71,13 +71,16 @@ def _remainder(value: Affine, count: int) -> int | None:
 
 
 def shared(loop: Loop, share: Share, body: list[cgen.Generable]) -> cgen.Generable:
-    """The C loop over the item's iterations."""
-    step = integer(loop.node.for_get_inc(), loop.scope.values).constant
-    scaled = f"{loop.start} + {step}*({share.own})"
-    start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start) if step == 1 else scaled}")
-    return cgen.For(
-        start, cgen.Line(loop.condition), cgen.Line(f"{loop.variable} += {share.count * step}"), block(body)
-    )
+    """The C loop over the item's iterations. Where the loop counts by more than one, it looks for them."""
+    if integer(loop.node.for_get_inc(), loop.scope.values) != Affine.of(1):
+        return loop.around([owned(share, Affine.name(loop.variable), body)])
+    start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start)}")
+    return cgen.For(start, cgen.Line(loop.condition), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
+
+
+def owned(share: Share, value: Affine, body: list[cgen.Generable]) -> cgen.Generable:
+    """What the item runs to whom an iteration belongs."""
+    return cgen.If(cgen.Line(share.owns(value)), block(body))
 
 
 def alone(body: list[cgen.Generable]) -> cgen.Generable:

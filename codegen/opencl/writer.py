@@ -11,7 +11,7 @@ import islpy as isl
 
 from codegen.integer import called, children, kind
 from codegen.loops import Scope, Writer, once, opened
-from codegen.opencl.items import WAIT, Share, alone, is_for_all, shared
+from codegen.opencl.items import WAIT, Share, alone, is_for_all, owned, shared
 from codegen.program import Text
 
 
@@ -66,7 +66,7 @@ class DeviceWriter(Writer):
         if node.for_is_degenerate():
             inner = replace(once(node, scope), shares=shares)
             value = inner.values[node.for_get_iterator().get_id().get_name()]
-            return [cgen.If(cgen.Line(share.owns(value)), cgen.Block(super().write(node.for_get_body(), inner)))]
+            return [owned(share, value, super().write(node.for_get_body(), inner))]
         loop = opened(node, scope)
         body = super().write(node.for_get_body(), replace(loop.scope, shares=shares))
         return [shared(loop, share, body)]
