@@ -33,7 +33,8 @@ class DeviceBench(Bench):
         process.keep_device_threads()
         self._device = find(setup.device)
         profiling = cl.command_queue_properties.PROFILING_ENABLE
-        self._queue = cl.CommandQueue(cl.Context([self._device.handle]), properties=profiling)
+        self._context = cl.Context([self._device.handle])  # not every platform's queue keeps it
+        self._queue = cl.CommandQueue(self._context, properties=profiling)
         super().__init__(setup, DeviceArena(setup.data, self._queue, self._device.alignment))
         self._flush = device_flusher(setup, self._device, self._queue)
 
