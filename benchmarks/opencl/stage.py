@@ -1,8 +1,8 @@
 """Where OpenCL contenders perform: a device with a queue that keeps times, arrays that lie there, and the clock.
 
 The clock is the device's own. A gate holds the queue until all launches of a few calls are in it, so what the host
-takes to put them there is no part of the figure; a kernel that wakes the device's threads goes first. The time runs
-from its end to the end of the last launch: all launches of the calls, and what lies between them.
+takes to put them there is no part of the figure. A call that isn't counted goes first: it wakes the device's threads
+and warms its caches. The time runs from its end to the end of the last launch, so it holds what lies between launches.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from benchmarks.arrays import Array
 from benchmarks.contender import Failed, NotInstalled
 from codegen.clock import Timed
@@ -21,20 +19,8 @@ from codegen.opencl.devices import Device, find
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError
 
-WAKE = """
-__kernel void wake(__global float *sink, int steps)
-{
-    float x = sink[get_global_id(0)];
-    for (int step = 0; step < steps; step++) x = x * 0.5f + 1.0f;
-    sink[get_global_id(0)] = x;
-}
-"""
-STEPS = 20_000
-ITEMS = 64
-"""Some 50 microseconds, on four groups of 64 items for each compute unit."""
-
-CALLS = 8
-"""How many calls are in the queue at a time: pyopencl's arrays wait for their oldest events from the twelfth on."""
+CALLS = 7
+"""How many calls are timed at once: pyopencl's arrays wait for the oldest of more than a dozen events."""
 
 Enqueue = Callable[[], Any]
 """Puts launches on the queue, and returns the last one's event."""
@@ -42,12 +28,11 @@ Enqueue = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Stage:
-    """A device's context and queue, with what the clock needs."""
+    """A device's context, and a queue that keeps times."""
 
     device: Device
     context: Any
     queue: Any
-    wake: Enqueue
 
     def upload(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
         """Copies of the arrays on the device."""
@@ -80,13 +65,12 @@ class Stage:
         gate = cl.UserEvent(self.context)
         try:
             cl.enqueue_barrier(self.queue, wait_for=[gate])
-            start = self.wake()
-            events = [enqueue() for _ in range(count)]
+            first, *_, last = (enqueue() for _ in range(count + 1))
             self.queue.flush()
         finally:
             gate.set_status(cl.command_execution_status.COMPLETE)
-        events[-1].wait()
-        return 1e-9 * float(events[-1].profile.end - start.profile.end)
+        last.wait()
+        return 1e-9 * float(last.profile.end - first.profile.end)
 
 
 @functools.cache
@@ -100,11 +84,7 @@ def stage(target: str) -> Stage:
     import pyopencl as cl
 
     context = cl.Context([handle])
-    queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    items = 4 * ITEMS * device.isa.units
-    sink = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * items)
-    program = cl.Program(context, WAKE).build()
-    return Stage(device, context, queue, launch(queue, program, "wake", (items,), (ITEMS,), sink, np.int32(STEPS)))
+    return Stage(device, context, cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE))
 
 
 def scalar(dtype: DType) -> str:
