@@ -11,9 +11,10 @@ import classic_nests
 import pytest
 from click.testing import CliRunner
 from header_nests import axpy, wide
-from headers import CLANG, GCC, STRICT, Toolchain, succeed
+from headers import CLANG, GCC, GXX, STRICT, Toolchain, need, succeed
 from opencl_device import TARGET, device
 from opencl_programs import CALLS, LIBRARIES, build, by_hand, result, write
+from opencl_stub import STUB
 
 import poly
 from codegen.opencl.c_files import files
@@ -64,6 +65,26 @@ def test_golden(suffix: str, project: Path) -> None:
     if os.environ.get("POLY_UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text(), "the text has changed; if it should, run with POLY_UPDATE_GOLDEN=1"
+
+
+@pytest.mark.parametrize("flags", [(), ("-D", "CL_TARGET_OPENCL_VERSION=300")], ids=str)
+def test_the_header_is_c_plus_plus_too(flags: tuple[str, ...], tmp_path: Path) -> None:
+    need(GXX)
+    write(by_hand(), tmp_path)
+    succeed(
+        [
+            *GXX.command,
+            "-std=c++11",
+            *STRICT,
+            *flags,
+            "-fsyntax-only",
+            "-include",
+            tmp_path / "heat.h",
+            "-x",
+            "c++",
+            os.devnull,
+        ]
+    )
 
 
 NESTS = {
@@ -279,3 +300,16 @@ def test_bad_arguments(arguments: list[str], message: str, nests: Path, tmp_path
 def test_what_is_no_opencl_kernel(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"no OpenCL kernel: make one with poly\.compile\(nest, target='opencl'\)"):
         write_opencl(tmp_path, poly.compile(axpy))
+
+
+@pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=str)
+def test_every_failure_is_told_and_nothing_leaks(toolchain: Toolchain, tmp_path: Path) -> None:
+    """Each call of OpenCL fails in turn, in a program under the sanitizers."""
+    flags = ("-std=c99", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    need(toolchain, flags[-2])
+    write(by_hand(), tmp_path)
+    (tmp_path / "stub.c").write_text(STUB)
+    sources = [tmp_path / "stub.c", tmp_path / "heat.c"]
+    succeed([*toolchain.command, *STRICT, *flags, "-Wno-deprecated-declarations", *sources, "-o", tmp_path / "stub"])
+    printed = succeed([tmp_path / "stub"], cwd=tmp_path)
+    assert int(re.fullmatch(r"(\d+) faults\n", printed)[1]) > 60

@@ -296,10 +296,8 @@ static cl_mem heat_scratch(heat_call *c, int at, int64_t bytes)
   if (*memory) clReleaseMemObject(*memory);
   *memory = clCreateBuffer(program->context, CL_MEM_READ_WRITE, bytes > 0 ? (size_t)bytes : 1, NULL, &c->status);
   program->scratch_bytes[at] = bytes;
-  if (c->status == CL_SUCCESS) return *memory;
-  *memory = NULL;
-  heat_fail(c, c->status, "making", "scratch memory");
-  return NULL;
+  if (c->status != CL_SUCCESS) heat_fail(c, c->status, "making", "scratch memory");
+  return *memory;
 }
 
 static void heat_launch_i(heat_call *c, int64_t groups_0, int64_t M, float a, cl_mem A, cl_mem kept)

@@ -7,8 +7,6 @@ static cl_mem pfx_scratch(pfx_call *c, int at, int64_t bytes)
   if (*memory) clReleaseMemObject(*memory);
   *memory = clCreateBuffer(program->context, CL_MEM_READ_WRITE, bytes > 0 ? (size_t)bytes : 1, NULL, &c->status);
   program->scratch_bytes[at] = bytes;
-  if (c->status == CL_SUCCESS) return *memory;
-  *memory = NULL;
-  pfx_fail(c, c->status, "making", "scratch memory");
-  return NULL;
+  if (c->status != CL_SUCCESS) pfx_fail(c, c->status, "making", "scratch memory");
+  return *memory;
 }
