@@ -32,9 +32,12 @@ class DeviceWriter(Writer):
         return super().write(node, scope)
 
     def together(self, nodes: Sequence[isl.AstNode], scope: Scope) -> list[cgen.Generable]:
-        """The C of nodes in order that all items reach: item 0 runs alone what they don't share."""
+        """The C of nodes in order that all items reach: item 0 runs alone what they don't share.
+
+        What isl puts between a mark and its loop belongs to the loop.
+        """
         if scope.mark.items > 1:
-            return [line for node in nodes for line in self._shared(node, scope)]
+            return [line for node in nodes for line in super(DeviceWriter, self).write(node, scope)]
         lines: list[cgen.Generable] = []
         for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
             if for_all:
@@ -45,6 +48,8 @@ class DeviceWriter(Writer):
         return lines
 
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        if scope.mark.items > 1 and scope.shares < self.items:
+            return self._shared(node, scope)
         if scope.mark.parallel and scope.shares < self.items and not node.for_is_degenerate():
             loop = opened(node, scope)
             return [loop.around([*self.write(node.for_get_body(), loop.scope), cgen.Line(WAIT)])]
@@ -58,9 +63,7 @@ class DeviceWriter(Writer):
         return super()._user(node, scope)
 
     def _shared(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
-        """The loop shared out among items; isl may put it below a condition."""
-        if kind(node) == "if_":
-            return [self._if(node, scope)]
+        """The loop shared out among items."""
         shares = scope.shares * scope.mark.items
         share = Share(scope.mark.items, self.items // shares, self.items)
         if node.for_is_degenerate():
