@@ -39,8 +39,8 @@ static inline float exp_f32(float x)
   const uint32_t sum = bits_of_f32(x * 1.4426950408889634f + 12582912.0f) + 254;
   const float n = of_bits_f32(sum) - 12583166.0f;
   const float r = (x - n * 0.693115234375f) - n * 3.1946184945309415e-05f;
-  const uint32_t half = sum >> 1;
-  const float high = of_bits_f32(half << 23), low = of_bits_f32((sum - half) << 23);
+  const uint32_t halved = sum >> 1;
+  const float high = of_bits_f32(halved << 23), low = of_bits_f32((sum - halved) << 23);
   const float result = power_f32(r) * high * low, bounded = x < -104.0f ? 0.0f : result;
   return x > 89.0f ? (float)INFINITY : bounded;
 }
