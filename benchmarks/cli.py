@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def libraries(
     lines = list(contest.lines(plan, names, QUICK if quick else FULL, progress))
     _show(lines, sys.stderr if json_file == "-" else sys.stdout)
     if json_file:
-        _write_json(lines, json_file)
+        _write_json(lines, json_file, devices.facts(device) if device else {})
     if plot_file:
         from benchmarks.plot import plot
 
@@ -137,9 +137,9 @@ def _show(lines: Sequence[report.Line], file: Any) -> None:
         click.echo("\n".join(part), file=file)
 
 
-def _write_json(lines: Sequence[report.Line], name: str) -> None:
+def _write_json(lines: Sequence[report.Line], name: str, more: Mapping[str, str]) -> None:
     here = machine()
-    text = json.dumps(report.document(lines, facts(here, measured(here))), indent=1)
+    text = json.dumps(report.document(lines, {**facts(here, measured(here)), **more}), indent=1)
     if name == "-":
         click.echo(text)
     else:

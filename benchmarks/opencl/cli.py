@@ -13,11 +13,11 @@ from benchmarks import outputs
 from benchmarks.case import Case
 from benchmarks.header import report
 from benchmarks.opencl.contest import device_of, on_device
+from benchmarks.opencl.contest import facts as about
 from benchmarks.opencl.goals import GOALS, findings
 from benchmarks.progress import progress
 from benchmarks.report import Line
 from benchmarks.runner import Budget
-from codegen.opencl.devices import Device
 from poly.machine import facts, machine, measured
 from poly.measure import process
 
@@ -53,14 +53,9 @@ def opencl(only: str | None, target: str, quick: bool, json_file: str | None) ->
     click.echo("\n".join(report.text(found)), err=json_file == "-")
     if json_file:
         known = [goal for goal in GOALS.values() if goal.name in names]
-        told = json.dumps(report.document(found, known, facts(machine(), rates), tools(device)), indent=1)
+        told = json.dumps(report.document(found, known, facts(machine(), rates), about(device)), indent=1)
         click.echo(told) if json_file == "-" else Path(json_file).write_text(told + "\n")
     sys.exit(int(any(finding.wrong for finding in found)))
-
-
-def tools(device: Device) -> dict[str, str]:
-    """The device and its driver."""
-    return {"device": device.name, "platform": device.platform, "driver": device.driver}
 
 
 def _goals(only: str | None) -> set[str]:

@@ -61,6 +61,11 @@ def held(case: Case) -> int:
     return (case.problem.bytes if isinstance(case.problem, Loops) else case.problem.traffic)(case.dtype)
 
 
+def facts(device: Device) -> dict[str, str]:
+    """The device and its driver, as JSON tells them."""
+    return {"device": device.name, "platform": device.platform, "driver": device.driver}
+
+
 def device_of(target: str) -> Device | None:
     """The OpenCL device that a target names; None for C. Raises UsageError where it cannot be used."""
     if not is_opencl(target):
