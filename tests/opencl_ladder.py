@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -34,7 +35,7 @@ TILES = {
 }
 PANELS: dict[str, tuple[tuple[int, Space], ...]] = {
     "opencl512": ((6, "local"), (14, "global"), (48, "global")),
-    "opencl256": ((3, "global"), (24, "local")),
+    "opencl256": ((3, "local"), (24, "global")),
     "opencl128": ((1, "global"), (6, "local")),
 }
 """Widths of panels, and where they lie."""
@@ -51,7 +52,6 @@ PRELUDE = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + "".join(
     f"typedef {known} {name};\n" for name, known in TYPES.items()
 )
 PAGE, ROOM = mmap.PAGESIZE, 1 << 20
-LOCAL_ELEMENTS = 1 << 14
 ROWS, COLUMNS = 32, 64
 """Places for offsets of rows in the table of a call's arguments, and where the rest of it begins."""
 
@@ -78,6 +78,14 @@ class Fence:
         return part
 
 
+@dataclass(frozen=True)
+class Built:
+    """A kernel that is ready, and whether it uses `__local` memory."""
+
+    kernel: Any
+    local: bool
+
+
 class Ladder:
     """A device with three fenced buffers, and the calls checked so far."""
 
@@ -91,19 +99,20 @@ class Ladder:
         self.first = ""
         self.epsilon = float(np.finfo(self.a.data.dtype).eps)
 
-    def build(self, text: str) -> Any:
+    def build(self, text: str) -> Built:
         """The text's kernel `check`."""
         source = f"{self.first}{PRELUDE}{pruned(text, ['check'])}"
-        return cl.Kernel(cl.Program(self.context, source).build(options=["-cl-std=CL1.2"]), "check")
+        program = cl.Program(self.context, source).build(options=["-cl-std=CL1.2"])
+        return Built(cl.Kernel(program, "check"), "room[" in text)
 
-    def run(self, kernel: Any, table: Sequence[int], alpha: float = 1) -> None:
-        """Call it on the three buffers and a table of integers."""
+    def run(self, built: Built, table: Sequence[int], alpha: float = 1, room: int = 0) -> None:
+        """Call it on the three buffers, a table of integers and so many elements of `__local` memory."""
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         numbers = cl.Buffer(self.context, flags, hostbuf=np.array(table, "int64"))
-        room = cl.LocalMemory(LOCAL_ELEMENTS * self.dtype.size)
+        local = cl.LocalMemory((room if built.local and room else 1) * self.dtype.size)
         scale = self.a.data.dtype.type(alpha)
         buffers = (self.a.buffer, self.b.buffer, self.c.buffer)
-        kernel(self.queue, (1,), (1,), *buffers, numbers, room, scale)
+        built.kernel(self.queue, (1,), (1,), *buffers, numbers, local, scale)
         self.queue.finish()
         self.checks += 1
 
@@ -154,7 +163,9 @@ def gemm_text(ladder: Ladder, kernel: Microkernel, source: str, spaces: Spaces) 
 """
 
 
-def check_gemm(ladder: Ladder, run: Any, kernel: Microkernel, m: int, n: int, depth: int, kind: int, add: int) -> None:
+def check_gemm(
+    ladder: Ladder, run: Built, kernel: Microkernel, m: int, n: int, depth: int, kind: int, add: int
+) -> None:
     """One call. Kind 0: packed operands; 1: strided rows; 2: rows in any order, three levels of reduction."""
     levels = (depth, 2, 3) if kind == 2 else (depth, 1, 1)
     a0, b0 = ((kernel.rows, kernel.columns), (1, n + 3), (2, n + 3))[kind]
@@ -183,7 +194,7 @@ def check_gemm(ladder: Ladder, run: Any, kernel: Microkernel, m: int, n: int, de
     counts, starts = (a_count, b_count, len(c)), (ladder.a.start, ladder.b.start, ladder.c.start)
     table = [m, n, depth, a0, b0, levels[1], a1, b1, levels[2], a2, b2, add, *counts, *starts]
     table += [0] * (ROWS - len(table)) + list(order * row) + [0] * (COLUMNS - ROWS - m) + list(order * pitch)
-    ladder.run(run, table, alpha)
+    ladder.run(run, table, alpha, a_count + b_count)
     bound = (len(steps) + 3) * ladder.epsilon * (np.abs(left) @ np.abs(right) + np.abs(old))
     what = f"{kernel.name} m={m} n={n} K={depth} kind={kind} add={add}"
     ladder.compare(c[c_at], alpha * (left @ right) + old, bound, what)
@@ -239,7 +250,7 @@ def pack_text(ladder: Ladder, width: int, to: Space) -> str:
 """
 
 
-def check_pack(ladder: Ladder, run: Any, width: int, lanes: int, depth: int, kind: int, turned: bool) -> None:
+def check_pack(ladder: Ladder, run: Built, width: int, lanes: int, depth: int, kind: int, turned: bool) -> None:
     """One call. Kind 0: lanes contiguous; 1: k contiguous; 2: neither; 3: runs of lanes; 4: lanes anywhere, k
     contiguous; 5: lanes anywhere; 6: contiguous from panel to panel; 7: the same, lanes anywhere. Where turned, the
     panel's outermost step is the source's innermost.
@@ -265,7 +276,7 @@ def check_pack(ladder: Ladder, run: Any, width: int, lanes: int, depth: int, kin
     routine = 0 if kind < 3 else 1 if kind < 6 else kind - 4
     table = [lanes, size, apart, depth, s0, p0 * width, outer[0], s1, p1 * width, outer[1], s2, p2 * width]
     table += [routine, panels, len(c), ladder.a.start, 0, ladder.c.start]
-    ladder.run(run, table + [0] * (ROWS - len(table)) + list(offsets))
+    ladder.run(run, table + [0] * (ROWS - len(table)) + list(offsets), room=len(c))
     want = np.zeros((panels, len(steps), width))
     for panel in range(panels):
         want[panel][p_at, :lanes] = a[s_at[:, None] + offsets[None, :] + panel]
@@ -297,7 +308,7 @@ def gemv_text(ladder: Ladder) -> str:
 """
 
 
-def check_gemv(ladder: Ladder, run: Any, t_form: int, outer: int, inner: int, gap: int, add: int) -> None:
+def check_gemv(ladder: Ladder, run: Built, t_form: int, outer: int, inner: int, gap: int, add: int) -> None:
     """Both forms on a matrix of `outer` rows of `inner` columns: the n-form sums over rows, the t-form over columns."""
     pitch, count, depth = inner + gap, outer if t_form else inner, inner if t_form else outer
     xs, ys = (1, 1 + gap) if t_form else (1 + gap, 1)
