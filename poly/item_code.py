@@ -8,8 +8,8 @@ from poly.barriers import with_barriers
 from poly.box_copy import Boxed
 from poly.errors import ScheduleError
 from poly.partials import Shared, with_partials
-from poly.tree import bands
-from poly.work_groups import kernels, width
+from poly.tree import Micro, Node, bands, walk
+from poly.work_groups import kernels, micro_items, width
 
 
 def with_items(boxed: Boxed, isa: ISA) -> Shared:
@@ -23,9 +23,14 @@ def with_items(boxed: Boxed, isa: ISA) -> Shared:
     for kernel in kernels(boxed.tree):
         items = width(kernel.body)
         if items > isa.max_items:
-            shared = ", ".join(f"{band.name}={band.items}" for band in bands(kernel.body) if band.items)
-            told = (
-                f"this makes groups of {items} work-items ({shared}), and {isa.name} has at most {isa.max_items} here"
-            )
-            raise ScheduleError(f"{told}. Remedy: smaller numbers in items.")
+            raise ScheduleError(_too_many(kernel.body, items, isa))
     return with_barriers(with_partials(boxed))
+
+
+def _too_many(body: Node, items: int, isa: DeviceISA) -> str:
+    micros = [n.kernel for n in walk(body) if isinstance(n, Micro) and micro_items(n) == items]
+    shared = [f"{band.name}={band.items}" for band in bands(body) if band.items]
+    cause = f"microkernel {micros[0]}" if micros else ", ".join(shared)
+    remedy = "a kernel with a smaller tile" if micros else "smaller numbers in items"
+    told = f"this makes groups of {items} work-items ({cause}), and {isa.name} has at most {isa.max_items} here"
+    return f"{told}. Remedy: {remedy}."

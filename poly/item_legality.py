@@ -16,7 +16,7 @@ from poly.dependences import Dependence, dependences
 from poly.item_reductions import Region, obstacle, regions, spread
 from poly.legality import witness
 from poly.nest import Nest
-from poly.runners import Runners, counted_by_one
+from poly.runners import Runners, plainly_counted
 from poly.tree import Band, Node
 
 
@@ -36,7 +36,7 @@ class Conflict:
 
 def conflict(nest: Nest, tree: Node) -> Conflict | None:
     """The first dependence that forbids items to share the loops that they share in a tree."""
-    runners = Runners(nest, counted_by_one(nest, tree))
+    runners = Runners(nest, plainly_counted(nest, tree))
     return next((found for region in regions(runners.tree) for found in _conflicts(runners, region)), None)
 
 

@@ -28,7 +28,7 @@ from poly.errors import ScheduleError
 from poly.instances import coordinate, loop_values
 from poly.item_reductions import Reduction, Region, obstacle, regions, spread
 from poly.nest import Array, Nest, Op, Statement
-from poly.runners import Runners, counted_by_one
+from poly.runners import Runners, plainly_counted
 from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 from poly.work_groups import Kernel, kernels, width
@@ -56,7 +56,7 @@ def with_partials(boxed: Boxed) -> Shared:
     Raises:
         ScheduleError: one whose shares cannot be put together.
     """
-    tree = counted_by_one(boxed.nest, boxed.tree)
+    tree = plainly_counted(boxed.nest, boxed.tree)
     shared = Shared(boxed.nest, tree, boxed.buffers, boxed.workspaces)
     runners = Runners(boxed.nest, tree)
     for kernel in kernels(tree):

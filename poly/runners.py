@@ -6,7 +6,7 @@ for i:
   S1                            S1[i] is run by item 0
 
 Iteration j belongs to the same item wherever the loop starts, so what one loop over j leaves to the next over the same
-values stays with one item. A loop that counts 1, 4, 7, … is one over 0, 1, 2, …, so that no item is left out.
+values stays with one item. A loop over 1, 4, 7, … is one over 0, 1, 2, …, so that no item is left out.
 """
 
 from __future__ import annotations
@@ -25,31 +25,41 @@ from poly.tree import Band, Micro, Node, bands, statements, walk
 from poly.work_groups import item_loops, micro_items
 
 
-def counted_by_one(nest: Nest, tree: Node) -> Node:
-    """The tree with every shared loop whose values lie `stride` apart counting their number; the order is as before."""
+def plainly_counted(nest: Nest, tree: Node) -> Node:
+    """The tree with shared loops whose values are plain; the order is as before.
+
+    Where values lie 3 apart, a loop counts their number. One of a single value, for which isl makes no loop, counts 0.
+    """
     for name in [band.name for band in bands(tree) if band.items]:
         band = next(band for band in bands(tree) if band.name == name)
-        stride = _stride(nest, tree, band)
-        if stride > 1:
+        values = _values(nest, tree, band)
+        stride = int(values.wrap().flatten().get_stride(values.dim(isl.dim_type.in_)).to_python())
+        if values.is_single_valued():
+            tree = edit(tree, band, map_functions(band, _zero))
+        elif stride > 1:
             tree = edit(tree, band, map_functions(band, partial(_quotient, stride)))
     return tree
+
+
+def _zero(_: str, function: isl.PwAff) -> isl.PwAff:
+    return isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(function.get_domain_space()))
 
 
 def _quotient(divisor: int, _: str, function: isl.PwAff) -> isl.PwAff:
     return function.scale_down_val(isl.Val(divisor)).floor()
 
 
-def _stride(nest: Nest, tree: Node, band: Band) -> int:
-    """How far apart the values of a loop lie, at least."""
+def _values(nest: Nest, tree: Node, band: Band) -> isl.Map:
+    """`{ [loops around] -> [value of the loop] }`."""
     found = paths(tree)
-    values = []
+    maps = []
     for name in statements(band):
         loops = [around for around in found[name] if isinstance(around, Band)]
-        depth = [around.name for around in loops].index(band.name) + 1
-        functions = (around.function(name) for around in loops[:depth])
-        values.append(loop_values(nest.statement(name).domain, functions).range())
-    taken = reduce(isl.Set.union, values)
-    return int(taken.get_stride(taken.dim(isl.dim_type.set) - 1).to_python())
+        around = loops[: [loop.name for loop in loops].index(band.name)]
+        domain = nest.statement(name).domain.intersect_params(nest.context)
+        outer = loop_values(domain, (loop.function(name) for loop in around))
+        maps.append(outer.reverse().apply_range(loop_values(domain, (band.function(name),))))
+    return reduce(isl.Map.union, maps)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import reduce
 import islpy as isl
 
 from poly.nest import Nest
-from poly.tree import Band, Leaf, Node, Pack, Sequence, statements
+from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 
 
 def ast(nest: Nest, tree: Node) -> isl.AstNode:
@@ -41,13 +41,13 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
 
 
 def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
-    """One loop; work-items share all of its iterations, so there it is never cut into several."""
+    """One loop; where work-items share it or one in it, it is never cut into several."""
     inner = _schedule(domains, band.body)
     present = set(statements(band.body))
     functions = [isl.UnionPwAff.from_pw_aff(f) for name, f in band.functions if name in present]
     partial = isl.MultiUnionPwAff.from_union_pw_aff(reduce(isl.UnionPwAff.union_add, functions))
     scheduled = inner.insert_partial_schedule(partial)
-    if band.items:
+    if any(inner.items for inner in bands(band)):
         node = scheduled.get_root().child(0)
         scheduled = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.atomic).get_schedule()
     return _marked(scheduled, f"loop:{band.name}")

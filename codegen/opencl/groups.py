@@ -125,19 +125,19 @@ def has_groups(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) ->
     return top.is_gone or any(has_groups(program, child, top.handed_down) for child in _inside(top.below))
 
 
-def work_items(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) -> int:
-    """How many work-items a group has that runs what is at and below a node; `mark` was handed down to it."""
-    top = head(program, node, mark)
-    below = top.below
-    match kind(below):
+def work_items(program: Program, node: isl.AstNode) -> int:
+    """How many work-items a group has that runs what is at and below a node. Marks count where isl made no loop, too."""
+    match kind(node):
+        case "mark":
+            mark = program.marks.get(node.mark_get_id().get_name(), NO_MARK)
+            return max(1, mark.items) * work_items(program, node.mark_get_node())
         case "for_":
-            return max(1, top.mark.items) * work_items(program, below.for_get_body())
+            return work_items(program, node.for_get_body())
         case "user":
-            name = below.user_get_expr().get_op_arg(0).get_id().get_name()
+            name = node.user_get_expr().get_op_arg(0).get_id().get_name()
             body = program.statements[name].body
             return max(1, (body.items or 1) if isinstance(body, Text) else 1)
-    inherited = top.mark if kind(below) in ("block", "if_") else NO_MARK
-    return max((work_items(program, child, inherited) for child in _inside(below)), default=1)
+    return max((work_items(program, child) for child in _inside(node)), default=1)
 
 
 def _has_pieces(node: isl.AstNode) -> bool:

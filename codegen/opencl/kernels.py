@@ -81,7 +81,7 @@ class _Body:
 
     @staticmethod
     def of(program: Program, nodes: Sequence[isl.AstNode], scope: Scope) -> _Body:
-        items = max(work_items(program, node, scope.mark) for node in nodes)
+        items = max(work_items(program, node) for node in nodes)
         writer = DeviceWriter(program, "none", items=items)
         lines = [line for node in nodes for line in writer.write(node, replace(scope, parallel=True))]
         text = str(cgen.Block(lines))

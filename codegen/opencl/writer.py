@@ -9,8 +9,9 @@ from itertools import groupby
 import cgen
 import islpy as isl
 
+from codegen.affine import Affine
 from codegen.integer import called, children, kind
-from codegen.loops import Scope, Writer, once, opened
+from codegen.loops import NO_MARK, Scope, Writer, once, opened
 from codegen.opencl.items import WAIT, Share, alone, is_for_all, owned, shared
 from codegen.program import Text
 
@@ -32,12 +33,9 @@ class DeviceWriter(Writer):
         return super().write(node, scope)
 
     def together(self, nodes: Sequence[isl.AstNode], scope: Scope) -> list[cgen.Generable]:
-        """The C of nodes in order that all items reach: item 0 runs alone what they don't share.
-
-        What isl puts between a mark and its loop belongs to the loop.
-        """
+        """The C of nodes in order that all items reach: item 0 runs alone what they don't share."""
         if scope.mark.items > 1:
-            return [line for node in nodes for line in super(DeviceWriter, self).write(node, scope)]
+            return [line for node in nodes for line in self._below_mark(node, scope)]
         lines: list[cgen.Generable] = []
         for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
             if for_all:
@@ -46,6 +44,14 @@ class DeviceWriter(Writer):
                 one = replace(scope, shares=self.items)
                 lines.append(alone([line for node in run for line in super(DeviceWriter, self).write(node, one)]))
         return lines
+
+    def _below_mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        """The loop that a mark says to share, perhaps below conditions; its only iteration, 0, where isl made none."""
+        if kind(node) in ("for_", "if_", "block"):
+            return super().write(node, scope)
+        shares = scope.shares * scope.mark.items
+        share = Share(scope.mark.items, self.items // shares, self.items)
+        return [owned(share, Affine(), super().write(node, replace(scope, mark=NO_MARK, shares=shares)))]
 
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         if scope.mark.items > 1 and scope.shares < self.items:
