@@ -103,7 +103,8 @@ def test_naive_kernels_in_f64(here: Stage) -> None:
 
 
 def test_clblast_is_right_on_all_that_it_takes(clblast: Stage) -> None:
-    refused = [problem for problem in PROBLEMS if not taken(ClBlast(TARGET), problem, f32)]
+    tried = [problem for problem in PROBLEMS if getattr(problem, "batch", 1) == 1]  # batches take long to compile
+    refused = [problem for problem in tried if not taken(ClBlast(TARGET), problem, f32)]
     assert [type(problem) for problem in refused] == [Convolution, Softmax, Loops, Loops, Loops]
 
 
