@@ -126,7 +126,7 @@ def has_groups(program: Program, node: isl.AstNode, mark: LoopMark = NO_MARK) ->
 
 
 def work_items(program: Program, node: isl.AstNode) -> int:
-    """How many work-items a group has that runs what is at and below a node. Marks count where isl made no loop, too."""
+    """How many work-items a group has that runs what is at and below a node, by the marks of all loops, made or not."""
     match kind(node):
         case "mark":
             mark = program.marks.get(node.mark_get_id().get_name(), NO_MARK)
