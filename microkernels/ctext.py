@@ -40,6 +40,7 @@ GLOBAL: Spaces = ("global", "global", "global")
 OPERANDS = {"gemm": ("A_SPACE", "B_SPACE", "C_SPACE"), "pack": ("TO_SPACE",)}
 """The words for the address spaces in which a part's operands may lie."""
 KEYWORDS = {"global": "__global ", "local": "__local ", "private": ""}
+"""What stands before the type of what a pointer points to, in OpenCL C."""
 FOLDER = Path(__file__).parent
 NAME = re.compile(r"[A-Za-z_]\w*")
 

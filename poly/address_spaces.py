@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codegen.opencl.dialect import GLOBAL, LOCAL
 from codegen.program import Workspace
-from microkernels.ctext import Space
+from microkernels.ctext import KEYWORDS, Space
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 
-WORDS: dict[Space, str] = {"global": GLOBAL, "local": LOCAL, "private": ""}
-"""What stands before the type of what a pointer points to."""
 ALIGNMENT = 64
 """Bytes: what scratch arrays are aligned to."""
 
 
 def word(isa: ISA, space: Space) -> str:
     """What stands before the type that a pointer points to; nothing in C."""
-    return WORDS[space] if isinstance(isa, DeviceISA) else ""
+    return KEYWORDS[space] if isinstance(isa, DeviceISA) else ""
 
 
 def panel_space(isa: ISA, private: bool, dtype: DType, count: str, others: Iterable[Workspace]) -> Space:

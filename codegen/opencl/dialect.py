@@ -35,9 +35,6 @@ NAMES = {
 BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t", "as_ulong", "double", "as_double")}
 """For a scalar type: the integer of its size, and the functions that keep the bits."""
 
-GLOBAL, LOCAL = "__global ", "__local "
-"""What stands before the type of what a pointer points to; nothing for private memory."""
-
 
 def helpers(code: str) -> str:
     """The small functions that the code calls, each below those that it calls itself."""

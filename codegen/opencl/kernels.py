@@ -18,7 +18,6 @@ import islpy as isl
 
 from codegen.loops import Scope, block
 from codegen.names import c_name, fresh
-from codegen.opencl.dialect import GLOBAL, LOCAL
 from codegen.opencl.groups import GroupLoop, grouped, work_items
 from codegen.opencl.items import ITEM, WAIT
 from codegen.opencl.values import Argument, DeviceKernel, Launch
@@ -26,6 +25,7 @@ from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
 from codegen.program import Program, Workspace
 from codegen.workspace import Layout
+from microkernels.ctext import KEYWORDS
 from microkernels.opencl_isa import DeviceISA
 
 GROUP, NUMBER = "group", "number"
@@ -136,14 +136,13 @@ def _attributes(program: Program, items: int) -> list[str]:
 
 def _declaration(workspace: Workspace) -> str:
     """`__local float A_panels[384] __attribute__((aligned(64)));`"""
-    space = LOCAL if workspace.space == "local" else ""
-    return f"{space}{workspace.dtype.c_name} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
+    return f"{KEYWORDS[workspace.space]}{workspace.dtype.c_name} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
 
 
 def _part(workspace: Workspace) -> str:
     """The group's part of an array of which each has one; the argument is called after all of them."""
     c_type, name = workspace.dtype.c_name, c_name(workspace.name)
-    return f"{GLOBAL}{c_type} *const {name} = {_all(name)} + {GROUP}*({workspace.count});"
+    return f"{KEYWORDS['global']}{c_type} *const {name} = {_all(name)} + {GROUP}*({workspace.count});"
 
 
 def _all(name: str) -> str:
@@ -170,7 +169,7 @@ def _parameter(program: Program, argument: Argument) -> Parameter:
     if argument.kind == "scalar":
         return Parameter(f"{argument.dtype.c_name} ", argument.name)
     constant = any(c_name(b.name) == argument.name and b.kind == "in" for b in program.buffers)
-    prefix = f"{GLOBAL}{'const ' * constant}{argument.dtype.c_name} *restrict "
+    prefix = f"{KEYWORDS['global']}{'const ' * constant}{argument.dtype.c_name} *restrict "
     return Parameter(prefix, argument.name)
 
 
