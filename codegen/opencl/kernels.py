@@ -136,7 +136,8 @@ def _attributes(program: Program, items: int) -> list[str]:
 
 def _declaration(workspace: Workspace) -> str:
     """`__local float A_panels[384] __attribute__((aligned(64)));`"""
-    return f"{KEYWORDS[workspace.space]}{workspace.dtype.c_name} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
+    space, c_type = KEYWORDS[workspace.space], workspace.dtype.c_name
+    return f"{space}{c_type} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
 
 
 def _part(workspace: Workspace) -> str:
