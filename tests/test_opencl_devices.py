@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from opencl_device import device
 
 from codegen.errors import ToolchainError
@@ -19,6 +20,8 @@ from codegen.opencl.devices import find, isa_of, usable
 from codegen.opencl.probe import MARK, Facts, Probed, Verdict, probe
 from codegen.opencl.survey import Finding, findings
 from microkernels.errors import TargetError
+from poly import commands
+from poly.machine import Bandwidth, Measured, Peak
 from poly.machine.opencl import opencl_facts, opencl_table
 
 CPU = Facts(
@@ -328,3 +331,13 @@ def test_the_machine_without_devices_says_what_to_do() -> None:
     lines = list(opencl_table([Finding("", "", "the package pyopencl is not installed")], ()))
     assert lines[0] == "OpenCL      not usable: the package pyopencl is not installed"
     assert "apt install pocl-opencl-icd" in lines[-1]
+
+
+def test_poly_machine_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    tested = device()
+    rates = Measured((Peak("f32", 1, 100.0),), (Bandwidth("L1", 1, 200.0, 150.0),))
+    monkeypatch.setattr(commands.machine, "measured", lambda machine, anew: rates)
+    shown = CliRunner().invoke(commands.machine.command, [])
+    assert shown.exit_code == 0 and tested.label.partition("@")[0] in shown.output
+    facts = json.loads(CliRunner().invoke(commands.machine.command, ["--json"]).output)
+    assert tested.driver in {found["driver"] for found in facts["opencl"] if not found["problem"]}
