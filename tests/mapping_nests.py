@@ -108,3 +108,21 @@ def steps(A: f64[N], B: f64[N]):
 def far(x: f64[N], y: f64[N]):
     for i in range(4, N):
         y[i] = y[i - 4] + x[i]
+
+
+@poly.nest
+def once(X: f64[4, N], Y: f64[4, N]):
+    for _g in range(2):
+        for i in range(1):
+            for j in range(N):
+                X[i, j] += Y[i + 1, j]
+        for i in range(4):
+            for j in range(N):
+                Y[i, j] = X[i, j] * 2.0
+
+
+@poly.nest
+def parity(x: f64[M + 3], A: f64[M, M]):
+    for i in range(M):
+        for k in range(i, M, 2):
+            x[k + 3] = 0.25 * A[i, k] + 0.5 * x[i]

@@ -14,7 +14,7 @@ import pytest
 from doc_nests import chain, copy, dot, late, matmul, solve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mapping_nests import elimination, extremes, far, jacobi, same, scaled, steps, sums, three
+from mapping_nests import elimination, extremes, far, jacobi, once, parity, same, scaled, steps, sums, three
 from opencl_device import device
 from random_nests import VALUE_OF_N, nests
 from test_opencl_mapping import mapped
@@ -89,6 +89,8 @@ MAPPED: dict[str, tuple[Callable[[], Schedule], tuple[dict[str, int], ...]]] = {
     "a solve": (lambda: schedule(solve).items(j=5), LINE),
     "steps of three": (lambda: schedule(steps).items(i=4, j=4), LINE),
     "steps of three in groups": (lambda: schedule(steps).split(j=8).groups("j_tile").items(i=4, j=4), LINE),
+    "a loop of one iteration": (lambda: schedule(once).items(i=4, j=8, i_2=4, j_2=8), LINE),
+    "steps from a start that moves": (lambda: schedule(parity).items(k=4), ({"M": 1}, {"M": 23})),
     "far": (lambda: schedule(far).items(i=4), LINE),
     "a sum": (lambda: schedule(dot).items(i=7), LINE),
     "a sum of sums": (lambda: schedule(dot).split(i=10).items(i=4), LINE),
