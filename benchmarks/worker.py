@@ -56,6 +56,7 @@ def serve(solver: Solver, connection: Connection) -> None:
     """Follow orders until the pipe is closed. An interrupt from the keyboard is for the runner, which closes it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     contender: Contender | None = None
+    pinned = False
     while True:
         try:
             order = connection.recv()
@@ -64,14 +65,16 @@ def serve(solver: Solver, connection: Connection) -> None:
         match order:
             case Prepare(case, threads, cpus):
                 contender = None  # its memory is given back first
+                if pinned:  # but a device's threads stay where they are
+                    process.release(cpus)
                 answer, contender = _prepare(solver, case, threads, cpus)
+                pinned = contender is not None and contender.pinned
                 connection.send(answer)
             case Repeat(times) if contender is not None:
                 connection.send(contender.run(times))
 
 
 def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> tuple[Ready | Refusal, Contender | None]:
-    process.release(cpus)
     try:
         contender = solver(case, case.problem.arrays(case.dtype), threads)
         if contender is None:
