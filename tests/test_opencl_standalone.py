@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import classic_nests
@@ -18,10 +19,11 @@ from opencl_stub import STUB
 
 import poly
 from codegen.opencl.c_files import files
+from microkernels.opencl_isa import OPENCLGPU
 from poly import commands
 from poly.embed.opencl import write_opencl
 from poly.errors import SpecError
-from poly.opencl_kernel import OpenCLKernel
+from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 
 K, M, N = poly.sizes("K M N")
 
@@ -113,6 +115,15 @@ def test_a_plan_with_host_loops(tmp_path: Path) -> None:
     write_opencl(tmp_path, poly.compile(made.nest, schedule=made, target=TARGET))
     assert "for (int64_t t = 0; t < T; t += 1) {" in (tmp_path / "jacobi1d.c").read_text()
     status, printed, _ = result(build(tmp_path, "jacobi1d", GCC, "-O1"), "--quick")
+    assert status == 0, printed
+
+
+def test_a_kernel_for_a_gpu(tmp_path: Path) -> None:
+    """Groups in two dimensions, many work-items, local memory; it runs on the tests' device as on any."""
+    isa = replace(OPENCLGPU, max_items=min(256, device().isa.max_items))
+    write_opencl(tmp_path, opencl_kernel(product, isa, isa.units, None, device()))
+    assert "int64_t groups_1" in (tmp_path / "product.c").read_text()
+    status, printed, _ = result(build(tmp_path, "product", GCC, "-O1"), "--quick")
     assert status == 0, printed
 
 

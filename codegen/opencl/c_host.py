@@ -68,12 +68,13 @@ def _launch_function(made: Standalone, kernel: DeviceKernel, number: int) -> str
     """`pfx_launch_NAME(call, groups…, arguments…)`."""
     taken = frozenset(host_name(argument.name) for argument in kernel.arguments)
     call, groups, items = (fresh(name, taken) for name in ("c", "groups", "items"))
-    dimensions = len(kernel.items)
+    dimensions = max(len(launch.groups) for launch in _launches(made.program.plan) if launch.kernel == kernel.name)
+    shape = (*kernel.items, *[1] * dimensions)[:dimensions]
     counts = tuple(Parameter("int64_t ", fresh(f"groups_{d}", taken)) for d in range(dimensions))
     parameters = (Parameter("pfx_call *", call), *counts, *map(_parameter, kernel.arguments))
     lines = [
         f"const int64_t {groups}[] = {{{', '.join(count.name for count in counts)}}};",
-        f"const size_t {items}[] = {{{', '.join(map(str, kernel.items))}}};",
+        f"const size_t {items}[] = {{{', '.join(map(str, shape))}}};",
         *(
             f"pfx_argument({call}, {number}, {at}, sizeof {name}, &{name});"
             for at, name in enumerate(host_name(argument.name) for argument in kernel.arguments)
@@ -81,6 +82,15 @@ def _launch_function(made: Standalone, kernel: DeviceKernel, number: int) -> str
         f"pfx_launch({call}, {number}, {dimensions}, {groups}, {items});",
     ]
     return f"{prototype('static void', _launch_name(made.program, kernel.name), parameters)}\n{block(lines)}"
+
+
+def _launches(nodes: Sequence[HostNode]) -> Iterator[Launch]:
+    """The launches of a plan."""
+    for node in nodes:
+        if isinstance(node, Launch):
+            yield node
+        else:
+            yield from _launches(node.body if isinstance(node, HostLoop) else (*node.then, *node.otherwise))
 
 
 def _launch_name(program: DeviceProgram, kernel: str) -> str:
