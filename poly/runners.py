@@ -17,12 +17,16 @@ from functools import cached_property, partial, reduce
 
 import islpy as isl
 
+from poly.budget import TooCostly, limited
 from poly.instances import loop_values
 from poly.nest import Nest
 from poly.paths import Path, paths
 from poly.steps.base import edit, map_functions
 from poly.tree import Band, Micro, Node, bands, statements, walk
 from poly.work_groups import item_loops, micro_items
+
+CROSSING = 3_000_000
+"""Operations that isl may take for the pairs of two statements that different items run: about a second."""
 
 
 def plainly_counted(nest: Nest, tree: Node) -> Node:
@@ -88,7 +92,14 @@ class Runners:
         return {name: self._number(name) for name in self.paths if name in known}
 
     def crossing(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
-        """Those pairs of instances `{ source[…] -> sink[…] }` that different items may run."""
+        """Those pairs of instances `{ source[…] -> sink[…] }` that different items may run; all, where isl is slow."""
+        try:
+            with limited(CROSSING):
+                return self._crossing(pairs, source, sink)
+        except TooCostly:
+            return pairs
+
+    def _crossing(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
         pairs = pairs.subtract(self._same_iteration(pairs, source, sink))
         first, second = self._numbers[source], self._numbers[sink]
         if first is None or second is None or pairs.is_empty():
