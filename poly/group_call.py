@@ -90,15 +90,20 @@ def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
     """The call of a GPU microkernel by all work-items of a group.
 
     Raises ScheduleError if an operand has no constant stride along the reduction, TargetError if the device cannot hold
-    the group or its panels.
+    the group or its panels and tables.
     """
     node, instances = tile.node, tile.instances
     kernel = find(node.kernel, tile.dtype)
-    _check_device(kernel, isa)
     _check_reduction(tile)
     taken = frozenset({*instances.names, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
     lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
     text = (*_filled(tile, kernel, lines), *_call(tile, kernel, lines, panels))
+    workspaces = (
+        Workspace(panels, kernel.panel_dtype, str(kernel.panel_elements), space="local"),
+        *_tables(lines.rows, kernel.rows),
+        *_tables(lines.columns, kernel.columns),
+    )
+    _check_device(kernel, sum(int(w.count) * w.dtype.size for w in workspaces), isa)
     return Call(
         instances.name,
         instances.names,
@@ -107,11 +112,7 @@ def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
         routine="gemm",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
-        workspaces=(
-            Workspace(panels, kernel.panel_dtype, str(kernel.panel_elements), space="local"),
-            *_tables(lines.rows, kernel.rows),
-            *_tables(lines.columns, kernel.columns),
-        ),
+        workspaces=workspaces,
     )
 
 
@@ -119,11 +120,11 @@ def _tables(lines: Iterable[Line], count: int) -> list[Workspace]:
     return [Workspace(line.table, i64, str(count), space="local") for line in lines]
 
 
-def _check_device(kernel: GpuMicrokernel, isa: DeviceISA) -> None:
-    if not kernel.fits(isa):
+def _check_device(kernel: GpuMicrokernel, local_bytes: int, isa: DeviceISA) -> None:
+    if not kernel.fits(isa) or local_bytes > isa.local_bytes:
         f64 = "" if isa.f64 else ", no f64"
         raise TargetError(
-            f"microkernel({kernel.name}) needs {kernel.items} work-items and {kernel.local_bytes} bytes of local "
+            f"microkernel({kernel.name}) needs {kernel.items} work-items and {local_bytes} bytes of local "
             f"memory for {kernel.dtype}; the device has {isa.max_items} and {isa.local_bytes}{f64}. "
             "Remedy: a smaller tile."
         )

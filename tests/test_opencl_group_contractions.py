@@ -28,7 +28,7 @@ from poly.tree import Micro, bands, walk
 Array = np.ndarray[Any, Any]
 GPU = replace(OPENCLGPU, max_items=1024, local_bytes=48 << 10, units=8)
 LARGE = replace(GPU, units=132)
-FEW = replace(GPU, max_items=64, local_bytes=5 << 10)
+FEW = replace(GPU, max_items=64, local_bytes=6 << 10)
 """A device for the smallest tiles alone, which PoCL compiles soonest."""
 SMALL = "gemm_openclgpu_32x32x16_4x4"
 M, N, K, C, F, R, S, P, Q = poly.sizes("M N K C F R S P Q")
