@@ -36,9 +36,9 @@ FUNCTIONS = frozenset({
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "INFINITY", "NAN", "NULL", "at", "call", "first", "given", "group", "item", "lane", "lanes", "length", "linux",
-    "mine", "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2",
-    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix",
+    "INFINITY", "NAN", "NULL", "at", "barrier", "call", "first", "given", "group", "item", "lane", "lanes", "length",
+    "linux", "mine", "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1",
+    "steps2", "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix",
     "workspace",
 })
 # fmt: on

@@ -17,9 +17,9 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.box import product
 from poly.errors import ScheduleError
+from poly.mapping.work_groups import Kernel, item_loops, kernels, width
 from poly.steps.base import chain
 from poly.tree import Band, Node, Pack, bands, statements
-from poly.work_groups import Kernel, item_loops, kernels, width
 
 GUESS = 1024
 """The extent that a side is taken to have, where it is not known."""

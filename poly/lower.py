@@ -11,7 +11,7 @@ from microkernels.isa import ISA
 from poly.box_copy import with_boxes
 from poly.calls import Call
 from poly.expand import Expansion, expand
-from poly.item_code import with_items
+from poly.mapping.items import with_items
 from poly.nest import Array, Nest
 from poly.scan import scan
 from poly.tree import Micro, Node, walk

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from poly.errors import ScheduleError
-from poly.item_legality import conflict
 from poly.legality import broken_flag, violations, witness
+from poly.mapping.legality import conflict
+from poly.mapping.work_groups import misfit
 from poly.nest import Nest
 from poly.remedies import remedy
 from poly.steps import Groups, Parallel, Step, Vectorize, call_text
 from poly.tree import Band, Node
-from poly.work_groups import misfit
 
 
 def checked(nest: Nest, tree: Node, step: Step) -> Node:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import combinations, permutations
 
 from poly.errors import ScheduleError
-from poly.item_legality import conflict
 from poly.legality import broken_flag, iterates, violations
+from poly.mapping.legality import conflict
+from poly.mapping.work_groups import misfit
 from poly.nest import Nest
 from poly.steps import (
     Distribute,
@@ -24,7 +25,6 @@ from poly.steps import (
     Vectorize,
 )
 from poly.tree import Node, bands, statements
-from poly.work_groups import misfit
 
 FACTORS = (1, 2)
 """Skewing factors that are tried."""

@@ -17,11 +17,11 @@ from microkernels.opencl_isa import OPENCLGPU
 from poly.compiled import translate_device
 from poly.defaults.gpu import gpu_schedule
 from poly.defaults.gpu.items import GroupShape
-from poly.item_legality import conflict
 from poly.legality import broken_flag, violations
+from poly.mapping.legality import conflict
+from poly.mapping.work_groups import misfit
 from poly.opencl_kernel import opencl_kernel
 from poly.tree import bands
-from poly.work_groups import misfit
 
 Array = np.ndarray[Any, Any]
 GPU = replace(OPENCLGPU, local_bytes=48 * 1024, max_items=1024)

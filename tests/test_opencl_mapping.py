@@ -31,10 +31,10 @@ from codegen.opencl.plan import device_program
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU
 from poly import ScheduleError, schedule
 from poly.box_copy import with_boxes
-from poly.item_code import with_items
 from poly.lower import lower
+from poly.mapping.items import with_items
+from poly.mapping.partials import Shared
 from poly.nest import Nest
-from poly.partials import Shared
 from poly.schedule import Schedule
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands
 

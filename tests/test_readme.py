@@ -51,7 +51,8 @@ def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest
 def test_the_map_names_every_file(project: Path) -> None:
     page = (project / "docs" / "map.md").read_text()
     packages = ("microkernels", "codegen", "poly", "benchmarks")
-    files = [f for package in packages for f in sorted((project / package).rglob("*")) if f.suffix in (".py", ".h", ".cl")]
+    every = (f for package in packages for f in sorted((project / package).rglob("*")))
+    files = [f for f in every if f.suffix in (".py", ".h", ".cl")]
     unnamed = [f for f in files if f.name != "__init__.py" and f"`{f.name}`" not in page and f"/{f.name}`" not in page]
     assert [str(f.relative_to(project)) for f in unnamed] == []
 

@@ -13,8 +13,8 @@ from itertools import groupby
 from interpreter import Element, Instance, iterations, points, value
 
 from codegen.expr import Load
+from poly.mapping.partials import Shared
 from poly.nest import Statement
-from poly.partials import Shared
 from poly.tree import Band, Leaf, Node, Sequence, bands, statements
 
 DIMENSIONS = 3

@@ -9,6 +9,7 @@ for t in range(T):                    for t:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -26,6 +27,7 @@ from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
 from codegen.workspace import Layout
+from microkernels.prune import items_of, pruned
 
 
 def device_program(program: Program) -> DeviceProgram:
@@ -51,10 +53,18 @@ def source(program: Program, kernels: Sequence[str]) -> str:
     """The complete OpenCL C text."""
     code = "\n\n".join(kernels)
     small = helpers(code)
+    tuned = _needed(program.preamble, code)
     widest = max((buffer.dtype for buffer in program.buffers), key=lambda dtype: dtype.size)
-    known = prelude("\n".join([small, program.preamble, code]), program.isa.lanes(widest))
-    top = [heading(program), known, small, program.preamble.strip("\n")]
+    known = prelude("\n".join([small, tuned, code]), program.isa.lanes(widest))
+    top = [heading(program), known, small, tuned]
     return "\n\n".join(part for part in [*top, code] if part) + "\n"
+
+
+def _needed(preamble: str, code: str) -> str:
+    """What the code calls of the microkernels' text."""
+    defined = {name for item in items_of(preamble) for name in item.names}
+    called = defined & frozenset(re.findall(r"\w+", code))
+    return pruned(preamble, called).strip("\n") if called else ""
 
 
 def _scratch(program: Program, workspace: Workspace) -> Scratch:

@@ -20,5 +20,7 @@ nest_argument = click.argument("nest", metavar="FILE.py:NAME")
 size_option = click.option(
     "--size", "sizes", multiple=True, metavar="M=512", callback=parse_sizes, help="Fix a size; may be repeated."
 )
-target_option = click.option("--target", default="c", show_default=True, help="C, or an OpenCL device, as for poly.compile.")
+target_option = click.option(
+    "--target", default="c", show_default=True, help="C, or an OpenCL device, as for poly.compile."
+)
 threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads of a call.")

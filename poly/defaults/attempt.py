@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from poly.errors import ScheduleError
-from poly.item_legality import conflict
 from poly.legality import broken_flag, violations
+from poly.mapping.legality import conflict
+from poly.mapping.work_groups import misfit
 from poly.schedule import Schedule
 from poly.steps import Step
-from poly.work_groups import misfit
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:

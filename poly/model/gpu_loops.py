@@ -18,6 +18,7 @@ from poly.defaults.gpu.lines import lines
 from poly.defaults.loops import extent
 from poly.defaults.strides import accesses, moved_iterator
 from poly.instances import iterations
+from poly.mapping.work_groups import Kernel, item_loops, kernels, micro_items
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
 from poly.model.work import work
 from poly.nest import Nest, Statement
@@ -25,7 +26,6 @@ from poly.paths import Path, paths
 from poly.roles import ASSUMED
 from poly.schedule import Schedule
 from poly.tree import Band, Micro, Pack, statements, walk
-from poly.work_groups import Kernel, item_loops, kernels, micro_items
 
 SECTOR = 32
 """Bytes that come from memory at least."""

@@ -17,10 +17,10 @@ from itertools import takewhile
 
 from poly.defaults.attempt import attempt
 from poly.defaults.loops import extent
+from poly.mapping.work_groups import Kernel, kernels
 from poly.schedule import Schedule
 from poly.steps import Order, Pack, Split, Step
 from poly.tree import Band, Leaf, Node, statements
-from poly.work_groups import Kernel, kernels
 
 
 def tiles(made: Schedule, pad: int) -> Schedule | None:

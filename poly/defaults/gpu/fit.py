@@ -5,7 +5,7 @@ from __future__ import annotations
 from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
 from poly.errors import ScheduleError
-from poly.item_code import with_items
+from poly.mapping.items import with_items
 from poly.schedule import Schedule
 
 

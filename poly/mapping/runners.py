@@ -19,11 +19,11 @@ import islpy as isl
 
 from poly.budget import TooCostly, limited
 from poly.instances import loop_values
+from poly.mapping.work_groups import item_loops, micro_items
 from poly.nest import Nest
 from poly.paths import Path, paths
 from poly.steps.base import edit, map_functions
 from poly.tree import Band, Micro, Node, bands, statements, walk
-from poly.work_groups import item_loops, micro_items
 
 CROSSING = 3_000_000
 """Operations that isl may take for the pairs of two statements that different items run: about a second."""

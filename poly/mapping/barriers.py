@@ -28,12 +28,12 @@ from codegen.program import Statement as Printed
 from codegen.program import Text
 from poly.errors import ScheduleError
 from poly.instances import loop_values
+from poly.mapping.partials import Shared, completed, passes
+from poly.mapping.runners import Runners
+from poly.mapping.work_groups import Kernel, change_kernels, width
 from poly.nest import Statement
-from poly.partials import Shared, completed, passes
-from poly.runners import Runners
 from poly.steps.base import sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, children, statements
-from poly.work_groups import Kernel, change_kernels, width
 
 Memory = Literal["local", "global"]
 FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from poly.dependences import Dependence, dependences
-from poly.item_reductions import Region, obstacle, regions, spread
 from poly.legality import witness
+from poly.mapping.reductions import Region, obstacle, regions, spread
+from poly.mapping.runners import Runners, plainly_counted
 from poly.nest import Nest
-from poly.runners import Runners, plainly_counted
 from poly.tree import Band, Node
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
-from poly.barriers import with_barriers
 from poly.box_copy import Boxed
 from poly.errors import ScheduleError
-from poly.partials import Shared, with_partials
+from poly.mapping.barriers import with_barriers
+from poly.mapping.partials import Shared, with_partials
+from poly.mapping.work_groups import kernels, micro_items, width
 from poly.tree import Micro, Node, bands, walk
-from poly.work_groups import kernels, micro_items, width
 
 
 def with_items(boxed: Boxed, isa: ISA) -> Shared:

@@ -26,12 +26,12 @@ from microkernels.dtypes import DType
 from poly.box_copy import Boxed
 from poly.errors import ScheduleError
 from poly.instances import coordinate, loop_values
-from poly.item_reductions import Reduction, Region, obstacle, regions, spread
+from poly.mapping.reductions import Reduction, Region, obstacle, regions, spread
+from poly.mapping.runners import Runners, plainly_counted
+from poly.mapping.work_groups import Kernel, kernels, width
 from poly.nest import Array, Nest, Op, Statement
-from poly.runners import Runners, plainly_counted
 from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
-from poly.work_groups import Kernel, kernels, width
 
 FIRST = (Affine.of(0),)
 """The index of the only element, or of item 0's."""

@@ -17,11 +17,11 @@ import islpy as isl
 
 from poly.dependences import Dependence
 from poly.instances import loop_values
+from poly.mapping.runners import Runners
+from poly.mapping.work_groups import item_loops
 from poly.nest import Op, Statement
 from poly.paths import Path
-from poly.runners import Runners
 from poly.tree import Band, Leaf, Node, children, walk
-from poly.work_groups import item_loops
 
 
 @dataclass(frozen=True)
