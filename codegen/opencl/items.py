@@ -20,7 +20,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.integer import children, integer, kind, primary
 from codegen.loops import NO_MARK, Loop, block
-from codegen.program import Assign, Program
+from codegen.program import Assign, Program, Text
 
 ITEM = "item"
 """The variable that counts the work-items of a group."""
@@ -105,3 +105,19 @@ def is_for_all(program: Program, node: isl.AstNode) -> bool:
     if isinstance(body, Assign):
         return any(w.name == body.target.array and w.space == "private" for w in program.workspaces)
     return body.items is not None
+
+
+def has_barriers(program: Program, node: isl.AstNode) -> bool:
+    """Whether items wait for each other at or below a node."""
+    match kind(node):
+        case "mark":
+            return has_barriers(program, node.mark_get_node())
+        case "for_":
+            return has_barriers(program, node.for_get_body())
+        case "block":
+            return any(has_barriers(program, child) for child in children(node))
+        case "if_":
+            other = node.if_has_else_node() and has_barriers(program, node.if_get_else_node())
+            return other or has_barriers(program, node.if_get_then_node())
+    body = program.statements[node.user_get_expr().get_op_arg(0).get_id().get_name()].body
+    return isinstance(body, Text) and body.items is not None

@@ -12,7 +12,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.integer import called, children, kind
 from codegen.loops import NO_MARK, Scope, Writer, once, opened
-from codegen.opencl.items import WAIT, Share, alone, is_for_all, owned, shared
+from codegen.opencl.items import WAIT, Share, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Text
 
 
@@ -39,11 +39,19 @@ class DeviceWriter(Writer):
         lines: list[cgen.Generable] = []
         for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
             if for_all:
-                lines += [line for node in run for line in super(DeviceWriter, self).write(node, scope)]
+                lines += [line for node in run for line in self._by_all(node, scope)]
             else:
                 one = replace(scope, shares=self.items)
                 lines.append(alone([line for node in run for line in super(DeviceWriter, self).write(node, one)]))
         return lines
+
+    def _by_all(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+        """A node that all items run. One with barriers below a condition begins with a barrier of its own.
+
+        Else PoCL 3.1 forgets the conditions of shared loops that stand before it, for all items but the first.
+        """
+        wait = [cgen.Line(WAIT)] * (kind(node) == "if_" and has_barriers(self.program, node))
+        return [*wait, *super().write(node, scope)]
 
     def _below_mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The loop that a mark says to share, perhaps below conditions; its only iteration, 0, where isl made none."""
