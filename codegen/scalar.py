@@ -20,7 +20,7 @@ from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
-from microkernels.dtypes import DTYPES, DType, f32, f64, i32, i64
+from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
 
 SUM, PRODUCT, SIGN, PRIMARY = 1, 2, 3, 4
 """How tightly a text binds."""
@@ -195,6 +195,7 @@ def literal(value: float | int, dtype: DType) -> Typed:
         text = str(int(value))
         dtype = dtype if -(1 << 8 * dtype.size - 1) <= value < 1 << 8 * dtype.size - 1 else i64
     elif math.isfinite(value):
+        dtype = f32 if dtype == f16 else dtype
         text = repr(float(value)) + ("f" if dtype == f32 else "")
     else:
         text = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"

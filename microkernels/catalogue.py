@@ -11,7 +11,7 @@ import re
 
 from microkernels import gpu_catalogue
 from microkernels.ctext import Space, part, vector_layer
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, f32, f64
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
 from microkernels.kernel import Microkernel as Microkernel
@@ -31,13 +31,19 @@ def fits(isa: ISA, rows: int, vectors: int) -> bool:
     return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + product <= isa.registers
 
 
+TUNED = (f32, f64)
+"""The types that microkernels of one core are made for."""
+
+
 def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> Microkernel:
     """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors.
 
-    Raises TargetError if the tile does not fit in the registers.
+    Raises TargetError if the tile does not fit in the registers, or is of a type that no core has such kernels for.
     """
     columns = vectors * isa.lanes(dtype)
     name = f"gemm_{isa.name}_{rows}x{columns}"
+    if dtype not in TUNED:
+        raise TargetError(f"{name} does not exist for {dtype}: microkernels of one core compute in f32 or f64.")
     if not fits(isa, rows, vectors):
         raise TargetError(
             f"{name} does not fit for {dtype}: {rows} x {vectors} sums, {vectors} vectors of B and a broadcast "

@@ -38,6 +38,6 @@ i32 = DType("i32", "int32_t", "int32", 4, False)
 i64 = DType("i64", "int64_t", "int64", 8, False)
 
 f16 = DType("f16", "half", "float16", 2, True)
-"""Halves, which microkernels for GPUs read and write; arrays of a nest cannot have them."""
+"""Halves, for OpenCL devices that compute with them; microkernels for GPUs sum them up in f32."""
 
-DTYPES = {dtype.name: dtype for dtype in (f32, f64, i8, i32, i64)}
+DTYPES = {dtype.name: dtype for dtype in (f16, f32, f64, i8, i32, i64)}

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
-from microkernels.dtypes import DType, f32, f64, i8, i32, i64
+from microkernels.dtypes import DType, f16, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
 from poly.compilation import compile_nest as compile
 from poly.dependences import dependences
@@ -47,6 +47,7 @@ __all__ = [
     "dependences",
     "einsum",
     "explain",
+    "f16",
     "f32",
     "f64",
     "i8",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from microkernels.dtypes import f16
 from microkernels.gpu_catalogue import GpuMicrokernel
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
@@ -66,6 +67,8 @@ def contracted(
     """
 
     def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        if nest.array(statement.target.array).dtype == f16:
+            return None  # no microkernel of one core computes with halves
         initial, choice = zeroing(nest, statement), choices.get(statement.name)
         return contraction_steps(nest, statement, loops, isa, caches, threads, initial, rates, choice)
 

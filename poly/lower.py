@@ -6,8 +6,10 @@ from typing import Literal
 
 from codegen.program import Buffer, Program
 from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, f16
+from microkernels.errors import TargetError
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
 from poly.calls import Call
 from poly.expand import Expansion, expand
@@ -23,8 +25,10 @@ ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     """The program that runs `nest` in the order of `tree` on `isa`.
 
-    Raises ScheduleError where a microkernel does not fit the loops below which it stands.
+    Raises ScheduleError where a microkernel does not fit the loops below which it stands, TargetError where the target
+    does not compute with a type of the nest.
     """
+    _check_types(nest, isa)
     boxed = with_items(with_boxes(nest, tree, isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     return Program(
@@ -40,6 +44,15 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         comment=f"{nest.name} for {isa.name}.",
         isa=isa,
     )
+
+
+def _check_types(nest: Nest, isa: ISA) -> None:
+    known = {"f16": isinstance(isa, DeviceISA) and isa.f16, "f64": not isinstance(isa, DeviceISA) or isa.f64}
+    for array in nest.arrays:
+        if not known.get(array.dtype.name, True):
+            remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
+            told = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
+            raise TargetError(f"{told}: take {remedy}.")
 
 
 def c_sizes(nest: Nest) -> tuple[str, ...]:

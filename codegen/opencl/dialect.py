@@ -36,9 +36,15 @@ BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t",
 """For a scalar type: the integer of its size, and the functions that keep the bits."""
 
 
+HALVES = {
+    f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}" for name in ("exp", "tanh", "sqrt")
+}
+"""Functions of halves are the device's own."""
+
+
 def helpers(code: str) -> str:
     """The small functions that the code calls, each below those that it calls itself."""
-    known = {**integer.HELPERS, **scalar.helpers(), **elementary.functions(), **_bit_functions()}
+    known = {**integer.HELPERS, **scalar.helpers(), **elementary.functions(), **_bit_functions(), **HALVES}
     text = lanes.helpers(code, opencl=True)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):
