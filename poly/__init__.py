@@ -19,6 +19,7 @@ from poly.tune import tune
 from poly.version import __version__
 
 if TYPE_CHECKING:
+    from poly.embed.opencl import write_opencl
     from poly.embed.write import write_header
     from poly.explanation import compare, explain
     from poly.spaces.derive import space
@@ -60,6 +61,7 @@ __all__ = [
     "space",
     "tune",
     "write_header",
+    "write_opencl",
 ]
 
 LATER = {
@@ -67,6 +69,7 @@ LATER = {
     "explain": "poly.explanation",
     "space": "poly.spaces.derive",
     "write_header": "poly.embed",
+    "write_opencl": "poly.embed.opencl",
 }
 """Names that are loaded when they are first asked for, so that `import poly` stays light."""
 
