@@ -210,6 +210,7 @@ def test_there_is_no_table_of_what_was_not_measured(tmp_path: Path) -> None:
         (gzip.compress(json.dumps({"version": 999}).encode()), "is no table of version 1"),
         (gzip.compress(json.dumps({"version": 1}).encode()), "is damaged"),
     ],
+    ids=["no gzip", "no table", "another version", "damaged"],  # a gzip holds the time at which it was made
 )
 def test_a_damaged_file_is_told(tmp_path: Path, content: bytes, message: str) -> None:
     store.path(tmp_path, NAME).write_bytes(content)
