@@ -89,7 +89,7 @@ class _Body:
         declared = [_declaration(w) for w in private if w.space != "global"]
         number = [f"const int {ITEM} = (int)get_local_id(0);"] * (items > 1)
         apart = tuple(w for w in private if w.space == "global")
-        return _Body(lines, items, (*number, *declared, *writer.declarations), apart)
+        return _Body(lines, items, (*number, *declared), apart)
 
 
 def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import cgen
@@ -18,13 +18,9 @@ from codegen.program import Text
 
 @dataclass
 class DeviceWriter(Writer):
-    """Walks what one work-group runs.
-
-    The group has `items` work-items. `declarations` are lines that belong at the kernel's top.
-    """
+    """Walks what one work-group runs, which has `items` work-items."""
 
     items: int = 1
-    declarations: list[str] = field(default_factory=list)
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The C of a node, which all items reach or, below a loop that they share, one of them."""
