@@ -154,7 +154,7 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     start = text.index("PRODUCT_INLINE void product_run(")
     head, end = text[start : text.index("{", start)], text.index("\n}\n", start) + 3
     kept = text[start:end].replace("product_run", "product_right_run")
-    right = "#define right(k) product_right_run(kernel, M, k, N, A_ld, B_ld, C_ld, A, B, C, threads, workspace)"
+    right = "#define right(k) product_right_run(serving, M, k, N, A_ld, B_ld, C_ld, A, B, C, threads, workspace)"
     cases = "\n".join(f"case {number}: {{ {code} break; }}" for number, (code, _) in enumerate(SPOILED.values()))
     faulty = f'#include <stdlib.h>\n{kept}{right}\n{head}{{\nswitch (atoi(getenv("FAULT"))) {{\n{cases}\n}}\n}}\n'
     path.write_text(f"{text[:start]}{faulty}{text[end:]}")

@@ -23,7 +23,6 @@ from typing import Literal
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.names import fresh
 from codegen.program import Statement as Printed
 from codegen.program import Text
 from poly.errors import ScheduleError
@@ -151,8 +150,7 @@ class _Placing:
 
     def _barrier(self, node: Node, around: tuple[Band, ...], clashes: list[Clash]) -> Leaf:
         """A new barrier that is met whenever something in `node` runs."""
-        taken = {statement.name for statement in self.shared.nest.statements} | self.barriers.keys()
-        name = fresh("barrier", frozenset(taken))
+        name = f"barrier_{len(self.barriers) + 1}" if self.barriers else "barrier"
         self.barriers[name] = passes(self.shared, node, around).set_tuple_name(name)
         self.fences[name] = {self._memory(clash.array) for clash in clashes}
         return Leaf(name)
