@@ -15,7 +15,7 @@ from microkernels.dtypes import DType, f32, f64
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
 from microkernels.kernel import Microkernel as Microkernel
-from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA
+from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, is_gpu
 
 GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
 
@@ -65,7 +65,7 @@ SHAPES = {
 
 def shapes(isa: ISA, dtype: DType) -> tuple[Microkernel, ...]:
     """The tiles worth choosing from, the best for large packed operands first."""
-    if isinstance(isa, DeviceISA) and isa.is_gpu:
+    if is_gpu(isa):
         return gpu_catalogue.shapes(isa, dtype)
     return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in SHAPES[isa.name])
 

@@ -7,7 +7,7 @@ work-items of a group are lanes, which share `__local` memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -54,3 +54,8 @@ OPENCL_ISAS = {isa.name: isa for isa in (OPENCL512, OPENCL256, OPENCL128, OPENCL
 def is_device(isa: ISA) -> bool:
     """Whether the code is for an OpenCL device."""
     return isinstance(isa, DeviceISA)
+
+
+def is_gpu(isa: ISA) -> TypeGuard[DeviceISA]:
+    """Whether the code is for a GPU."""
+    return isinstance(isa, DeviceISA) and isa.is_gpu

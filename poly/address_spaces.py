@@ -10,6 +10,8 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 
+BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+"""All work-items of a group have written to its `__local` memory before one goes on."""
 ALIGNMENT = 64
 """Bytes: what scratch arrays are aligned to."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from microkernels.dtypes import f16
 from microkernels.gpu_catalogue import GpuMicrokernel
 from microkernels.isa import ISA
-from microkernels.opencl_isa import DeviceISA
+from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.budget import TooCostly, limited
 from poly.contraction import recognise
 from poly.coordinates import linear
@@ -52,7 +52,7 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: 
 
 
 def _chosen(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates) -> Schedule:
-    if isinstance(isa, DeviceISA) and isa.is_gpu:
+    if is_gpu(isa):
         return gpu_schedule(gpu_contracted(nest, isa, {}), isa)
     made = contracted(nest, isa, caches, threads, rates, {})
     return dependence_schedule(nest, isa, caches, threads) if not made.steps else made

@@ -17,13 +17,12 @@ from microkernels.dtypes import i64
 from microkernels.errors import TargetError
 from microkernels.gpu_catalogue import GpuMicrokernel, find
 from microkernels.opencl_isa import DeviceISA
+from poly.address_spaces import BARRIER
 from poly.calls import LEVELS, Call, Operand, fixed, loop_lines, moved
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.polynomial import Polynomial
 from poly.tile import Tile
-
-BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from microkernels.catalogue import Microkernel, find
 from microkernels.ctext import Space, Spaces
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
-from microkernels.opencl_isa import DeviceISA
+from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.address_spaces import word
 from poly.calls import (
     LEVELS,
@@ -61,7 +61,7 @@ def kernel_call(
     tile = tile_of(nest, node, loops)
     if node.streams:
         return vector_call(tile, isa)
-    if isinstance(isa, DeviceISA) and isa.is_gpu:
+    if is_gpu(isa):
         return group_call(nest, tile, isa)
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
     return _tile_call(tile, isa, left, right)

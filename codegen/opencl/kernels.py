@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import cgen
 import islpy as isl
 
-from codegen.loops import Scope, block
+from codegen.loops import Scope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
 from codegen.opencl.items import ITEM, WAIT
@@ -120,11 +120,10 @@ def _written(
     if body.apart:
         setup.append(f"const int64_t {GROUP} = (int64_t)get_group_id(0);")
         setup += [_part(workspace) for workspace in body.apart]
-    text = str(block([*map(cgen.Line, setup), *lines]))
-    arguments = _arguments(program, text, scope, body.apart)
+    whole = str(cgen.Block([*map(cgen.Line, setup), *lines]))
+    arguments = _arguments(program, whole, scope, body.apart)
     head = prototype("void", name, [_parameter(program, argument) for argument in arguments])
     attribute = f"__kernel __attribute__(({', '.join(_attributes(program, body.items))}))"
-    whole = str(cgen.Block([*map(cgen.Line, setup), *lines]))
     return Written(f"{attribute}\n{head}\n{whole}", DeviceKernel(name, arguments, (body.items,)), Launch(name, groups))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError
-from microkernels.opencl_isa import DeviceISA
+from microkernels.opencl_isa import is_gpu
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
@@ -56,7 +56,7 @@ def explain(
         count = goal.threads(threads)
     else:
         raise SpecError(f"{what!r} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
-    if isinstance(goal.isa, DeviceISA) and goal.isa.is_gpu:
+    if is_gpu(goal.isa):
         raise TargetError("explanations know the caches of this CPU: there are none for a GPU's schedules.")
     return _explained(schedule, goal, count, dict(sizes or {}, **more))
 

@@ -23,6 +23,7 @@ from codegen.program import Buffer, Text, Workspace
 from codegen.program import Statement as Printed
 from codegen.simd import Reduction as Printer
 from microkernels.dtypes import DType
+from poly.address_spaces import BARRIER
 from poly.box_copy import Boxed
 from poly.errors import ScheduleError
 from poly.instances import coordinate, loop_values
@@ -148,14 +149,13 @@ class _Parts:
         name = f"{self.name}_join"
         mine = f"{self.shares}[item]"
         step = Printer("", self.reduction.op, mine, self.dtype).store(f"{self.shares}[item + (left + 1)/2]")
-        wait = "barrier(CLK_LOCAL_MEM_FENCE);"
         lines = (
             f"{mine} = {self.partial}[0];",
-            wait,
+            BARRIER,
             f"for (int left = {self.items}; left > 1; left = (left + 1)/2) {{",
             "    if (item < left/2)",
             f"        {step}",
-            f"    {wait}",
+            f"    {BARRIER}",
             "}",
         )
         return runs.set_tuple_name(name), Printed(_iterators(name, runs), Text(lines, items=self.items))

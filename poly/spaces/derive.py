@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from microkernels.isa import ISA
-from microkernels.opencl_isa import DeviceISA
+from microkernels.opencl_isa import is_gpu
 from poly.errors import SpecError
 from poly.model import Caches
 from poly.model.host import caches, rates
@@ -44,7 +44,7 @@ def space(
     goal = parse(target)
     count = goal.threads(threads)
     dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
-    gpu = isinstance(goal.isa, DeviceISA) and goal.isa.is_gpu
+    gpu = is_gpu(goal.isa)
     known = nominal(goal.isa) if gpu else rates(count, dtypes)
     made = derive(nest.with_sizes(fixed) if fixed else nest, goal.isa, count, caches(), known, coarse)
     return replace(made, device=goal.device)
@@ -52,7 +52,7 @@ def space(
 
 def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:
     """The same for the caches and rates of any machine."""
-    if isinstance(isa, DeviceISA) and isa.is_gpu:
+    if is_gpu(isa):
         family: Family | None = gpu_family(nest, isa, caches, rates, threads, {})
     else:
         family = contraction_family(nest, isa, caches, rates, threads, coarse)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from time import monotonic
 
-from microkernels.opencl_isa import DeviceISA
+from microkernels.opencl_isa import is_gpu
 from poly.compilation import compile_nest
 from poly.errors import SearchError
 from poly.machine import machine, measured
@@ -146,7 +146,7 @@ class _Session:
         here, told = machine(), self.problem
         if self.work is None:
             return None
-        if isinstance(told.isa, DeviceISA) and told.isa.is_gpu:
+        if is_gpu(told.isa):
             return gpu_yardstick(self.work)
         dtype = next((a.dtype.name for a in told.nest.arguments if a.name in told.nest.written), "")
         return yardstick(self.work, here, measured(here), dtype, told.threads)
