@@ -47,7 +47,8 @@ class Scope:
     mark: LoopMark = NO_MARK
     """How to print the next loop."""
     parallel: bool = False
-    """Inside a parallel loop."""
+    """Inside a loop that is marked as parallel, shared by threads or gone since it runs once: below it each thread has
+    scratch arrays of its own, so no loop inside is shared again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that stand for elements, by the names of the statements that reduce into them."""
     held: Mapping[str, str] = field(default_factory=dict)
@@ -111,6 +112,8 @@ class Writer:
     bounds: bool = False
     """Before each statement stand assertions that it stays inside of the arrays."""
     functions: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What these are called."""
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The C of a node."""
@@ -129,7 +132,8 @@ class Writer:
     def _mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name = node.mark_get_id().get_name()
         if name.startswith(MARK):
-            scope = replace(scope, mark=self.program.marks.get(name, LoopMark(name.removeprefix(MARK))))
+            mark = self.program.marks.get(name, LoopMark(name.removeprefix(MARK)))
+            scope = replace(scope, mark=mark, parallel=scope.parallel or scope.mark.parallel)
         return self.write(node.mark_get_node(), scope)
 
     def _if(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
@@ -152,12 +156,12 @@ class Writer:
 
     def _parallel(self, loop: Loop) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""
-        body = str(block(self.write(loop.node.for_get_body(), replace(loop.scope, parallel=True))))
+        body = str(block(self.write(loop.node.for_get_body(), loop.scope)))
         counters = tuple(Parameter("int64_t ", variable) for variable in loop.scope.variables)
         candidates = (*data_parameters(self.program), *scratch_parameters(self.program), *counters)
         parameters = needed(candidates, body)
-        number = f"_{len(self.functions) + 1}" if self.functions else ""
-        name = f"{function_name(self.program.name)}_{loop.variable}{number}"
+        name = fresh(f"{function_name(self.program.name)}_{loop.variable}", frozenset(self.names))
+        self.names.append(name)
         iteration = Iteration(
             self.program,
             name,
@@ -208,7 +212,8 @@ class Writer:
 def once(node: isl.AstNode, scope: Scope) -> Scope:
     """What is known in the only iteration of a `for` node."""
     start = integer(node.for_get_init(), scope.values)
-    return replace(scope, mark=NO_MARK, values={**scope.values, node.for_get_iterator().get_id().get_name(): start})
+    values = {**scope.values, node.for_get_iterator().get_id().get_name(): start}
+    return replace(scope, mark=NO_MARK, values=values, parallel=scope.parallel or scope.mark.parallel)
 
 
 def opened(node: isl.AstNode, scope: Scope) -> Loop:
@@ -218,6 +223,7 @@ def opened(node: isl.AstNode, scope: Scope) -> Loop:
     inner = replace(
         scope,
         mark=NO_MARK,
+        parallel=scope.parallel or scope.mark.parallel,
         values={**scope.values, isl_name: Affine.name(variable)},
         taken=scope.taken | {variable},
         variables=(*scope.variables, variable),

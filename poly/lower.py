@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from codegen.program import Buffer, Program
@@ -13,10 +14,11 @@ from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
 from poly.calls import Call
 from poly.expand import Expansion, expand
+from poly.instances import Instances
 from poly.mapping.items import with_items
 from poly.nest import Array, Nest
 from poly.scan import scan
-from poly.tree import Micro, Node, walk
+from poly.tree import Band, Micro, Node, Pack, Sequence, bands, statements, walk
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """The C text of the routines beside the outer-product kernels and packing."""
@@ -29,7 +31,8 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     does not compute with a type of the nest.
     """
     _check_types(nest, isa)
-    boxed = with_items(with_boxes(nest, tree, isa), isa)
+    shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
+    boxed = with_items(with_boxes(nest, shared, isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     return Program(
         name=nest.name,
@@ -43,6 +46,29 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",
         isa=isa,
+    )
+
+
+def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:
+    """The tree where no parallel loop of one iteration keeps the threads from a parallel loop inside of it."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(_shared_once(nest, child, above) for child in nodes))
+        case Pack():
+            return replace(node, body=_shared_once(nest, node.body, above))
+        case Band():
+            idle = node.parallel and any(b.parallel for b in bands(node.body)) and _runs_once(nest, node, above)
+            body = _shared_once(nest, node.body, (*above, node))
+            return replace(node, parallel=node.parallel and not idle, body=body)
+    return node
+
+
+def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:
+    """Whether the loop has one iteration in each of those around it."""
+    outer = {name: tuple((b.name, b.function(name)) for b in above) for name in statements(band)}
+    return all(
+        Instances("once", nest.statement(name).domain, loops).values([band.function(name)]).is_single_valued()
+        for name, loops in outer.items()
     )
 
 

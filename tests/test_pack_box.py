@@ -267,6 +267,22 @@ def test_a_panel_for_one_statement_and_a_box_for_another() -> None:
         np.testing.assert_allclose(ours[3], theirs[3], rtol=1e-5)
 
 
+@pytest.mark.parametrize("sizes", [{"M": 1, "N": 40}, {"M": 3, "N": 40}, {"M": 40, "N": 1}], ids=str)
+@pytest.mark.parametrize("known", [True, False])
+def test_copies_below_parallel_loops_in_each_other_are_those_of_the_reading_thread(
+    sizes: dict[str, int], known: bool
+) -> None:
+    """The outer loop may run once and be gone from the C: the threads of the inner one then read its copy."""
+    made = poly.schedule(transpose.with_sizes(sizes) if known else transpose).split(i=4)
+    check(made.pack("A", at="i_tile").parallel("i_tile").pack("A", at="j").parallel("j"), [sizes])
+
+
+def test_only_one_of_the_parallel_loops_around_each_other_needs_several_iterations() -> None:
+    """Threads share the inner loop where the outer one runs once."""
+    both = poly.schedule(transpose.with_sizes({"N": 1})).parallel("j").parallel("i")
+    assert "omp parallel for" in poly.compile(both.nest, schedule=both, threads=2).source
+
+
 def refusal(make: Callable[[], object]) -> str:
     """The text of the error."""
     with pytest.raises(poly.ScheduleError) as caught:
