@@ -6,10 +6,14 @@ batches, matrix-vector products, einsums of two operands, convolutions.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import islpy as isl
 
 from codegen.expr import Binary, Const, Expr, Load, Unary, walk
 from poly.dependences import dependences
+from poly.instances import coordinates, loop_values
 from poly.layout import step
 from poly.nest import Nest, Statement
 
@@ -20,7 +24,8 @@ class Contraction:
 
     `columns` are the loops of `output` and `right` alone, and hold the loop along which `output` is contiguous (where
     there is one that is no batch loop); `rows` are those of `output` and `left` alone (or of `output` alone); `reduce`
-    those absent from `output`; `batch` those of all three.
+    those absent from `output`; `batch` those of all three. Where an index of the output adds several loops, not all of
+    these may be inside of one tile (see `overlapping`).
     """
 
     statement: str
@@ -51,6 +56,38 @@ def recognise(nest: Nest, statement: Statement) -> Contraction | None:
     if len(dtypes) != 1 or not next(iter(dtypes)).is_float:
         return None
     return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
+
+
+def distinct(statement: Statement, apart: Iterable[isl.PwAff]) -> bool:
+    """Whether any two iterations that agree in the functions `apart` write different elements.
+
+    A tile adds up each element of the output on its own, so this must hold of its rows and columns, with all other
+    loops held: `y[i + j] += a[i, k] * b[k, j]` has no tile of both i and j.
+    """
+    held = loop_values(statement.domain, apart)
+    return bool(held.flat_range_product(statement.relation(statement.target)).is_injective())
+
+
+def overlapping(statement: Statement, counted: Sequence[str]) -> tuple[str, ...]:
+    """Those of the output's loops that must stay outside of tiles, so that the others reach different elements.
+
+    Of loops that an index adds, the first in `counted` stays inside: for `Y[p + r, k]` and (p, k, r) that leaves r out,
+    as the taps of a convolution.
+    """
+    added = [index.names.intersection(statement.iterators) for index in statement.target.indices]
+    if set().union(*(names for names in added if len(names) == 1)).issuperset(counted):
+        return ()
+    inside: list[str] = []
+    for iterator in counted:
+        taken = (*inside, iterator)
+        if distinct(statement, _others(statement, taken)):
+            inside.append(iterator)
+    return tuple(iterator for iterator in counted if iterator not in inside)
+
+
+def _others(statement: Statement, iterators: Collection[str]) -> list[isl.PwAff]:
+    """The statement's iterators but these, as functions."""
+    return [c for name, c in coordinates(statement.domain, statement.iterators).items() if name not in iterators]
 
 
 def _feeds_itself(nest: Nest, statement: Statement) -> bool:

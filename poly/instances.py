@@ -15,6 +15,11 @@ def coordinate(domain: isl.Set, position: int) -> isl.PwAff:
     return isl.PwAff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), isl.dim_type.set, position)
 
 
+def coordinates(domain: isl.Set, names: Sequence[str]) -> dict[str, isl.PwAff]:
+    """The coordinate of each dimension of a set, by its name."""
+    return {name: coordinate(domain, position) for position, name in enumerate(names)}
+
+
 def iterations(domain: isl.Set) -> int:
     """The iterations in the box around a domain."""
     if domain.is_empty():

@@ -15,17 +15,18 @@ from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
 from microkernels.isa import ISAS
 from microkernels.opencl_isa import OPENCL_ISAS
-from poly.calls import LEVELS, inner_bands, involves
-from poly.contraction import Contraction, exchange, recognise
+from poly.calls import LEVELS, inner_bands, involves, iterators_of
+from poly.contraction import Contraction, distinct, exchange, recognise
 from poly.coordinates import linear
 from poly.dependences import dependences
 from poly.errors import ScheduleError
-from poly.instances import Instances
+from poly.instances import Instances, coordinates, loop_values
 from poly.layout import step
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.polynomial import Polynomial
 from poly.steps.base import edit
+from poly.tile import begins_at_lows, late_start
 from poly.tree import STREAMS, Band, Leaf, Micro, Node, Pack, walk
 
 
@@ -57,6 +58,8 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     if misfit:
         raise ScheduleError(misfit)
     micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
+    if initial is not None and not begins_at_lows(chosen, contraction, _around(tree, chosen, micro)):
+        raise ScheduleError(late_start(micro))
     taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
     _check_copies(taken, kernel)
     return edit(tree, taken, micro)
@@ -110,9 +113,28 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
     Raises TargetError if there is no such kernel.
     """
+    held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
+    if not distinct(statement, [function for _, function in held]):
+        return _overlap(statement, contraction, micro)
     if micro.streams and micro.kernel.partition("_")[2] in {**ISAS, **OPENCL_ISAS}:
         return _stream_misfit(nest, statement, contraction, micro)
     return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
+
+
+def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, isl.PwAff], ...]:
+    """The loops around those that the kernel takes."""
+    path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
+    outer = [band for band in path if not any(band is taken for taken in inner_bands(micro))]
+    return tuple((band.name, band.function(statement.name)) for band in outer)
+
+
+def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> str:
+    names = [band.name for band in (micro.rows, micro.columns) if band is not None]
+    return (
+        f"microkernel({micro.kernel}): two iterations of {' and '.join(names)} add to one element of "
+        f"{contraction.output.array}, and a tile adds up each element on its own. Remedy: keep one of the "
+        f"loops that an index of {contraction.output.array} adds outside: order(...)."
+    )
 
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
@@ -188,10 +210,7 @@ def _stream_misfit(nest: Nest, statement: Statement, contraction: Contraction, m
 
 def _tile_misfit(statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> str | None:
     """Tiles larger than the kernel's."""
-    path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
-    inner = [band for band in (micro.rows, micro.columns, *micro.reduce) if band is not None]
-    outer = tuple((b.name, b.function(statement.name)) for b in path if not any(b is taken for taken in inner))
-    instances = Instances("tile", statement.domain, outer)
+    instances = Instances("tile", statement.domain, _around(tree, statement, micro))
     for band, most, what in ((micro.rows, kernel.rows, "rows"), (micro.columns, kernel.columns, "columns")):
         if band is None:
             continue
@@ -219,9 +238,17 @@ def zeroing(nest: Nest, statement: Statement) -> str | None:
     if not touching or touching[-1].op != "=" or touching[-1].expr not in (Const(0), Const(0.0)):
         return None
     zero = touching[-1]
-    written = statement.relation(statement.target).range()
-    complete = written.is_subset(zero.relation(zero.target).range())
-    return zero.name if complete and not _seen_between(nest, zero, statement) else None
+    written, zeroed = statement.relation(statement.target), zero.relation(zero.target)
+    once = zeroed.is_injective() and written.range().is_subset(zeroed.range())
+    return zero.name if once and is_sum(statement) and not _seen_between(nest, zero, statement) else None
+
+
+def is_sum(statement: Statement) -> bool:
+    """Whether each element has one value of each loop of the output, so that only the reduction visits it again."""
+    own = iterators_of(statement, statement.target)
+    held = [c for name, c in coordinates(statement.domain, statement.iterators).items() if name in own]
+    results = loop_values(statement.domain, held).reverse().apply_range(statement.relation(statement.target))
+    return bool(results.is_injective())
 
 
 def _seen_between(nest: Nest, zero: Statement, statement: Statement) -> bool:

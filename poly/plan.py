@@ -201,11 +201,11 @@ class Planner:
         return [*idle, *named, *inner]
 
     def _blocks(self, cuts: dict[str, list[str]]) -> list[str]:
-        """The loops above all copies: batches, blocks of rows for threads, blocks of columns and of the reduction."""
-        outer = self._outer_reduction()
+        """The loops above all copies: batches, overlaps, blocks of rows for threads, of columns, of the reduction."""
+        apart, outer = self._names((*self.roles.batch, *self.roles.overlaps)), self._outer_reduction()
         whole = self._names(outer[:-1] if self.choice.reduce_cut is not None else outer)
         first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
-        return [*self._names(self.roles.batch), *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
+        return [*apart, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
 
     def _outside(self) -> list[str]:
         """The loops over extra columns that stay outside of a copy of the right operand.

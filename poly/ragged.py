@@ -11,7 +11,7 @@ The taps of a padded convolution that would multiply zeros are not in the domain
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -20,8 +20,8 @@ from typing import Literal
 from microkernels.catalogue import Microkernel as Kernel
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from poly.contraction import Contraction, recognise
-from poly.instances import Instances, coordinate
+from poly.contraction import Contraction, overlapping, recognise
+from poly.instances import Instances, coordinates
 from poly.layout import step
 from poly.model import WORTHWHILE, tile_shape
 from poly.nest import Nest, Statement
@@ -36,7 +36,8 @@ LEAST = 16
 class Ragged:
     """A contraction whose `row`, `column` and `reduce` iterators make a box for each value of the others.
 
-    `own` are the others that count results, `taps` those that are summed over.
+    `own` are the others that count results, `taps` those that are summed over; `overlaps` are those whose results are
+    also the results of others, so that they stay outside of all.
     """
 
     nest: Nest
@@ -46,6 +47,7 @@ class Ragged:
     reduce: str
     own: tuple[str, ...]
     taps: tuple[str, ...]
+    overlaps: tuple[str, ...]
 
     @property
     def dtype(self) -> DType:
@@ -79,11 +81,13 @@ def ragged(nest: Nest, statement: Statement) -> Ragged | None:
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
         return None
-    inner = next((names for names in _candidates(nest, statement, c) if _is_box(statement, names)), None)
-    if inner is None:
-        return None
-    own = tuple(i for i in (*c.batch, *c.rows, *c.columns) if i not in inner)
-    return Ragged(nest, statement, *inner, own, tuple(i for i in c.reduce if i not in inner))
+    for inner in _candidates(nest, statement, c):
+        others = [i for i in (*c.batch, *c.rows, *c.columns) if i not in inner]
+        overlaps = overlapping(statement, [*inner[:2], *_longest(statement, others)])
+        if not set(overlaps).intersection(inner) and _is_box(statement, inner):
+            own = tuple(i for i in others if i not in overlaps)
+            return Ragged(nest, statement, *inner, own, tuple(i for i in c.reduce if i not in inner), overlaps)
+    return None
 
 
 def usual_tiles(r: Ragged, isa: ISA, threads: int) -> Tiles:
@@ -104,12 +108,12 @@ def ragged_steps(
 def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: Tiles) -> list[Step]:
     """The steps for a contraction with a box; `loops` names the loop of each iterator."""
     row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))
-    others = [loops[name] for name in (*r.own, *r.taps)]
+    others = [loops[name] for name in (*r.overlaps, *r.own, *r.taps)]
     row_tile, column_tile = f"{row}_tile", f"{column}_tile"
     around = {
         "inside": [*others, row_tile, column_tile],
         "between": [*others, column_tile, row_tile],
-        "outside": [column_tile, *others, row_tile],
+        "outside": [*others[: len(r.overlaps)], column_tile, *others[len(r.overlaps) :], row_tile],
     }[tiles.columns]
     steps: list[Step] = [
         Split(((row, tiles.kernel.rows),)),
@@ -125,17 +129,19 @@ def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: Tiles) -> list[Step]
 def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:
     """Row, column and reduce iterators, the longest first; the columns contiguous in output and right operand."""
 
-    def longest(names: tuple[str, ...]) -> list[str]:
-        return sorted(names, key=lambda name: -_extent(statement, name))
-
     columns = [
         name
         for name in c.columns
         if step(nest.array(c.output.array), c.output, name).constant == 1
         and step(nest.array(c.right.array), c.right, name).constant == 1
     ]
-    reduce = [name for name in longest(c.reduce) if _extent(statement, name) >= LEAST]
-    yield from product(longest(c.rows), columns, reduce)
+    reduce = [name for name in _longest(statement, c.reduce) if _extent(statement, name) >= LEAST]
+    yield from product(_longest(statement, c.rows), columns, reduce)
+
+
+def _longest(statement: Statement, iterators: Sequence[str]) -> list[str]:
+    """The iterators, those with the most values first."""
+    return sorted(iterators, key=lambda name: -_extent(statement, name))
 
 
 def _extent(statement: Statement, iterator: str) -> int:
@@ -147,6 +153,6 @@ def _extent(statement: Statement, iterator: str) -> int:
 
 def _is_box(statement: Statement, inner: tuple[str, ...]) -> bool:
     """Whether these iterators take all combinations of their values for each value of the others."""
-    values = {name: coordinate(statement.domain, position) for position, name in enumerate(statement.iterators)}
+    values = coordinates(statement.domain, statement.iterators)
     others = tuple((name, value) for name, value in values.items() if name not in inner)
     return Instances("rest", statement.domain, others).is_box([values[name] for name in inner])

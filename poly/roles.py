@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
 from codegen.expr import Load
-from poly.contraction import Contraction, exchange, recognise
+from poly.contraction import Contraction, exchange, overlapping, recognise
 from poly.instances import coordinate
 from poly.layout import step
 from poly.nest import Nest, Statement
@@ -37,13 +38,18 @@ class Axis:
 
 @dataclass(frozen=True)
 class Roles:
-    """The axes by role. Loops of extent 1 are left out: they are no loops."""
+    """The axes by role. Loops of extent 1 are left out: they are no loops.
+
+    `overlaps` are the loops of the output that stay outside of all others but the batch's, for with them inside two
+    iterations of a tile would add to one element: the taps of a transposed convolution.
+    """
 
     contraction: Contraction
     rows: tuple[Axis, ...]
     columns: tuple[Axis, ...]
     reduce: tuple[Axis, ...]
     batch: tuple[Axis, ...]
+    overlaps: tuple[Axis, ...] = ()
 
 
 def roles(nest: Nest, statement: Statement) -> Roles | None:
@@ -62,8 +68,10 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
         c = contraction
         return Axis(iterator, extents[iterator], along(c.output), along(c.left), along(c.right))
 
+    outside = overlapping(statement, counted(contraction, extents))
+
     def axes(iterators: tuple[str, ...]) -> tuple[Axis, ...]:
-        return tuple(axis(i) for i in iterators if extents[i] != 1)
+        return tuple(axis(i) for i in iterators if extents[i] != 1 and i not in outside)
 
     return _oriented(
         Roles(
@@ -72,8 +80,19 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
             axes(contraction.columns),
             axes(contraction.reduce),
             axes(contraction.batch),
+            tuple(axis(i) for i in outside),
         )
     )
+
+
+def counted(c: Contraction, extents: Mapping[str, int | None]) -> list[str]:
+    """The loops of the output by what they are worth in a tile: rows and columns before batches, long ones first.
+
+    Loops of one iteration are left out.
+    """
+    lengths = {name: ASSUMED if extent is None else extent for name, extent in extents.items()}
+    own = [*sorted((*c.rows, *c.columns), key=lambda name: -lengths[name]), *c.batch]
+    return [name for name in own if lengths[name] != 1]
 
 
 def _extents(statement: Statement) -> dict[str, int | None] | None:
@@ -117,4 +136,5 @@ def _oriented(r: Roles) -> Roles:
         columns=swapped(r.rows),
         reduce=swapped(r.reduce),
         batch=swapped(r.batch),
+        overlaps=swapped(r.overlaps),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -17,7 +17,7 @@ from poly.contraction import Contraction
 from poly.coordinates import solve
 from poly.ctext import constants, text, value
 from poly.errors import ScheduleError
-from poly.instances import Instances
+from poly.instances import Instances, coordinates, loop_values
 from poly.nest import Array, Nest, Statement
 from poly.tree import Band, Micro
 
@@ -100,6 +100,29 @@ class Tile:
         return " || ".join(tests) or "0"
 
 
+def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequence[tuple[str, isl.PwAff]]) -> bool:
+    """Whether each element is first visited where all loops of the reduction around a tile have their least values.
+
+    So it is where each result has the same steps of the reduction, each loop counts results or steps alone, and one
+    step has the least values of all loops.
+    """
+    domain, reduced = statement.domain, frozenset(contraction.reduce)
+    values = coordinates(domain, statement.iterators)
+    results, steps = (
+        loop_values(domain, [c for name, c in values.items() if (name in reduced) is kind])
+        for kind in (False, True)
+    )
+    met = results.reverse().apply_range(steps)
+    if not isl.Map.from_domain_and_range(results.range(), steps.range()).is_subset(met):
+        return False
+    own = frozenset(statement.iterators) - reduced
+    stepping = [function for _, function in loops if involves(statement, function, reduced)]
+    if any(involves(statement, function, own) for function in stepping):
+        return False
+    counts = loop_values(domain, stepping).range()
+    return bool(isl.Set.from_multi_pw_aff(counts.min_multi_pw_aff()).is_subset(counts))
+
+
 def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> Tile:
     """The tile of a microkernel below `loops`.
 
@@ -118,6 +141,8 @@ def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -
         raise ScheduleError(
             f"microkernel({node.kernel}): the loops around {statement.name} don't determine its iterators"
         )
+    if node.initial is not None and not begins_at_lows(statement, contraction, loops):
+        raise ScheduleError(late_start(node))
     return Tile(
         node,
         statement,
@@ -128,6 +153,14 @@ def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -
         output=operand(nest, contraction.output, coordinates),
         target=nest.array(statement.target.array),
         counts={name: instances.count(function) for name, function in functions},
+    )
+
+
+def late_start(node: Micro) -> str:
+    """Why a microkernel can't set its results to 0 itself."""
+    return (
+        f"microkernel({node.kernel}, initial={node.initial}): not every result of {node.statement} is first visited "
+        "where the loops of the reduction begin, so the kernel can't tell when to start at 0. Remedy: no initial."
     )
 
 

@@ -318,6 +318,31 @@ def inplace_mm(A: f64[N, N], C: f64[N, N]):
                 C[i, j] += A[i, k] * C[k, j]
 
 
+@poly.nest
+def polynomials(a: f64[M, K], b: f64[K, N], y: f64[M + N - 1]):
+    """Sums of products of polynomials: both loops of the output move along its only index."""
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                y[i + j] += a[i, k] * b[k, j]
+
+
+@poly.nest
+def transposed_conv(X: f32[M, M, K], W: f32[3, 3, K, N], Y: f32[2 * M + 1, 2 * M + 1, N]):
+    """A transposed convolution with stride 2, as a scatter; Y is set to 0 before."""
+    for y in range(2 * M + 1):
+        for x in range(2 * M + 1):
+            for n in range(N):
+                Y[y, x, n] = 0
+    for p in range(M):
+        for q in range(M):
+            for n in range(N):
+                for r in range(3):
+                    for s in range(3):
+                        for k in range(K):
+                            Y[2 * p + r, 2 * q + s, n] += X[p, q, k] * W[r, s, k, n]
+
+
 SIZES = {
     gemm: {"K": 9, "M": 13, "N": 17},
     two_mm: {"K": 9, "L": 11, "M": 13, "N": 17},
@@ -351,4 +376,6 @@ SIZES = {
     transpose: {"M": 29, "N": 33},
     selfprod: {"N": 17},
     inplace_mm: {"N": 17},
+    polynomials: {"K": 5, "M": 9, "N": 18},
+    transposed_conv: {"K": 6, "M": 5, "N": 19},
 }

@@ -35,6 +35,8 @@ RIGHT = (
         classic_nests.ints,
         classic_nests.two_mm,
         classic_nests.transpose,
+        classic_nests.polynomials,
+        classic_nests.transposed_conv,
     ),
 )
 

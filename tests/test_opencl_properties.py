@@ -20,9 +20,11 @@ from hypothesis import Phase, example, given, note, settings
 from hypothesis import strategies as st
 from opencl_device import device
 from random_nests import VALUE_OF_N, nests
+from scatters import Scatter, check_scatter, scatters
 from test_classic_nests import check as check_as_written
 from test_default_kernels import EINSUMS, FIXED, FORMS, RAGGED, TRANSPOSES
 from test_property_compile import ONES, STRIDES, Product, bodies, check_contraction, check_nest, products
+from test_scatter import POLYNOMIALS, TRANSPOSED
 from test_schedule_property import steps
 
 import poly
@@ -67,6 +69,15 @@ def compiler(kind: str) -> Callable[..., OpenCLKernel]:
 @given(products(), st.sampled_from([f32, f64]), st.booleans())
 def test_any_contraction(kind: str, product: Product, dtype: poly.DType, known: bool) -> None:
     check_contraction(product, dtype, known, compiler(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=6, phases=PHASES)
+@example(POLYNOMIALS, False)
+@example(TRANSPOSED, True)
+@given(scatters(), st.booleans())
+def test_any_scatter(kind: str, scatter: Scatter, known: bool) -> None:
+    check_scatter(compiler(kind)(scatter.nest, **(scatter.sizes if known else {})), scatter)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -101,7 +101,8 @@ class Model:
         w = self._work
         steps = prod(axis.guess for axis in w.roles.reduce)
         calls = ceil(steps / call_steps(w.roles.reduce, choice))
-        others = prod(axis.guess for axis in (*w.extra_rows, *w.extra_columns, *w.roles.batch))
+        outer = (*w.extra_rows, *w.extra_columns, *w.roles.batch, *w.roles.overlaps)
+        others = prod(axis.guess for axis in outer)
         block = min(w.n, choice.columns_cut or w.n)
         whole = ceil(block / self._lanes)
         total = 0.0
@@ -140,8 +141,9 @@ class Model:
             lost += self._crowding("left", row, rows) * work / w.n * ceil(w.n / kernel.columns)
         if not choice.pack_right and steps <= SHORT:
             lost += min(1.0, self._crowding("right", step, steps)) * work / w.m * ceil(w.m / rows) / self._lanes
-        written = prod(axis.guess for axis in (*w.roles.batch, *w.roles.rows, *w.roles.columns)) / self._lanes
-        lost += self._crowding("output", row, rows) * written * prod(axis.guess for axis in w.roles.reduce) / steps
+        reduced = prod(axis.guess for axis in w.roles.reduce)
+        written = work / reduced / self._lanes
+        lost += self._crowding("output", row, rows) * written * reduced / steps
         return lost * CONFLICT
 
     def _crowding(self, side: Side, loop: str, count: int) -> float:

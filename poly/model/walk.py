@@ -33,7 +33,8 @@ class Work:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        return (*self.roles.batch, *self.roles.rows, *self.roles.columns, *self.roles.reduce)
+        r = self.roles
+        return (*r.batch, *r.overlaps, *r.rows, *r.columns, *r.reduce)
 
     @property
     def m(self) -> int:
@@ -110,7 +111,7 @@ def walk(work: Work, choice: Choice) -> Walk:
     """The loops over tiles as `poly.plan` orders them."""
     w, c = _Walker(work), choice
     r, m, n = work.roles, work.m, work.n
-    w.each("batch", r.batch)
+    w.each("batch", (*r.batch, *r.overlaps))
     if c.parallel == "rows":
         m = w.blocks("rows", work.rows, m, c.rows_cut)
     n = w.blocks("columns", work.columns, n, c.columns_cut)

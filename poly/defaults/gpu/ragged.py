@@ -26,10 +26,11 @@ def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: S
     kernel = usual_tile(kernels, isa, extents, prod(r.extent(iterator) for iterator in r.own))
     row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))
     results = [*(loops[name] for name in r.own), f"{row}_tile"]
+    launches = [loops[name] for name in r.overlaps]
     return [
         Split(((row, kernel.rows),)),
         Split(((column, kernel.columns),)),
-        Order((*results, *(loops[name] for name in r.taps), f"{column}_tile", row, column, reduced)),
+        Order((*launches, *results, *(loops[name] for name in r.taps), f"{column}_tile", row, column, reduced)),
         Microkernel(kernel.name, r.statement.name),
         Groups(tuple(results[:MOST_GROUP_LOOPS])),
     ]
