@@ -109,8 +109,7 @@ def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequen
     domain, reduced = statement.domain, frozenset(contraction.reduce)
     values = coordinates(domain, statement.iterators)
     results, steps = (
-        loop_values(domain, [c for name, c in values.items() if (name in reduced) is kind])
-        for kind in (False, True)
+        loop_values(domain, [c for name, c in values.items() if (name in reduced) is kind]) for kind in (False, True)
     )
     met = results.reverse().apply_range(steps)
     if not isl.Map.from_domain_and_range(results.range(), steps.range()).is_subset(met):

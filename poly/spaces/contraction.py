@@ -8,6 +8,7 @@ from math import prod
 
 from microkernels.isa import ISA
 from poly.default import contracted, isolated
+from poly.errors import ScheduleError
 from poly.model import Caches
 from poly.model.contraction import Model
 from poly.model.grid import Grid
@@ -79,8 +80,10 @@ class _Maker:
         )
 
     def _schedule(self, kind: Kind, values: Values) -> Schedule:
+        """Raises ScheduleError where the values are no legal schedule."""
         choice = self.grid.choice(kind, values)
         made = contracted(self.nest, self.isa, self.caches, self.threads, self.rates, {self.statement: choice})
         kernels = [step.kernel for step in made.steps if isinstance(step, Microkernel)]
-        assert choice.kernel.name in kernels, "every point of the space is legal"
+        if choice.kernel.name not in kernels:
+            raise ScheduleError(f"the sizes {dict(values)} are illegal for this structure of the space.")
         return made
