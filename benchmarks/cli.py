@@ -140,7 +140,4 @@ def _show(lines: Sequence[report.Line], file: Any) -> None:
 def _write_json(lines: Sequence[report.Line], name: str, more: Mapping[str, str]) -> None:
     here = machine()
     text = json.dumps(report.document(lines, {**facts(here, measured(here)), **more}), indent=1)
-    if name == "-":
-        click.echo(text)
-    else:
-        Path(name).write_text(text + "\n")
+    outputs.write_json(text, name)

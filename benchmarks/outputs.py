@@ -1,4 +1,4 @@
-"""Files that a benchmark writes, checked before it runs: what would fail only after the run."""
+"""Files that a benchmark writes: checked before it runs, since they would fail only after it; and written whole."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
+
+from codegen.files import write_file
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -19,3 +21,14 @@ def check(json_file: str | None, plot_file: str | None) -> None:
         raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
     if plot_file and find_spec("matplotlib") is None:
         raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")
+
+
+def write_json(text: str, json_file: str) -> None:
+    """Write JSON to a file, or to standard output where that is `-`. Raises click's FileError."""
+    if json_file == "-":
+        click.echo(text)
+        return
+    try:
+        write_file(json_file, text + "\n")
+    except OSError as error:
+        raise click.FileError(json_file, error.strerror or str(error)) from error

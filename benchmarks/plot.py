@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from poly.explanation.plot import save
+
 Row = Mapping[str, Any]
 
 OURS = "poly"
@@ -74,7 +76,7 @@ def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
         figure.text(2.95 / total_width, 1 - 0.36 / total_height, caption, fontsize=10, color=QUIET)
         figure.text(0.25 / total_width, 1 - 0.9 / total_height, KEY, fontsize=8, color=QUIET)
         _legend(figure, pyplot, groups, 1 - 0.45 / total_height)
-        figure.savefig(path, dpi=160)
+        save(figure, path, dpi=160)
         pyplot.close(figure)
 
 

@@ -1,6 +1,7 @@
 """C text to a loaded library: the compiler, and a cache of what it built by content.
 
-A library's file name is a hash of everything that it depends on, so a file that is there is right and stays as it is.
+A library's file name is a hash of everything that it depends on, and its seal tells whether it is whole: a file that is
+there and whole is right, and stays as it is.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from typing import Any
 import cffi
 
 from codegen import precompiled
-from codegen.cache import TEMPORARY, digest, private_directory, sweep, unusable, write_atomically
+from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
 from codegen.errors import ToolchainError
+from codegen.files import temporary_name, write_file
 
 FLAGS = (
     "-O3",
@@ -48,7 +50,7 @@ class Library:
 def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
     """Build a C text, or find it built, and load it; `cdef` declares its functions for cffi.
 
-    A file that a crash of the machine has left empty or broken is built anew. Raises ToolchainError.
+    A file that is damaged, or can't be loaded, is built anew. Raises ToolchainError.
     """
     ffi = cffi.FFI()
     ffi.cdef(cdef)
@@ -56,7 +58,8 @@ def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
     try:
         return Library(ffi, ffi.dlopen(str(path)), path, source)
     except OSError:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         build(source, flags)
     try:
         return Library(ffi, ffi.dlopen(str(path)), path, source)
@@ -75,15 +78,17 @@ def build(
     Raises ToolchainError, also where the compiler takes longer than `seconds`.
     """
     compiler = find_compiler()
+    lasting = directory is None
     name = digest(source, *FLAGS, *flags, identity(compiler))
     directory = directory or private_directory("kernels")
     library = directory / f"{name}.so"
-    if not library.exists():
+    if get_file(library) is None:
         sweep(directory)
         text = directory / f"{name}.c"
-        write_atomically(text, source)
+        _write_text(text, source)
         shortcut = precompiled.options(identity(compiler), (*FLAGS, *_options(flags)), source)
-        _compile(compiler, text, library, flags, shortcut, seconds)
+        made = _compile(compiler, text, flags, shortcut, seconds)
+        put_file(library, made, mode=0o700, sync=lasting)
     return library
 
 
@@ -128,20 +133,19 @@ def identity(compiler: tuple[str, ...]) -> str:
     return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
 
 
-def _compile(
-    compiler: tuple[str, ...],
-    text: Path,
-    library: Path,
-    flags: tuple[str, ...],
-    shortcut: tuple[str, ...],
-    seconds: float | None,
-) -> None:
-    """Build a library under a temporary name; without the shortcut where it fails with it."""
+def _write_text(path: Path, source: str) -> None:
+    """Write the C text for the compiler and for people to read; nothing is ever made of it later."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=library.parent, prefix=TEMPORARY, suffix=".so")
+        write_file(path, source, mode=0o600, sync=False)
     except OSError as error:
         raise unusable(error) from error
-    os.close(handle)
+
+
+def _compile(
+    compiler: tuple[str, ...], text: Path, flags: tuple[str, ...], shortcut: tuple[str, ...], seconds: float | None
+) -> bytes:
+    """The library, built under a temporary name; without the shortcut where it fails with it."""
+    temporary = temporary_name(text.parent)
     rest = ("-o", temporary, str(text), *_libraries(flags))
     plain = (*compiler, *FLAGS, *_options(flags), *rest)
     try:
@@ -151,12 +155,12 @@ def _compile(
             if not shortcut:
                 raise
             _run(plain, text, seconds)
-        os.chmod(temporary, 0o700)
-        os.replace(temporary, library)
+        return Path(temporary).read_bytes()
     except OSError as error:
         raise unusable(error) from error
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 def _options(flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,21 +1,28 @@
-"""What is kept on disk: the cache directory, and small texts in it by key."""
+"""What is kept on disk: the cache directory, and files in it that are known to be whole.
+
+What lies here is run: libraries as they are, texts once they are compiled. So the directory must be one in which nobody
+else can put anything, and every file ends with a seal: its length, and a digest of it and of its name. A file whose
+seal is broken (by a crash of the machine, a full disk, a failing one) counts as missing, and is made anew.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
-import tempfile
+import stat
 import time
 from pathlib import Path
 
 import platformdirs
 
 from codegen.errors import ToolchainError
+from codegen.files import TEMPORARY, write_file
 
-TEMPORARY = ".part-"
-"""How the names of files begin that are being written."""
 DAY = 24 * 60 * 60
+SEAL = b"\npoly seal %020d %s\n"
+SEAL_LENGTH = len(SEAL % (0, b"0" * 64))
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_dir() -> Path:
@@ -32,15 +39,22 @@ def digest(*parts: str) -> str:
 def private_directory(name: str) -> Path:
     """The folder `name` of the cache, made with mode 0700 where it is missing.
 
-    Raises ToolchainError where it cannot be made.
+    Raises ToolchainError where it cannot be made, or others could write there.
     """
     path = cache_dir() / name
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+        _make(path)
+        _refuse_shared(path)
     except OSError as error:
         raise unusable(error) from error
     return path
+
+
+def _make(path: Path) -> None:
+    """Make a directory and those above it that are missing, all of them for this user alone."""
+    if not path.parent.exists():
+        _make(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
 
 
 def unusable(error: OSError) -> ToolchainError:
@@ -59,34 +73,79 @@ def sweep(directory: Path) -> None:
                 path.unlink()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file such that a reader finds the old one, the new one or none, and never a part.
-
-    Raises ToolchainError where the directory is full or read-only.
-    """
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
-    except OSError as error:
-        raise unusable(error) from error
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise unusable(error) from error
+def put(key: str, text: str) -> None:
+    """Keep a text under `key`. Raises ToolchainError where the directory cannot be used."""
+    folder = private_directory("kept")
+    sweep(folder)
+    put_file(folder / digest(key), text.encode())
 
 
 def get(key: str) -> str | None:
-    """The text kept under `key`, or None."""
+    """The text kept under `key`; None where there is none, or a damaged one.
+
+    Raises ToolchainError where others could write in the directory.
+    """
+    content = get_file(cache_dir() / "kept" / digest(key))
+    return None if content is None else content.decode()
+
+
+def put_file(path: Path, content: bytes, *, mode: int = 0o600, sync: bool = True) -> None:
+    """Keep a file in a private directory, with its seal. Raises ToolchainError where that cannot be written.
+
+    What follows after their end does no harm to libraries and precompiled headers. Without `sync` a crash of the
+    machine may take the file; what is left of it is then found to be damaged.
+    """
     try:
-        return (cache_dir() / "kept" / digest(key)).read_text()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        write_file(path, content + _seal(path, content), mode=mode, sync=sync)
     except OSError as error:
         raise unusable(error) from error
 
 
-def put(key: str, text: str) -> None:
-    """Keep a text under `key`. Raises ToolchainError where the directory cannot be written."""
-    write_atomically(private_directory("kept") / digest(key), text)
+def get_file(path: Path) -> bytes | None:
+    """The content of a file that `put_file` kept, without its seal; None where it is missing, damaged or unreadable.
+
+    Raises ToolchainError where others could write in its directory.
+    """
+    try:
+        _refuse_shared(path.parent)
+        with open(path, "rb") as file:
+            if _trusted(os.fstat(file.fileno())):
+                found = file.read()
+                content = found[:-SEAL_LENGTH]
+                return content if found[-SEAL_LENGTH:] == _seal(path, content) else None
+    except OSError:
+        pass  # who makes it anew finds out what is wrong
+    return None
+
+
+def _seal(path: Path, content: bytes) -> bytes:
+    return SEAL % (len(content), hashlib.sha256(path.name.encode() + b"\0" + content).hexdigest().encode())
+
+
+def _trusted(found: os.stat_result) -> bool:
+    """Whether only this user, and the superuser, can have written there."""
+    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & OTHERS_WRITE
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Raise ToolchainError where others can write in a folder of the cache, or put another in its place.
+
+    Raises OSError where it is not there.
+    """
+    for path in (folder, folder.parent):
+        found = os.stat(path)
+        if found.st_uid not in (os.geteuid(), 0):
+            raise _shared(f"{path} belongs to another user (number {found.st_uid}; this process is {os.geteuid()}'s)")
+        if found.st_mode & OTHERS_WRITE:
+            raise _shared(f"others can write to {path}", f"`chmod go-w {path}`")
+    for path in {*folder.absolute().parents, *Path(os.path.realpath(folder)).parents}:
+        mode = os.stat(path).st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise _shared(f"everyone can replace what lies in {path}", f"`chmod o-w {path}`")
+
+
+def _shared(why: str, remedy: str = "") -> ToolchainError:
+    return ToolchainError(
+        f"the cache directory {cache_dir()} is not used: {why}, and what lies in the cache is run. "
+        f"{f'Run {remedy}, or set' if remedy else 'Set'} POLY_CACHE_DIR to a directory that is yours alone."
+    )

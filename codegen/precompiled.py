@@ -6,14 +6,15 @@ finds it uses it (`options`). The library that comes out is the same, byte for b
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from codegen.cache import TEMPORARY, cache_dir, digest, private_directory, write_atomically
+from codegen.cache import cache_dir, digest, get_file, private_directory, put_file, sweep
 from codegen.errors import ToolchainError
+from codegen.files import temporary_name, write_file
 
 INCLUDE = "#include <immintrin.h>\n"
 SECONDS = 60
@@ -26,7 +27,7 @@ def options(identity: str, flags: tuple[str, ...], source: str) -> tuple[str, ..
     Nothing where there is none, or where the C text does not include it. `identity` tells compilers apart.
     """
     header = _header(identity, flags)
-    return ("-include", str(header)) if INCLUDE in source and _compiled(header).exists() else ()
+    return ("-include", str(header)) if INCLUDE in source and _is_there(header) else ()
 
 
 def make(compiler: tuple[str, ...], identity: str, flags: tuple[str, ...]) -> bool:
@@ -35,11 +36,11 @@ def make(compiler: tuple[str, ...], identity: str, flags: tuple[str, ...]) -> bo
     Two processes that make the same write under temporary names, and each renames its own file into place.
     """
     header = _header(identity, flags)
-    if _compiled(header).exists():
+    if _is_there(header):
         return True
     try:
-        private_directory("headers")
-        write_atomically(header, INCLUDE)
+        sweep(private_directory("headers"))
+        write_file(header, INCLUDE, mode=0o600)
         return _is_gcc(compiler) and _precompile(compiler, flags, header)
     except (OSError, ToolchainError, subprocess.TimeoutExpired):
         return False
@@ -54,6 +55,21 @@ def _compiled(header: Path) -> Path:
     return header.with_suffix(".h.gch")
 
 
+def _is_there(header: Path) -> bool:
+    """Whether there is a precompiled form, and it is whole."""
+    try:
+        found = os.stat(_compiled(header))
+    except OSError:
+        return False
+    return _is_whole(_compiled(header), found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=16)
+def _is_whole(compiled: Path, *version: int) -> bool:
+    """Whether this version of a file is whole: a process reads these tens of megabytes once, not for each build."""
+    return get_file(compiled) is not None
+
+
 def _is_gcc(compiler: tuple[str, ...]) -> bool:
     """clang has precompiled headers too, but not by this way."""
     command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)
@@ -64,13 +80,12 @@ def _is_gcc(compiler: tuple[str, ...]) -> bool:
 def _precompile(compiler: tuple[str, ...], flags: tuple[str, ...], header: Path) -> bool:
     """Whether it went well. Flags for the linker are left out, or gcc links the header."""
     flags = tuple(flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,"))
-    handle, temporary = tempfile.mkstemp(dir=header.parent, prefix=TEMPORARY, suffix=".gch")
-    os.close(handle)
+    temporary = temporary_name(header.parent)
     try:
         command = (*compiler, *flags, "-x", "c-header", str(header), "-o", temporary)
         if subprocess.run(command, capture_output=True, timeout=SECONDS).returncode:
             return False
-        os.replace(temporary, _compiled(header))
+        put_file(_compiled(header), Path(temporary).read_bytes())
     finally:
         with suppress(OSError):
             os.unlink(temporary)

@@ -57,7 +57,7 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
         here = machine()
         tools = {compiler.family: compiler.version for compiler in setting.compilers}
         told = json.dumps(report.document(found, GOALS.values(), facts(here, measured(here)), tools), indent=1)
-        click.echo(told) if json_file == "-" else Path(json_file).write_text(told + "\n")
+        outputs.write_json(told, json_file)
     sys.exit(int(any(finding.wrong for finding in found)))
 
 

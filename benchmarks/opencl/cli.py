@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import click
 
@@ -54,7 +53,7 @@ def opencl(only: str | None, target: str, quick: bool, json_file: str | None) ->
     if json_file:
         known = [goal for goal in GOALS.values() if goal.name in names]
         told = json.dumps(report.document(found, known, facts(machine(), rates), about(device)), indent=1)
-        click.echo(told) if json_file == "-" else Path(json_file).write_text(told + "\n")
+        outputs.write_json(told, json_file)
     sys.exit(int(any(finding.wrong for finding in found)))
 
 

@@ -97,10 +97,8 @@ def _live(trials: int, json_file: str | None) -> None:
 
 
 def _write(values: object, json_file: str | None) -> None:
-    if json_file is None:
-        return
-    text = json.dumps(values, indent=1)
-    click.echo(text) if json_file == "-" else Path(json_file).write_text(text + "\n")
+    if json_file is not None:
+        outputs.write_json(json.dumps(values, indent=1), json_file)
 
 
 def _show(lines: Iterable[str], err: bool = False) -> None:

@@ -10,6 +10,7 @@ from benchmarks.plot import GRID, INK, QUIET, STYLE
 from benchmarks.search.figures import mean
 from benchmarks.search.runs import Run
 from benchmarks.search.scores import Score
+from poly.explanation.plot import save
 
 COLOURS = {
     "droplet": "#e4572e",
@@ -59,7 +60,7 @@ def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=len(names), frameon=False, fontsize=10)
         figure.subplots_adjust(left=0.06, right=0.985, top=0.84, bottom=0.2, wspace=0.05)
-        figure.savefig(path, dpi=160)
+        save(figure, path, dpi=160)
         pyplot.close(figure)
 
 

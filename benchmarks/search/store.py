@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.search.table import Entry, Key, Origin, Pass, Table, Traits
+from codegen.files import write_file
 from poly.errors import RecordError
 
 VERSION = 1
@@ -36,9 +36,7 @@ def write(table: Table, folder: Path) -> None:
     target = path(folder, table.problem)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_document(table), separators=(",", ":"))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(temporary, target)
+    write_file(target, gzip.compress(text.encode(), mtime=0))
 
 
 def read(folder: Path, problem: str) -> Table | None:

@@ -13,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from codegen.cache import digest, private_directory, write_atomically
+from codegen.cache import digest, private_directory
 from codegen.errors import ToolchainError
+from codegen.files import write_file
 
 OPTIONS = ("-cl-std=CL1.2",)
 """Of every build: the version that all devices know."""
@@ -59,8 +60,8 @@ def _log(message: str) -> str:
 
 def _kept(source: str) -> str:
     """Where the text was put for the user to read."""
-    with suppress(ToolchainError):
+    with suppress(ToolchainError, OSError):
         path: Path = private_directory("opencl") / f"{digest(source)}.cl"
-        write_atomically(path, source)
+        write_file(path, source, mode=0o600, sync=False)
         return str(path)
     return "(could not be kept: the cache directory cannot be written)"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poly.embed.files import replace_file
+from codegen.files import write_file
 from poly.embed.naming import checked_prefix
 from poly.embed.write import chosen_isas
 from poly.errors import SpecError
@@ -45,7 +45,7 @@ def write_blas(
     target, wanted, chosen = Path(path), checked_names(names), chosen_isas(isas)
     made = routines(wanted, chosen, 1 if threads == "none" else 2)
     header = Header(checked_prefix(prefix or target.stem), made, chosen, threads, __version__)
-    replace_file(target, blas_text(header, wanted))
+    write_file(target, blas_text(header, wanted))
     return target
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from codegen.files import write_file
 from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
@@ -15,7 +16,6 @@ from poly.blas.write import checked_names
 from poly.commands.options import parse_sizes, size_option
 from poly.compilation import compile_nest
 from poly.embed import write_header
-from poly.embed.files import replace_file
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
 from poly.kernel import Kernel
@@ -120,7 +120,7 @@ def command(
     with _file_errors(output):
         write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
         if depends or depend_file:
-            replace_file(depend_file or output.with_suffix(".d"), _rules(output, opened))
+            write_file(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
 
 @contextmanager

@@ -82,4 +82,7 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
         click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:
-        draw(shown, plot)
+        try:
+            draw(shown, plot)
+        except OSError as error:
+            raise click.FileError(str(plot), error.strerror or str(error)) from error

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.files import write_file
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import DeviceISA
 from poly.bounds import check
 from poly.compiled import device_program
-from poly.embed.files import replace_file
 from poly.embed.naming import check_arguments
 from poly.embed.routine import note
 from poly.embed.trials import trials
@@ -42,7 +42,7 @@ def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        replace_file(folder / name, text)
+        write_file(folder / name, text)
     return folder
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.files import write_file
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS
-from poly.embed.files import replace_file
 from poly.embed.group import groups
 from poly.embed.naming import check_arguments, checked_prefix, function_names
 from poly.errors import SpecError
@@ -48,7 +48,7 @@ def write_header(
     from codegen.header.text import header_text
 
     target = Path(path)
-    replace_file(target, header_text(make(target.stem, _listed(kernels), prefix, isas, threads, dense)))
+    write_file(target, header_text(make(target.stem, _listed(kernels), prefix, isas, threads, dense)))
     return target
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from codegen.files import write_file
 from poly.explanation.explanation import Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLOURS = ("#4c78a8", "#54a24b", "#b279a2", "#9d9da1")
 MARKS = ("o", "s", "D")
@@ -42,4 +48,11 @@ def draw(told: Mapping[str, Explanation], path: Path) -> None:
     axes.grid(color=GRID, which="both")
     axes.set_axisbelow(True)
     axes.legend(frameon=False)
-    figure.savefig(path)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path, dpi: float = 100) -> None:
+    """Write a picture whole or not at all; the name's ending tells its kind. Raises OSError."""
+    picture = BytesIO()
+    figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=dpi)
+    write_file(path if path.suffix else path.with_suffix(".png"), picture.getvalue())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.cache import TEMPORARY
+from codegen.files import write_file
 from poly.errors import RecordError
 from poly.records.choice import Choice
 from poly.records.machines import machines_here
@@ -43,15 +42,10 @@ def export(store: Store, path: Path, choice: Choice | None = None) -> int:
     Raises RecordError where there is no store, it is damaged, or the file cannot be written.
     """
     records = store.sound_records(choice)
-    part = path.with_name(f"{TEMPORARY}{path.name}")
     try:
-        part.write_text("".join(f"{line}\n" for line in lines(records)))
-        part.replace(path)
+        write_file(path, "".join(f"{line}\n" for line in lines(records)))
     except OSError as error:
         raise RecordError(f"the records cannot be written to {path}: {error.strerror}.") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
     return len(records)
 
 

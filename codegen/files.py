@@ -1,0 +1,79 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+TEMPORARY = ".part-"
+"""How the names of files begin that are being written."""
+NEW = 0o666
+"""The permissions of a new file, of which the process's mask takes some."""
+
+
+def write_file(path: str | Path, content: str | bytes, *, mode: int | None = None, sync: bool = True) -> None:
+    """Write a file in one step: a reader, or who comes after a crash, finds what was there or all of `content`.
+
+    A symbolic link stays, and the file that it leads to is replaced. A file that is there keeps its permissions unless
+    `mode` says which. What is no regular file (a pipe, a terminal) is simply written to. Without `sync` a crash of the
+    machine, though not of the process, may leave less.
+
+    Raises OSError; then what was there is as it was.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    found = _status(path)
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    target = os.path.realpath(path)
+    temporary = temporary_name(os.path.dirname(target))
+    wanted = mode if mode is not None or found is None else found.st_mode & 0o777
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW if wanted is None else wanted)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            if wanted is not None:
+                _permit(handle, wanted, found)
+            if sync:
+                file.flush()
+                os.fsync(handle)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if sync:
+        _sync_directory(os.path.dirname(target))
+
+
+def temporary_name(directory: str | Path) -> str:
+    """A name in a directory that nobody can foresee, for a file to be renamed when it is whole."""
+    return os.path.join(directory, f"{TEMPORARY}{os.urandom(8).hex()}")
+
+
+def _status(path: str | Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _permit(handle: int, mode: int, found: os.stat_result | None) -> None:
+    """Give a file these permissions, and the owner of the file whose place it takes, where that is allowed."""
+    if found is not None and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(OSError):
+            os.fchown(handle, found.st_uid, found.st_gid)
+    os.fchmod(handle, mode)
+
+
+def _sync_directory(directory: str) -> None:
+    """Make a renaming outlast a crash of the machine. The file is in place already, so failing is no error."""
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
