@@ -46,12 +46,12 @@ def write_file(path: str | Path, content: str | bytes, *, mode: int | None = Non
             os.unlink(temporary)
         raise
     if sync:
-        _sync_directory(os.path.dirname(target))
+        sync_directory(os.path.dirname(target))
 
 
-def temporary_name(directory: str | Path) -> str:
+def temporary_name(directory: str | Path, label: str = "") -> str:
     """A name in a directory that nobody can foresee, for a file to be renamed when it is whole."""
-    return os.path.join(directory, f"{TEMPORARY}{os.urandom(8).hex()}")
+    return os.path.join(directory, f"{TEMPORARY}{label}{os.urandom(8).hex()}")
 
 
 def _status(path: str | Path) -> os.stat_result | None:
@@ -69,7 +69,7 @@ def _permit(handle: int, mode: int, found: os.stat_result | None) -> None:
     os.fchmod(handle, mode)
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
     """Make a renaming outlast a crash of the machine. The file is in place already, so failing is no error."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -51,4 +51,4 @@ def record(of: Key | None = None, minutes: int = 0, **changes: Any) -> Record:
 
 
 def trial(number: int, **changes: Any) -> StoredTrial:
-    return replace(StoredTrial(POINT, SCHEDULE, (float(number), float(number + 1)), when=NOON), **changes)
+    return replace(StoredTrial(POINT, SCHEDULE, (number + 0.25, number + 1.0), when=NOON), **changes)

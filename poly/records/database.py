@@ -65,10 +65,12 @@ def _explained(path: Path, action: Callable[[], T]) -> T:
 
     try:
         return action()
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
         raise explained(path, error) from error
     except OSError as error:
         raise unusable(path, error.strerror or str(error)) from error
+    except MemoryError as error:
+        raise unusable(path, "memory ran out") from error
 
 
 def _read(path: Path, work: Callable[[Connection], T]) -> T:

@@ -10,9 +10,9 @@ from pathlib import Path
 from codegen.files import write_file
 from poly.errors import RecordError
 from poly.records.choice import Choice
+from poly.records.key import MALFORMED
 from poly.records.machines import machines_here
 from poly.records.record import Record
-from poly.records.rows import MALFORMED
 from poly.records.store import Store
 
 KIND = "poly tuning records"

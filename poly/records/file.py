@@ -6,16 +6,17 @@ it was after its last transaction.
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from codegen.cache import TEMPORARY
+from codegen.files import TEMPORARY, sync_directory, temporary_name
 from poly.errors import RecordError
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection, DatabaseError
+    from sqlite3 import Connection, Error
 
 APPLICATION = 0x706F6C79
 """`poly` in ASCII: tells our files from other SQLite files."""
@@ -43,12 +44,15 @@ CREATE TABLE trials (
 );
 CREATE INDEX trials_by_key ON trials (key);
 """
-NAMES = {"keys": "digest", "records": "tuning_seconds", "trials": "champion"}
-"""The tables, each with one of its columns."""
+SCHEMA = {
+    " ".join(f"{sql}".split()) for sql in (*TABLES.split(";")[:-1], "CREATE TABLE sqlite_sequence(name,seq)")
+}
+"""What SQLite tells of these tables, and of the one that counts keys."""
 
 # SQLite's primary result codes (sqlite.org/rescode.html).
-UNSOUND = {1, 11, 26}
-"""An SQL error, which is a wrong table; a malformed file; no database at all."""
+UNSOUND = {1, 11, 18, 19, 20, 24, 25, 26}
+"""An SQL error, which is a wrong table; a malformed file; values that are too long, against the tables' rules, or of a
+wrong type; other formats and numbers than there are; no database at all."""
 BUSY = {5, 6}
 UNWRITABLE = {8, 14}
 """A read-only file; a file, such as a log, that cannot be opened."""
@@ -68,7 +72,13 @@ def connect(path: Path, options: str = "mode=rw") -> Connection:
 
     connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", timeout=PATIENCE, isolation_level=None, uri=True)
     connection.row_factory = sqlite3.Row
+    connection.text_factory = _text
     return connection
+
+
+def _text(stored: bytes) -> str:
+    """A text that a damaged disk has changed is told apart when it is read as a record."""
+    return stored.decode(errors="replace")
 
 
 def make(path: Path) -> None:
@@ -77,10 +87,11 @@ def make(path: Path) -> None:
     Only one process at a time may do this; what one that was killed has left is removed.
     Raises OSError, DatabaseError.
     """
-    part = path.with_name(f"{TEMPORARY}{path.name}")
+    with suppress(OSError):
+        _remove(*path.parent.glob(f"{TEMPORARY}{escape(path.name)}*"))
+    part = Path(temporary_name(path.parent, path.name))
     try:
-        _remove(part, *logs(part))
-        part.touch(mode=0o600)
+        part.touch(mode=0o600, exist_ok=False)
         with closing(connect(part)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(TABLES)
@@ -89,7 +100,9 @@ def make(path: Path) -> None:
         _remove(*logs(path))  # of a file that is gone: SQLite would take their pages over
         part.replace(path)
     finally:
-        _remove(part, *logs(part))
+        with suppress(OSError):
+            _remove(part, *logs(part))
+    sync_directory(path.parent)
 
 
 def _remove(*paths: Path) -> None:
@@ -103,20 +116,26 @@ def logs(path: Path) -> tuple[Path, ...]:
 
 
 def check(connection: Connection) -> None:
-    """Raises Unsound where the file is another program's, or of a newer format; it reads only the first page."""
+    """Raises Unsound where the file is another program's, of another format, or has other tables than ours."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise Unsound("it is no store of poly's")
     if version != FORMAT:
         raise Unsound(f"it has format {version}, and this poly reads format {FORMAT}", newer=version > FORMAT)
+    found = {_words(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    if found != SCHEMA:
+        odd = " and ".join(sorted(f"{sql[:60]!r}" for sql in found ^ SCHEMA)[:2])
+        raise Unsound(f"its tables are not those of format {FORMAT}: see {odd}")
+
+
+def _words(sql: str) -> str:
+    return " ".join(str(sql).split())
 
 
 def verify(connection: Connection) -> None:
     """Read the whole file. Raises Unsound, or DatabaseError, where something is wrong with it."""
     check(connection)
-    for table, column in NAMES.items():
-        connection.execute(f"SELECT {column} FROM {table} LIMIT 0")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
         raise Unsound(" ".join(verdict.split()))
@@ -131,7 +150,7 @@ def inspect(path: Path) -> Unsound | None:
             verify(connection)
     except Unsound as unsound:
         return unsound
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
         told = explained(path, error)
         if isinstance(told, Unsound):
             return told
@@ -139,9 +158,9 @@ def inspect(path: Path) -> Unsound | None:
     return None
 
 
-def explained(path: Path, error: DatabaseError) -> Unsound | RecordError:
+def explained(path: Path, error: Error) -> Unsound | RecordError:
     """SQLite's error as one of ours."""
-    code = error.sqlite_errorcode & 0xFF
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of the Python module itself have none
     if code in UNSOUND:
         return Unsound(str(error))
     if code in BUSY:

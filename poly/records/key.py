@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Sizes = tuple[tuple[str, int], ...]
 
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading facts raises that are not ours, or are damaged."""
 MISSING = 8.0
 """The distance of a size that only one of two nests has: that of 256 times as many iterations."""
 OTHER = 4.0
@@ -65,17 +67,17 @@ class Key:
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Key:
-        """The key that `facts` tells of. Raises KeyError, TypeError or ValueError where they are no key's."""
+        """The key that `facts` tells of. Raises one of MALFORMED where they are no key's."""
         return Key(
-            structure=str(facts["structure"]),
-            sizes=ordered(facts["sizes"]),
-            dtypes=tuple(map(str, facts["dtypes"])),
-            target=str(facts["target"]),
-            threads=int(facts["threads"]),
-            machine=str(facts["machine"]),
-            compiler=str(facts["compiler"]),
-            engine=str(facts["engine"]),
-            name=str(facts["name"]),
+            structure=checked_text(facts["structure"]),
+            sizes=checked_sizes(facts["sizes"]),
+            dtypes=tuple(map(checked_text, facts["dtypes"])),
+            target=checked_text(facts["target"]),
+            threads=checked_integer(facts["threads"]),
+            machine=checked_text(facts["machine"]),
+            compiler=checked_text(facts["compiler"]),
+            engine=checked_text(facts["engine"]),
+            name=checked_text(facts["name"]),
         )
 
     def distance(self, other: Key, here: Sizes = (), there: Sizes = ()) -> float:
@@ -127,7 +129,27 @@ def driver_name(device: Device) -> str:
 
 def ordered(sizes: Mapping[str, int]) -> Sizes:
     """Sizes by name."""
-    return tuple(sorted((str(name), int(value)) for name, value in dict(sizes).items()))
+    return tuple(sorted(sizes.items()))
+
+
+def checked_sizes(value: Any) -> Sizes:
+    """Sizes by name. Raises one of MALFORMED where the value is no mapping of texts to sizes."""
+    return ordered({checked_text(name): checked_integer(size) for name, size in dict(value).items()})
+
+
+def checked_text(value: object) -> str:
+    """A text that can be stored. Raises one of MALFORMED."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    value.encode()
+    return value
+
+
+def checked_integer(value: object) -> int:
+    """An integer that can be stored. Raises one of MALFORMED."""
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{value!r} is no integer of 64 bits")
+    return value
 
 
 def _ratio(a: int, b: int) -> float:

@@ -16,9 +16,14 @@ def point_text(space: Space, point: Point) -> str:
 
 
 def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]]:
-    """The traits and values in a point's text."""
+    """The traits and values in a point's text. Raises one of MALFORMED where it is none of `point_text`'s."""
     told = json.loads(text)
-    return tuple(told["traits"].items()), told["values"]
+    traits, values = dict(told["traits"]), dict(told["values"])
+    if not all(isinstance(trait, str) for trait in traits.values()):
+        raise ValueError("the traits of a point are texts")
+    if not all(value is None or type(value) is int for value in values.values()):
+        raise ValueError("the values of a point are integers or null")
+    return tuple(traits.items()), values
 
 
 def find_point(space: Space, text: str) -> Point | None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from poly.records.key import Key, Sizes, ordered
+from poly.records.key import Key, Sizes, checked_integer, checked_sizes, checked_text
+from poly.records.place import read_point
+
+SHORTEST = 1e-12
+"""Seconds: what is less is no time of a call."""
+MOST = 1e12
+"""More seconds, or GFLOP/s, than there can be."""
+MOST_STEPS, LONGEST = 100, 1 << 16
+"""Steps of a schedule, and characters of their text: several times what the longest of a search has."""
 
 
 def now() -> datetime:
@@ -67,27 +74,22 @@ class Record:
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Record:
-        """The record that `facts` tells of. Raises KeyError, TypeError or ValueError where they are no record's."""
-        gflops, point = facts["gflops"], json.loads(facts["point"])
-        if not isinstance(json.loads(facts["schedule"]), list):
-            raise ValueError("the schedule is no list of steps")
-        if not (isinstance(point["traits"], dict) and isinstance(point["values"], dict)):
-            raise ValueError("the point has no traits and values")
-        if not 0 < float(facts["seconds"]) < math.inf:
-            raise ValueError(f"{facts['seconds']} seconds is no time")
+        """The record that `facts` tells of. Raises one of MALFORMED where they are no record's."""
+        gflops = facts["gflops"]
+        read_point(facts["point"])
         return Record(
             key=Key.of(facts["key"]),
-            schedule=facts["schedule"],
-            point=facts["point"],
-            seconds=float(facts["seconds"]),
-            spread=float(facts["spread"]),
-            trials=int(facts["trials"]),
-            strategy=str(facts["strategy"]),
+            schedule=_checked_steps(facts["schedule"]),
+            point=checked_text(facts["point"]),
+            seconds=checked_seconds(facts["seconds"]),
+            spread=_checked_amount(facts["spread"]),
+            trials=checked_integer(facts["trials"]),
+            strategy=checked_text(facts["strategy"]),
             finished=bool(facts["finished"]),
-            tuning_seconds=float(facts["tuning_seconds"]),
-            gflops=None if gflops is None else float(gflops),
-            at=ordered(facts["at"]),
-            when=datetime.fromisoformat(facts["when"]),
+            tuning_seconds=_checked_amount(facts["tuning_seconds"]),
+            gflops=None if gflops is None else _checked_amount(gflops),
+            at=checked_sizes(facts["at"]),
+            when=checked_time(facts["when"]),
         )
 
 
@@ -106,3 +108,52 @@ class StoredTrial:
     failure: str = ""
     strategy: str = ""
     when: datetime = field(default_factory=now)
+
+    @staticmethod
+    def of(facts: Mapping[str, Any]) -> StoredTrial:
+        """The trial that `facts` tells of, times as lists. Raises one of MALFORMED where they are no trial's."""
+        samples, rival = (tuple(map(checked_seconds, facts[name])) for name in ("samples", "rival"))
+        if rival and len(rival) != len(samples):
+            raise ValueError(f"{len(samples)} samples do not pair with {len(rival)} of the rival")
+        for point in filter(None, (facts["point"], facts["champion"])):
+            read_point(point)
+        return StoredTrial(
+            point=checked_text(facts["point"]),
+            schedule=checked_text(facts["schedule"]),
+            samples=samples,
+            champion=checked_text(facts["champion"]),
+            rival=rival,
+            failure=checked_text(facts["failure"]),
+            strategy=checked_text(facts["strategy"]),
+            when=checked_time(facts["when"]),
+        )
+
+
+def checked_seconds(value: object) -> float:
+    """A call's time. Raises one of MALFORMED where no call takes that long."""
+    seconds = _checked_amount(value)
+    if seconds < SHORTEST:
+        raise ValueError(f"{value!r} seconds is no time")
+    return seconds
+
+
+def checked_time(text: str) -> datetime:
+    """A moment, UTC. Raises one of MALFORMED."""
+    when = datetime.fromisoformat(text)
+    return when.astimezone(UTC) if when.tzinfo is not None else when.replace(tzinfo=UTC)
+
+
+def _checked_amount(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MOST:
+        raise ValueError(f"{value!r} is no amount")
+    return float(value)
+
+
+def _checked_steps(text: str) -> str:
+    """A schedule's text. What is longer than any that a search has made is not worth the time it would take."""
+    if len(text) > LONGEST:
+        raise ValueError(f"the schedule has {len(text)} characters")
+    steps = json.loads(checked_text(text))
+    if not isinstance(steps, list) or len(steps) > MOST_STEPS:
+        raise ValueError(f"the schedule is no list of at most {MOST_STEPS} steps")
+    return text

@@ -7,19 +7,17 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from poly.errors import RecordWarning
-from poly.records.key import Key
+from poly.records.file import Unsound
+from poly.records.key import MALFORMED, Key
 from poly.records.record import Record, StoredTrial
 
 if TYPE_CHECKING:
     from sqlite3 import Connection, Row
 
 RECORDS = "SELECT * FROM records JOIN keys ON keys.id = records.key"
-MALFORMED = (KeyError, TypeError, ValueError)
-"""What reading a text raises that is none of ours."""
 
 
 def key_id(connection: Connection, key: Key) -> int:
@@ -40,8 +38,10 @@ def key_id(connection: Connection, key: Key) -> int:
             key.engine,
         ),
     )
-    (number,) = connection.execute("SELECT id FROM keys WHERE digest = ?", (key.digest,)).fetchone()
-    return int(number)
+    found = connection.execute("SELECT id FROM keys WHERE digest = ?", (key.digest,)).fetchone()
+    if found is None:
+        raise Unsound("a key that it has cannot be found")
+    return int(found["id"])
 
 
 def put_record(connection: Connection, record: Record) -> None:
@@ -112,13 +112,6 @@ def _record(row: Row) -> Record:
 
 
 def _trial(row: Row) -> StoredTrial:
-    return StoredTrial(
-        point=row["point"],
-        schedule=row["schedule"],
-        samples=tuple(map(float, json.loads(row["samples"]))),
-        champion=row["champion"],
-        rival=tuple(map(float, json.loads(row["rival"]))),
-        failure=row["failure"],
-        strategy=row["strategy"],
-        when=datetime.fromisoformat(row["made"]),
-    )
+    facts = dict(row)
+    facts |= {name: json.loads(facts[name]) for name in ("samples", "rival")}
+    return StoredTrial.of({**facts, "when": facts["made"]})
