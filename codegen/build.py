@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,20 +48,22 @@ class Library:
     source: str
 
 
-def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
+def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | None = None) -> Library:
     """Build a C text, or find it built, and load it; `cdef` declares its functions for cffi.
 
-    A file that is damaged, or can't be loaded, is built anew. Raises ToolchainError.
+    A file that is damaged, or can't be loaded, is built anew.
+
+    Raises ToolchainError, also where the compiler takes longer than `seconds`.
     """
     ffi = cffi.FFI()
     ffi.cdef(cdef)
-    path = build(source, flags)
+    path = build(source, flags, seconds=seconds)
     try:
         return Library(ffi, ffi.dlopen(str(path)), path, source)
     except OSError:
         with suppress(OSError):
             path.unlink()
-        build(source, flags)
+        build(source, flags, seconds=seconds)
     try:
         return Library(ffi, ffi.dlopen(str(path)), path, source)
     except OSError as error:
@@ -172,11 +175,8 @@ def _libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _run(command: tuple[str, ...], text: Path, seconds: float | None) -> None:
-    environment = {**os.environ, "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env=environment, timeout=seconds
-        )
+        status, said = _ended(command, seconds)
     except OSError as error:
         raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
@@ -184,8 +184,33 @@ def _run(command: tuple[str, ...], text: Path, seconds: float | None) -> None:
             f"the C compiler did not end within {error.timeout:g} seconds.\n"
             f"Command: {shlex.join(command)}\nSource: {text}"
         ) from error
-    if done.returncode:
+    if status:
         raise ToolchainError(
-            f"the C compiler failed with exit status {done.returncode}.\nCommand: {shlex.join(command)}\n"
-            f"Source: {text}\nIt said:\n{done.stderr.strip() or done.stdout.strip() or '(nothing)'}"
+            f"the C compiler failed with exit status {status}.\nCommand: {shlex.join(command)}\n"
+            f"Source: {text}\nIt said:\n{said or '(nothing)'}"
         )
+
+
+def _ended(command: tuple[str, ...], seconds: float | None) -> tuple[int, str]:
+    """Run a compiler: its exit status, and what it said. Whoever stops waiting stops its helpers too.
+
+    Raises OSError, TimeoutExpired.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
+        process_group=0,  # what compiles is a child of the command
+    )
+    with process:
+        try:
+            out, errors = process.communicate(timeout=seconds)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, errors.strip() or out.strip()

@@ -69,7 +69,7 @@ def _permit(handle: int, mode: int, found: os.stat_result | None) -> None:
     os.fchmod(handle, mode)
 
 
-def sync_directory(directory: str) -> None:
+def sync_directory(directory: str | Path) -> None:
     """Make a renaming outlast a crash of the machine. The file is in place already, so failing is no error."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

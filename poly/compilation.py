@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, overload
 
-from microkernels.errors import TargetError
 from poly.compiled import Told
-from poly.errors import RecordWarning, ScheduleError, SpecError
-from poly.kernel import Kernel, c_kernel
+from poly.errors import ScheduleError, SpecError
+from poly.kernel import Kernel, c_kernel, checked
 from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
-from poly.recorded import recorded
+from poly.recorded import recorded, refuse
 from poly.schedule import Schedule
 from poly.target import Target, parse
 
@@ -97,13 +95,25 @@ def _kernel(nest: Nest, target: Target, threads: int, told: Told) -> Kernel | Op
 
 
 def _from_record(nest: Nest, target: Target, threads: int) -> Kernel | OpenCLKernel | None:
-    """The kernel that follows the nest's tuning record; None where there is none, or it does not fit any more."""
+    """The kernel that follows the nest's tuning record; None where there is none.
+
+    Where that can't be followed, it is the kernel that the model chooses.
+    """
     record = recorded(nest, target.isa, threads, device=target.device)
     if record is None:
         return None
     try:
-        return _kernel(nest, target, threads, record)
-    except (ScheduleError, TargetError) as error:
-        told = f"{record} does not fit this poly: {error}"
-        warnings.warn(f"{told} The model chooses the schedule; tune again to replace it.", RecordWarning, stacklevel=3)
-    return None
+        return _built(_kernel(nest, target, threads, record))
+    except Exception as error:  # whatever a schedule that lies in a file can bring about
+        problem = error
+    kernel = _built(_kernel(nest, target, threads, None))  # fails too where it was not the record's doing
+    refuse(record, problem)
+    return kernel
+
+
+def _built(kernel: Kernel | OpenCLKernel) -> Kernel | OpenCLKernel:
+    """The kernel, which can be called; one by a record has kept within bounds."""
+    if isinstance(kernel, Kernel) and kernel.record is not None:
+        return checked(kernel)
+    kernel.build()
+    return kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from poly.compiled import Compiled, Told, compiled
 from poly.errors import ScheduleError
 from poly.lower import arguments, c_sizes
 from poly.nest import Nest
+from poly.recorded import RECORD_CHARACTERS, RECORD_SECONDS
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
 from poly.strided import with_strides
@@ -113,12 +115,17 @@ class Kernel(Scheduled):
 
         return write_header(path, self, prefix=prefix, isas=isas, threads=threads, dense=dense)
 
+    def build(self) -> None:
+        """Have the C compiler build the kernel now; else the first call does. Raises ToolchainError."""
+        _ = self._library
+
     @cached_property
     def _library(self) -> Any:
         from codegen.build import load
         from codegen.guard import declarations
 
-        return load(self.compiled.source, declarations(self.signature), self.compiled.flags)
+        limit = RECORD_SECONDS if self.record is not None else None
+        return load(self.compiled.source, declarations(self.signature), self.compiled.flags, limit)
 
     @cached_property
     def _caller(self) -> Any:
@@ -134,9 +141,12 @@ class Kernel(Scheduled):
         Only where that schedule's microkernels cannot read such arrays, it follows the default.
         """
         nest = with_strides(self.nest)
-        if self.told is not None:
+        if isinstance(self.told, Schedule):
             with suppress(ScheduleError):
-                return self._with_strides(nest, self.told.on(nest) if isinstance(self.told, Schedule) else self.told)
+                return self._with_strides(nest, self.told.on(nest))
+        elif self.told is not None:
+            with suppress(Exception):  # whatever a record can bring about
+                return checked(self._with_strides(nest, self.told))
         return self._with_strides(nest, None)
 
     def _with_strides(self, nest: Nest, told: Told) -> Kernel:
@@ -149,6 +159,20 @@ def c_kernel(nest: Nest, isa: ISA, threads: int, told: Told) -> Kernel:
     Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
     """
     return Kernel(nest, isa, threads, told, compiled(nest, isa, threads, told))
+
+
+def checked(kernel: Kernel) -> Kernel:
+    """A kernel that follows a record, built.
+
+    Raises ToolchainError, and ScheduleError where the record asks more of compiler or memory than is sensible.
+    """
+    if len(kernel.source) > RECORD_CHARACTERS:
+        raise ScheduleError(f"its C text has {len(kernel.source)} characters, more than {RECORD_CHARACTERS}.")
+    kernel.build()
+    bytes_there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if not kernel.signature.sizes and not 0 <= kernel.workspace() <= bytes_there:
+        raise ScheduleError(f"its workspace takes {kernel.workspace()} bytes, and there are {bytes_there}.")
+    return kernel
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:

@@ -61,6 +61,10 @@ class OpenCLKernel(Scheduled):
 
         return Executable(self.program, self.signature, self.device)
 
+    def build(self) -> None:
+        """Have the device's compiler build the program now; else the first call does. Raises ToolchainError."""
+        self.executable.build()
+
     @property
     def copies(self) -> Any:
         """Copies between host and device that calls have made so far: how many, and bytes."""

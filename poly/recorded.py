@@ -7,14 +7,23 @@ import warnings
 from typing import TYPE_CHECKING
 
 from codegen.errors import ToolchainError
+from microkernels.errors import TargetError
 from microkernels.isa import ISA
-from poly.errors import RecordError, RecordWarning
+from poly.errors import RecordError, RecordWarning, ScheduleError
 from poly.nest import Nest
 from poly.records_file import records_file
 
 if TYPE_CHECKING:
     from codegen.opencl.devices import Device
     from poly.records import Record
+
+
+USUAL = (ScheduleError, TargetError, ToolchainError)
+"""Errors that need no name."""
+RECORD_SECONDS = 60.0
+"""A compiler that takes longer for a record's kernel is given up, as in a search."""
+RECORD_CHARACTERS = 4 << 20
+"""A C text that is longer is not compiled for a record's sake."""
 
 
 def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Record | None:
@@ -30,3 +39,20 @@ def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -
     except ToolchainError:
         pass  # there is no compiler: what needs one will say so
     return None
+
+
+def refuse(record: Record, problem: Exception) -> None:
+    """Warn that a record could not be followed, and put it aside, so that the next compilation need not try."""
+    from poly.records import Store
+    from poly.records.exchange import put_aside
+
+    reason = f"{problem}".partition("\n")[0] or type(problem).__name__
+    if not isinstance(problem, USUAL):
+        reason = f"{type(problem).__name__}: {reason}"
+    told = f"{record} does not fit this poly: {reason[:300]}"
+    try:
+        file = put_aside(Store.open(), record, reason)
+        where = f"It was moved to {file.name}, beside the store"
+    except RecordError as error:
+        where = f"It stays where it is, since {error}"
+    warnings.warn(f"{told} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning, 2)

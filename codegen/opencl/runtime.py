@@ -22,7 +22,7 @@ from codegen.opencl.gathering import DeviceGatherer, HostGatherer
 from codegen.opencl.host_arrays import Copies, HostArrays
 from codegen.opencl.launch_text import Functions, functions
 from codegen.opencl.profile import Profile, Recorder, profiling_queue
-from codegen.opencl.sessions import Lane, lane_on, session, settle
+from codegen.opencl.sessions import Lane, Room, lane_on, session, settle
 from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 
@@ -78,6 +78,11 @@ class Executable:
         Raises ArgumentError with nothing changed, DeviceError, ToolchainError.
         """
         return self._call(values, keywords, Orders(queue, wait_for or (), self._functions.enqueue))
+
+    def build(self) -> None:
+        """Build the program now; else the first call does. Raises ToolchainError, and pyopencl's errors."""
+        lane = self._lane(None)
+        lane.rooms.append(Room(lane.make()))
 
     def profile(self, *values: Any, queue: Any = None, wait_for: Any = None, **keywords: Any) -> Profile:
         """Run the program as a call does, wait for it, and say how long its kernels took by the device's clock.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from codegen.files import write_file
 from poly.errors import RecordError
+from poly.records.aside import guarded
 from poly.records.choice import Choice
 from poly.records.key import MALFORMED
 from poly.records.machines import machines_here
@@ -54,6 +55,23 @@ def lines(records: Iterable[Record]) -> Iterator[str]:
     yield json.dumps({"kind": KIND, "format": FORMAT})
     for record in records:
         yield json.dumps(record.facts())
+
+
+def put_aside(store: Store, record: Record, why: str) -> Path:
+    """Move a record of the store to a file beside it, which `merge` takes; the file's name is the answer.
+
+    Raises RecordError.
+    """
+    path = store.path.with_name(f"{store.path.name}.refused.jsonl")
+    line = json.dumps({**record.facts(), "refused": why})
+    try:
+        with guarded(store.path):
+            before = path.read_text() if path.exists() else "".join(f"{line}\n" for line in lines(()))
+            write_file(path, f"{before}{line}\n")
+    except OSError as error:
+        raise RecordError(f"{path} cannot be written: {error.strerror}.") from error
+    store.remove(record)
+    return path
 
 
 def merge(store: Store, path: Path) -> Merged:

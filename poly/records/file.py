@@ -44,9 +44,7 @@ CREATE TABLE trials (
 );
 CREATE INDEX trials_by_key ON trials (key);
 """
-SCHEMA = {
-    " ".join(f"{sql}".split()) for sql in (*TABLES.split(";")[:-1], "CREATE TABLE sqlite_sequence(name,seq)")
-}
+SCHEMA = {" ".join(f"{sql}".split()) for sql in (*TABLES.split(";")[:-1], "CREATE TABLE sqlite_sequence(name,seq)")}
 """What SQLite tells of these tables, and of the one that counts keys."""
 
 # SQLite's primary result codes (sqlite.org/rescode.html).

@@ -128,6 +128,11 @@ class Store:
 
         return write(self.path, work) if self.exists() else Count(0, 0, 0)
 
+    def remove(self, record: Record) -> None:
+        """Remove a record, unless another one has taken its place; what was measured under its key stays."""
+        text = "DELETE FROM records WHERE key = (SELECT id FROM keys WHERE digest = ?) AND schedule = ?"
+        write(self.path, lambda connection: connection.execute(text, (record.key.digest, record.schedule)))
+
     def sound_records(self, choice: Choice | None = None) -> list[Record]:
         """As `records`, of a file that was read as a whole. Raises RecordError where there is none or it is unsound."""
         return peek(self.path, lambda connection: _selected(connection, *(choice or Choice()).where()))
