@@ -6,7 +6,7 @@ import re
 
 import cgen
 
-from codegen import elementary, integer, lanes, scalar, workspace
+from codegen import arithmetic, elementary, integer, lanes, workspace
 from codegen.affine import Affine
 from codegen.guard import guard
 from codegen.loops import Scope, Writer
@@ -68,7 +68,7 @@ def includes(code: str) -> str:
 
 def used_helpers(code: str) -> str:
     """The small functions that the code calls, each below those that it calls itself."""
-    known = {**integer.HELPERS, **scalar.helpers(), **elementary.functions(), "align64": workspace.ALIGN}
+    known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), "align64": workspace.ALIGN}
     text = lanes.helpers(code)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):

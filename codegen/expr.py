@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -63,6 +64,38 @@ class Call:
 
 
 Expr = Const | Index | Load | Unary | Binary | Call
+
+OPERATORS: dict[str, Callable[..., float | int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+CHOICES: dict[str, Callable[..., float | int]] = {"abs": abs, "min": min, "max": max}
+"""What Python reckons exactly as the generated code does."""
+
+
+def number(expr: Expr) -> float | int | None:
+    """The value that Python gives an expression of numbers with + - * /, min, max and abs; None for any other.
+
+    Raises:
+        ZeroDivisionError, OverflowError: as Python does.
+    """
+    match expr:
+        case Const(value):
+            return value
+        case Index(affine):
+            return None if affine.terms else affine.constant
+        case Unary(_, operand):
+            inner = number(operand)
+            return None if inner is None else -inner
+        case Binary(op, left, right):
+            return _applied(OPERATORS[op], (left, right))
+        case Call(("abs" | "min" | "max") as function, args):
+            return _applied(CHOICES[function], args)
+    return None
+
+
+def _applied(function: Callable[..., float | int], args: tuple[Expr, ...]) -> float | int | None:
+    values = [value for arg in args if (value := number(arg)) is not None]
+    return function(*values) if len(values) == len(args) else None
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

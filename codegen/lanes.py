@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen.affine import Affine
+from codegen.arithmetic import update
 from codegen.expr import loads
 from codegen.macros import EACH_LANE
 from codegen.names import fresh
@@ -334,9 +335,4 @@ def _of_lanes(operation: str, dtype: DType, lanes: int) -> str:
 
 
 def _update(operation: str, dtype: DType, target: str, value: str) -> str:
-    symbol = {"sum": "+", "product": "*"}.get(operation)
-    if symbol is None:
-        return f"{target} = {operation}_{dtype.name}({target}, {value});"
-    if dtype.size < i32.size:
-        return f"{target} = ({dtype.c_name})({target} {symbol} {value});"
-    return f"{target} {symbol}= {value};"
+    return update({"sum": "+", "product": "*"}.get(operation, operation), dtype, target, value)

@@ -14,6 +14,8 @@ One vector at a time: cores overlap iterations by themselves, and clang's four a
 """
 EACH_LANE = "POLY_LANES"
 """What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
+WRAPS = "POLY_WRAPS"
+"""What stands before a function that means its integers to wrap around: clang's sanitizer for integers is told so."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
 """The square root that does nothing but take the root: C's own may set errno, which no vector operation does."""
 
@@ -56,7 +58,13 @@ double __builtin_sqrt(double) __attribute__((const));
 #define {ROOTS["f64"]} sqrt
 #endif"""
 
-MACROS = {(EACH_VECTOR, EACH_LANE): LOOPS, tuple(ROOTS.values()): SQUARE_ROOTS}
+WRAPPING = f"""#if defined(__clang__)
+#define {WRAPS} __attribute__((no_sanitize("integer")))
+#else
+#define {WRAPS}
+#endif"""
+
+MACROS = {(EACH_VECTOR, EACH_LANE): LOOPS, tuple(ROOTS.values()): SQUARE_ROOTS, (WRAPS,): WRAPPING}
 """Their definitions, by names."""
 
 

@@ -42,7 +42,7 @@ VARIABLES = frozenset({
     "workspace",
 })
 # fmt: on
-TYPED = ("abs", "bits_of", "exp", "max", "min", "of_bits", "power", "sqrt", "tanh")
+TYPED = ("abs", "add", "bits_of", "exp", "max", "min", "mul", "neg", "of_bits", "power", "sqrt", "sub", "tanh", "to")
 HELPERS = frozenset(f"{function}_{dtype}" for function in TYPED for dtype in DTYPES)
 RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | TYPES | FUNCTIONS | HELPERS | VARIABLES
 

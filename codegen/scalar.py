@@ -1,7 +1,8 @@
 """Statement bodies as C: expressions in the arrays' own types, with the meaning that Python and NumPy give them.
 
-A number or an index takes the type of what it meets, as in NumPy: `2.0*x` is `2.0f*x` where `x` is f32. Division is
-true division also of integers. `max(a, b)` is `a` unless `b > a`, so a NaN goes through as it does in Python's loops.
+A number or an index takes the type of what it meets, as in NumPy: `2.0*x` is `2.0f*x` where `x` is f32. Numbers alone
+are reckoned as Python does, which has integers of any length. Integers wrap around: `x + y` is `add_i32(x, y)`. Division
+is true division also of integers. `max(a, b)` is `a` unless `b > a`, so a NaN goes through as it does in Python's loops.
 
 Each text carries the type that C gives it: a conversion that may change a value is written out, `(float)i`, so that no
 compiler has to warn of it.
@@ -12,15 +13,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from codegen.affine import Affine
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.arithmetic import OPERATIONS, least, update
+from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary, number
 from codegen.integer import primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
-from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
+from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
+from microkernels.dtypes import DType, f16, f32, f64, i64
 
 SUM, PRODUCT, SIGN, PRIMARY = 1, 2, 3, 4
 """How tightly a text binds."""
@@ -32,29 +38,6 @@ class Typed(NamedTuple):
     text: str
     level: int
     dtype: DType
-
-
-def helpers() -> dict[str, str]:
-    """C functions that the expressions may call, by name."""
-    result = {}
-    for dtype in DTYPES.values():
-        c, name = dtype.c_name, dtype.name
-        result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
-        result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"
-        if not dtype.is_float:
-            cast = f"({c})" if dtype.size < i32.size else ""
-            result[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return a < 0 ? {cast}-a : a; }}"
-    return result
-
-
-@dataclass(frozen=True)
-class Weak:
-    """The type of a number that has none of its own: it takes the type that it meets."""
-
-    is_float: bool
-
-
-Type = DType | Weak
 
 
 @dataclass(frozen=True)
@@ -79,18 +62,22 @@ class Body:
             case ("+" | "*") as op, expr:
                 return self._step(target, op, expr, dtype)
             case ("min" | "max") as op, expr:
-                return f"{target} = {op}_{dtype.name}({target}, {self._value(expr, dtype)});"
+                return update(op, dtype, target, self._value(expr, dtype))
         return f"{target} = {self._value(statement.expr, dtype)};"
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, spelled out where the result must be converted to the target's type."""
-        typed = self.print(expr, dtype)
+        if not join(dtype, self.type_of(expr)).is_float:
+            return update(op, dtype, target, self._value(expr, dtype))
+        typed = self.print(expr, dtype if dtype.is_float else f64)
         joined = _joined(dtype, typed.dtype)
         value = _converted(typed, joined)
         if not _may_change(joined, dtype):
-            return f"{target} {op}= {_tight(value, PRODUCT) if op == '-' else value.text};"
+            return update(op, dtype, target, _tight(value, PRODUCT) if op == "-" else value.text)
         before = _converted(Typed(target, PRIMARY, dtype), joined).text
-        return f"{target} = ({dtype.c_name})({before} {op} {_tight(value, SIGN if op == '*' else PRODUCT)});"
+        level = PRODUCT if op == "*" else SUM
+        result = Typed(f"{before} {op} {_tight(value, SIGN if op == '*' else PRODUCT)}", level, joined)
+        return f"{target} = {_cast(result, dtype).text};"
 
     def _value(self, expr: Expr, dtype: DType) -> str:
         """The text where C wants a value of this type."""
@@ -111,32 +98,26 @@ class Body:
 
     def type_of(self, expr: Expr) -> Type:
         """The type that NumPy would give."""
-        match expr:
-            case Const(value):
-                return Weak(isinstance(value, float))
-            case Index():
-                return Weak(False)
-            case Load(array):
-                return self.buffers[array].dtype
-            case Unary(_, operand):
-                return self.type_of(operand)
-            case Binary(op, left, right):
-                joined = join(self.type_of(left), self.type_of(right))
-                return _floating(joined) if op == "/" else joined
-            case Call(function, args):
-                joined = join(*(self.type_of(arg) for arg in args))
-                return joined if function in ("abs", "min", "max") else _floating(joined)
+        return type_of(expr, lambda array: self.buffers[array].dtype)
 
     def print(self, expr: Expr, context: DType) -> Typed:
         """The text of `expr` where a value of type `context` is wanted."""
         own = self.type_of(expr)
         if isinstance(own, Weak) and not isinstance(expr, Const | Index):
-            return self._number(expr, f64 if own.is_float else i64, context)
+            return self._number(expr, own, context)
         return self._typed(expr, own if isinstance(own, DType) else context)
 
-    def _number(self, expr: Expr, python: DType, context: DType) -> Typed:
-        """An expression of numbers alone: reckoned as Python does, and then rounded to `context`."""
-        typed = self._typed(expr, python)
+    def _number(self, expr: Expr, own: Weak, context: DType) -> Typed:
+        """An expression of numbers and indices alone: reckoned as Python does, and then rounded to `context`.
+
+        What may go beyond 64 bits is reckoned in f64 where it ends up in a float, and else wraps around.
+        """
+        with suppress(ZeroDivisionError, OverflowError):
+            value = number(expr)
+            if value is not None:
+                return literal(value, context)
+        beyond = not own.is_float and context.is_float and not fits(bound(expr), i64)
+        typed = self._typed(expr, f64 if own.is_float or beyond else i64)
         return _cast(typed, context) if context == f32 else typed
 
     def _typed(self, expr: Expr, dtype: DType) -> Typed:
@@ -149,57 +130,68 @@ class Body:
             case Load(array):
                 element = self.element(expr)
                 return Typed(self.held.get(element, element), PRIMARY, self.buffers[array].dtype)
+            case Unary(_, operand) if self._wraps(expr, dtype):
+                return Typed(f"neg_{dtype.name}({self._value(operand, dtype)})", PRIMARY, dtype)
             case Unary(_, operand):
                 typed = self.print(operand, dtype)
-                return Typed("-" + _tight(typed, PRIMARY), SIGN, _joined(typed.dtype, i32))
+                return Typed("-" + _tight(typed, PRIMARY), SIGN, typed.dtype)
+            case Binary(op, left, right) if self._wraps(expr, dtype):
+                values = f"{self._value(left, dtype)}, {self._value(right, dtype)}"
+                return Typed(f"{OPERATIONS[op]}_{dtype.name}({values})", PRIMARY, dtype)
             case Binary(op, left, right):
                 return self._binary(op, left, right, dtype)
             case Call(function, args):
                 texts = ", ".join(self._value(arg, dtype) for arg in args)
                 return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
 
+    def _wraps(self, expr: Expr, dtype: DType) -> bool:
+        """Whether the result may be beyond an integer type."""
+        weak = isinstance(self.type_of(expr), Weak)
+        return not dtype.is_float and not (weak and fits(bound(expr), dtype))
+
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM
         first, second = self.print(left, dtype), self.print(right, dtype)
-        if op == "/" and not join(self.type_of(left), self.type_of(right)).is_float and first.dtype != dtype:
-            first = _cast(first, dtype)
         joined = _joined(first.dtype, second.dtype)
+        if dtype.is_float and not (joined.is_float and joined.size >= dtype.size):
+            first, joined = _cast(first, dtype), dtype
         texts = _tight(_converted(first, joined), level), _tight(_converted(second, joined), level + 1)
         return Typed(f"{texts[0]} {op} {texts[1]}", level, joined)
-
-
-def join(*types: Type) -> Type:
-    """NumPy's promotion: a number takes the array's type; an array's integers become f64 where they meet a fraction."""
-    strong = [t for t in types if isinstance(t, DType)]
-    is_float = any(t.is_float for t in types)
-    if not strong:
-        return Weak(is_float)
-    floats = [t for t in strong if t.is_float]
-    if is_float and not floats:
-        return f64
-    if floats and len(floats) < len(strong):
-        return f64
-    return max(floats or strong, key=lambda t: t.size)
-
-
-def _floating(kind: Type) -> Type:
-    """What true division, exp, sqrt and tanh make of a type."""
-    if kind.is_float:
-        return kind
-    return f64 if isinstance(kind, DType) else Weak(True)
 
 
 def literal(value: float | int, dtype: DType) -> Typed:
     """A number in a type: `0.5f`."""
     if not dtype.is_float:
-        text = str(int(value))
-        dtype = dtype if -(1 << 8 * dtype.size - 1) <= value < 1 << 8 * dtype.size - 1 else i64
-    elif math.isfinite(value):
-        dtype = f32 if dtype == f16 else dtype
-        text = repr(float(value)) + ("f" if dtype == f32 else "")
+        whole = integer(value, dtype)
+        text = least(dtype) if whole == limits(dtype)[0] else str(whole)
+        return Typed(text, SIGN if text.startswith("-") else PRIMARY, dtype)
+    dtype = f32 if dtype == f16 else dtype
+    number = _float(value) if dtype == f64 else _single(_float(value))
+    if math.isfinite(number):
+        text = repr(number) + ("f" if dtype == f32 else "")
     else:
-        text = "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
+        text = "NAN" if math.isnan(number) else "INFINITY" if number > 0 else "-INFINITY"
     return Typed(text, SIGN if text.startswith("-") else PRIMARY, dtype)
+
+
+def _float(value: float | int) -> float:
+    """The f64 next to a number."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _single(value: float) -> float:
+    """The number whose digits C reads as the f32 that NumPy rounds an f64 to.
+
+    The digits are those of the f64, unless it lies between two f32, halfway, or beyond all of them.
+    """
+    with np.errstate(over="ignore"):
+        near = np.float32(value)
+    other = np.nextafter(near, np.float32(math.copysign(math.inf, value - float(near))))
+    halfway = value != float(near) and float(near) + float(other) == 2 * value
+    return float(near) if halfway or math.isinf(near) else value
 
 
 def function_name(function: str, dtype: DType) -> str:
@@ -228,7 +220,7 @@ def _scaled(index: Affine, stride: str) -> str:
 def _joined(first: DType, second: DType) -> DType:
     """The type in which C reckons with both."""
     floats = [dtype for dtype in (first, second) if dtype.is_float]
-    return max(floats or [first, second, i32], key=lambda dtype: dtype.size)
+    return max(floats or [first, second], key=lambda dtype: dtype.size)
 
 
 def _may_change(source: DType, target: DType) -> bool:
@@ -244,6 +236,8 @@ def _converted(typed: Typed, dtype: DType) -> Typed:
 
 
 def _cast(typed: Typed, dtype: DType) -> Typed:
+    if typed.dtype.is_float and not dtype.is_float:
+        return Typed(f"to_{dtype.name}({typed.text})", PRIMARY, dtype)
     return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)
 
 

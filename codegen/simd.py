@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import islpy as isl
 
 from codegen.affine import Affine
+from codegen.arithmetic import least, update
 from codegen.expr import loads
 from codegen.integer import Values, called, children, integer, kind
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Body, literal
-from microkernels.dtypes import DType, i32
+from microkernels.dtypes import DType
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,7 @@ class Reduction:
 
     def store(self, value: str) -> str:
         """The element takes in a value; for max and min an element that is NaN stays so."""
-        if self.op in ("min", "max"):
-            return f"{self.element} = {self.op}_{self.dtype.name}({self.element}, {value});"
-        if self.dtype.size < i32.size:
-            return f"{self.element} = ({self.dtype.c_name})({self.element} {self.op} {value});"
-        return f"{self.element} {self.op}= {value};"
+        return update(self.op, self.dtype, self.element, value)
 
 
 def neutral(op: str, dtype: DType) -> str:
@@ -56,7 +53,7 @@ def neutral(op: str, dtype: DType) -> str:
         return literal(int(op == "*"), dtype)[0]
     if dtype.is_float:
         return "INFINITY" if op == "min" else "-INFINITY"
-    return f"INT{8 * dtype.size}_{'MAX' if op == 'min' else 'MIN'}"
+    return least(dtype) if op == "max" else f"INT{8 * dtype.size}_MAX"
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_operators() -> None:
     assert text(Unary("-", plus(X, X)), "+") == "-= (x[i] + x[i]);"
     assert text(Unary("-", times(X, X)), "+") == "-= x[i] * x[i];"
     assert text(X, "max") == "= max_f32(y[i], x[i]);"
-    assert text(BYTE, "+", i32) == "+= b[i];"
+    assert text(BYTE, "+", i32) == "= add_i32(y[i], b[i]);"
 
 
 def test_conversions_that_may_change_a_value_are_written_out() -> None:
@@ -95,10 +95,10 @@ def test_conversions_that_may_change_a_value_are_written_out() -> None:
     assert text(times(D, D), "*") == "= (float)(y[i] * (d[i] * d[i]));"
     assert text(Index(i), "*") == "*= (float)i;"
     assert text(D, "max") == "= max_f32(y[i], (float)d[i]);"
-    assert text(BYTE, "+", i8) == "= (int8_t)(y[i] + b[i]);"
-    assert text(times(BYTE, Const(3)), "=", i8) == "= (int8_t)(b[i] * 3);"
+    assert text(BYTE, "+", i8) == "= add_i8(y[i], b[i]);"
+    assert text(times(BYTE, Const(3)), "=", i8) == "= mul_i8(b[i], 3);"
     assert text(BYTE, "=", i8) == "= b[i];"
-    assert text(plus(INT, Index(i)), "=", i32) == "= (int32_t)(n[i] + i);"
+    assert text(plus(INT, Index(i)), "=", i32) == "= add_i32(n[i], (int32_t)i);"
     assert text(Index(i), "=", f64) == "= (double)i;"
     assert text(plus(D, Index(Affine.of(3))), "=", f64) == "= d[i] + 3.0;"
     assert text(INT, "+", f64) == "+= n[i];"

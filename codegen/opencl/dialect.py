@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from codegen import elementary, integer, lanes, scalar
-from codegen.macros import CLANG_LANE, CLANG_VECTOR, EACH_LANE, EACH_VECTOR, ROOTS
+from codegen import arithmetic, elementary, integer, lanes
+from codegen.macros import CLANG_LANE, CLANG_VECTOR, EACH_LANE, EACH_VECTOR, ROOTS, WRAPS
 from microkernels.prune import NO_CODE
 
 TYPES = {
@@ -44,12 +44,12 @@ HALVES = {
 
 def helpers(code: str) -> str:
     """The small functions that the code calls, each below those that it calls itself."""
-    known = {**integer.HELPERS, **scalar.helpers(), **elementary.functions(), **_bit_functions(), **HALVES}
+    known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **HALVES}
     text = lanes.helpers(code, opencl=True)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):
             text = f"{helper}\n{text}"
-    return text.rstrip("\n")
+    return text.replace(f"{WRAPS} ", "").rstrip("\n")
 
 
 def prelude(code: str, lanes: int) -> str:

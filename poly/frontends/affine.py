@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codegen.affine import Affine
+from codegen.promotion import LARGEST_INDEX
 from poly.frontends.scope import Scope
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -17,8 +18,23 @@ def affine(node: ast.expr, scope: Scope) -> Affine:
     """An affine expression of indices and sizes.
 
     Raises:
-        SpecError: it is not affine, or a name in it is neither an index nor a size.
+        SpecError: it is not affine, a name in it is neither an index nor a size, or an integer in it is too large.
     """
+    found = _affine(node, scope)
+    for value in (found.constant, *(factor for _, factor in found.terms)):
+        if abs(value) > LARGEST_INDEX:
+            why = f"`{ast.unparse(node)}` has the integer {shortened(value)} in it"
+            raise scope.source.error(node, why, "Indices, bounds and sizes, and their factors, go up to 2**48.")
+    return found
+
+
+def shortened(value: int) -> str:
+    """An integer in a message."""
+    digits = value.bit_length() * 3 // 10
+    return str(value) if digits < 40 else f"of about {digits} digits"
+
+
+def _affine(node: ast.expr, scope: Scope) -> Affine:
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return Affine.of(value)

@@ -6,7 +6,7 @@ import ast
 from functools import reduce
 
 from codegen.affine import Affine
-from codegen.expr import FUNCTIONS, Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import FUNCTIONS, Binary, Call, Const, Expr, Index, Load, Unary, number
 from poly.errors import SpecError
 from poly.frontends.affine import affine
 from poly.frontends.scope import Scope
@@ -16,11 +16,23 @@ KNOWN = "exp, sqrt, tanh, abs, min and max"
 
 
 def expression(node: ast.expr, scope: Scope) -> Expr:
-    """The value of a Python expression.
+    """The value of a Python expression; what is made of numbers alone is reckoned here, as Python does.
 
     Raises:
-        SpecError: it holds something else than numbers, names, elements, + - * / and the known functions.
+        SpecError: it holds something else than numbers, names, elements, + - * / and the known functions, or numbers
+            in it are divided by 0 or beyond all floats.
     """
+    found = _expression(node, scope)
+    try:
+        value = number(found)
+    except (ZeroDivisionError, OverflowError) as error:
+        raise scope.source.error(
+            node, f"`{ast.unparse(node)}` has no value in Python ({error})", "Write a number that Python has."
+        ) from None
+    return found if value is None else Const(value)
+
+
+def _expression(node: ast.expr, scope: Scope) -> Expr:
     match node:
         case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
             return Const(value)

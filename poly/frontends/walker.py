@@ -8,8 +8,10 @@ from dataclasses import replace
 import islpy as isl
 
 from codegen.expr import Binary, Expr, Load, loads
+from codegen.promotion import misfits
+from microkernels.dtypes import DType
 from poly.errors import SpecError
-from poly.frontends.affine import condition
+from poly.frontends.affine import condition, shortened
 from poly.frontends.expressions import expression
 from poly.frontends.ranges import loop_of
 from poly.frontends.reductions import as_reduction
@@ -121,6 +123,7 @@ class Walker:
                 f"the types {', '.join(types)} meet in one assignment",
                 "Give all arrays and scalars in it one type.",
             )
+        self._check_numbers(node, place, op, expr)
         name = f"{self._prefix}{len(self.statements)}"
         iterators = tuple(loop.name for loop in self._scope.loops)
         where = " and ".join(conditions) or "0 = 0"
@@ -129,6 +132,22 @@ class Walker:
         line = source.first + node.lineno - 1
         self.statements.append(Statement(name, iterators, domain, place, op, expr, line, text))
         return Leaf(name)
+
+
+    def _check_numbers(self, node: ast.stmt, place: Load, op: Op, expr: Expr) -> None:
+        """NumPy refuses an integer that the type which it takes has not; so does a nest."""
+
+        def dtype_of(array: str) -> DType:
+            return self._targets.type_of(Load(array, ()), self._scope)
+
+        whole = expr if op == "=" else Binary(op, place, expr)
+        for value in misfits(whole, dtype_of(place.array), dtype_of):
+            kind = dtype_of(place.array).name
+            raise self._scope.source.error(
+                node,
+                f"the integer {shortened(value)} meets the type {kind}, which has no such number",
+                "Give the arrays a type that has it, or reckon in f64 by a fraction: `2.0 * x`.",
+            )
 
 
 def _sequence(nodes: list[Node]) -> Node:

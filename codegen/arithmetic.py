@@ -1,0 +1,60 @@
+"""Arithmetic that C has no operator for, as small C functions: integers that wrap around, and Python's min and max.
+
+C leaves it undefined what a signed sum, difference or product beyond its type is. NumPy's integers wrap around, so here
+they do: the functions reckon without a sign. Compilers put them into vector lanes as they do operators.
+"""
+
+from __future__ import annotations
+
+from codegen.macros import WRAPS
+from codegen.promotion import limits
+from microkernels.dtypes import DTYPES, DType, i32
+
+OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
+"""The functions in place of operators."""
+
+
+def functions() -> dict[str, str]:
+    """The C functions by name, each below those that it calls."""
+    result: dict[str, str] = {}
+    for dtype in DTYPES.values():
+        c, name = dtype.c_name, dtype.name
+        result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
+        result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"
+        if not dtype.is_float:
+            result |= _of_integers(dtype)
+    return result
+
+
+def _of_integers(dtype: DType) -> dict[str, str]:
+    c, name, plain = dtype.c_name, dtype.name, f"uint{8 * max(dtype.size, i32.size)}_t"
+    made = {
+        f"{word}_{name}": f"{WRAPS} static inline {c} {word}_{name}({c} a, {c} b)"
+        f" {{ return ({c})(({plain})a {symbol} ({plain})b); }}"
+        for symbol, word in OPERATIONS.items()
+    }
+    made[f"neg_{name}"] = f"{WRAPS} static inline {c} neg_{name}({c} a) {{ return ({c})(0u - ({plain})a); }}"
+    made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return a < 0 ? neg_{name}(a) : a; }}"
+    made[f"to_{name}"] = f"static inline {c} to_{name}(double x) {{ return {_inside(dtype)} ? ({c})x : {least(dtype)}; }}"
+    return made
+
+
+def _inside(dtype: DType) -> str:
+    """The condition that x without its fraction is a number of the type; f64 has no number right below i64's."""
+    low, high = limits(dtype)
+    below = f"x > {low - 1}.0" if float(low - 1) < float(low) else f"x >= {low}.0"
+    return f"{below} && x < {high + 1}.0"
+
+
+def least(dtype: DType) -> str:
+    """The type's least number, which C can't write in digits."""
+    return f"INT{8 * dtype.size}_MIN"
+
+
+def update(op: str, dtype: DType, target: str, value: str) -> str:
+    """The C statement `target op= value;` for one of `+ - * min max` and a value of the target's type."""
+    if op in ("min", "max"):
+        return f"{target} = {op}_{dtype.name}({target}, {value});"
+    if dtype.is_float:
+        return f"{target} {op}= {value};"
+    return f"{target} = {OPERATIONS[op]}_{dtype.name}({target}, {value});"

@@ -1,0 +1,133 @@
+"""The types of expressions, as NumPy gives them: a number has none of its own, and takes the type of what it meets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from microkernels.dtypes import DType, f64
+
+LARGEST_INDEX = 1 << 48
+"""No loop index and no size is further from 0."""
+
+
+@dataclass(frozen=True)
+class Weak:
+    """The type of a number that has none of its own: it takes the type that it meets."""
+
+    is_float: bool
+
+
+Type = DType | Weak
+
+
+def type_of(expr: Expr, dtype_of: Callable[[str], DType]) -> Type:
+    """The type that NumPy would give, where `dtype_of` an array's name is the type of its elements."""
+    match expr:
+        case Const(value):
+            return Weak(isinstance(value, float))
+        case Index():
+            return Weak(False)
+        case Load(array):
+            return dtype_of(array)
+        case Unary(_, operand):
+            return type_of(operand, dtype_of)
+        case Binary(op, left, right):
+            joined = join(type_of(left, dtype_of), type_of(right, dtype_of))
+            return _floating(joined) if op == "/" else joined
+        case Call(function, args):
+            joined = join(*(type_of(arg, dtype_of) for arg in args))
+            return joined if function in ("abs", "min", "max") else _floating(joined)
+
+
+def join(*types: Type) -> Type:
+    """NumPy's promotion: a number takes the array's type; an array's integers become f64 where they meet a fraction."""
+    strong = [t for t in types if isinstance(t, DType)]
+    is_float = any(t.is_float for t in types)
+    if not strong:
+        return Weak(is_float)
+    floats = [t for t in strong if t.is_float]
+    if is_float and not floats:
+        return f64
+    if floats and len(floats) < len(strong):
+        return f64
+    return max(floats or strong, key=lambda t: t.size)
+
+
+def _floating(kind: Type) -> Type:
+    """What true division, exp, sqrt and tanh make of a type."""
+    if kind.is_float:
+        return kind
+    return f64 if isinstance(kind, DType) else Weak(True)
+
+
+def limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    half = 1 << 8 * dtype.size - 1
+    return -half, half - 1
+
+
+def fits(value: int, dtype: DType) -> bool:
+    """Whether an integer type has the number."""
+    low, high = limits(dtype)
+    return low <= value <= high
+
+
+def integer(value: float | int, dtype: DType) -> int:
+    """A number in an integer type: an integer wraps around.
+
+    A fraction loses what is behind the point; where the type has no such number, the result is the type's least one.
+    """
+    low, high = limits(dtype)
+    if isinstance(value, int):
+        return (value - low) % (high - low + 1) + low
+    return int(value) if math.isfinite(value) and fits(int(value), dtype) else low
+
+
+def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Iterator[int]:
+    """The integers in an expression that the type which they take has not, where a value of type `context` is wanted.
+
+    What is made of indices and numbers alone is reckoned as Python does first: none of that is told here.
+    """
+    own = type_of(expr, dtype_of)
+    dtype = own if isinstance(own, DType) else context
+    match expr:
+        case Const(int(value)):
+            if not (_is_float(value) if dtype.is_float else fits(value, dtype)):
+                yield value
+        case Unary(_, operand) if dtype is own:
+            yield from misfits(operand, dtype, dtype_of)
+        case Binary(_, left, right) if dtype is own:
+            yield from misfits(left, dtype, dtype_of)
+            yield from misfits(right, dtype, dtype_of)
+        case Call(_, args) if dtype is own:
+            for arg in args:
+                yield from misfits(arg, dtype, dtype_of)
+
+
+def _is_float(value: int) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def bound(expr: Expr) -> int:
+    """How far from 0 an expression of indices and integers may be, it and all of its parts."""
+    match expr:
+        case Const(value):
+            return abs(int(value))
+        case Index(affine):
+            return sum(abs(factor) for _, factor in affine.terms) * LARGEST_INDEX + abs(affine.constant)
+        case Unary(_, operand):
+            return bound(operand)
+        case Binary("*", left, right):
+            first, second = bound(left), bound(right)
+            return max(first * second, first, second)
+        case Binary(_, left, right):
+            return bound(left) + bound(right)
+        case Call(_, args):
+            return max(bound(arg) for arg in args)
+    raise AssertionError(f"{expr} is no expression of indices and integers")
