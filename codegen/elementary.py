@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.macros import ROOTS
+from codegen.macros import ROOTS, WRAPS
 from codegen.scalar import literal
 from microkernels.dtypes import DType, f32, f64
 
@@ -139,7 +139,7 @@ def _power(k: Constants) -> str:
 def _exp(k: Constants) -> str:
     """`n + 2*bias` stands in the lowest bits of a sum with a number whose last bit counts ones. Half of it and the rest
     are the exponents, as they are stored, of two normal numbers whose product is 2^n."""
-    return f"""static inline {k.c} exp_{k.name}({k.c} x)
+    return f"""{WRAPS} static inline {k.c} exp_{k.name}({k.c} x)
 {{
 {_reduced(k, "x", 2)}
   const {k.bits} halved = sum >> 1;
@@ -152,7 +152,7 @@ def _exp(k: Constants) -> str:
 def _tanh(k: Constants) -> str:
     """2^n is a normal number here: `n + bias` is its exponent."""
     above, below = (_horner(k, coefficients) for coefficients in k.tanh)
-    return f"""static inline {k.c} tanh_{k.name}({k.c} x)
+    return f"""{WRAPS} static inline {k.c} tanh_{k.name}({k.c} x)
 {{
   const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
   const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), twice = size + size, z = size * size;

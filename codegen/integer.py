@@ -22,6 +22,8 @@ Values = Mapping[str, Affine]
 COMPARISONS = {"eq": "==", "le": "<=", "lt": "<", "ge": ">=", "gt": ">"}
 CONNECTIVES = {"and_": "&&", "and_then": "&&", "or_": "||", "or_else": "||"}
 
+NUMBER = re.compile(r"-?\d+")
+
 HELPERS = {
     "imin": "static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }",
     "imax": "static inline int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }",
@@ -131,6 +133,22 @@ def product(extents: Sequence[Affine], factor: int = 1) -> str:
     """
     number = prod((size.constant for size in extents if not size.terms), start=factor)
     texts = [extent(size) for size in extents if size.terms]
+    return "*".join([*texts, *[str(number)] * (number != 1 or not texts)])
+
+
+def room(extents: Sequence[str]) -> str:
+    """The elements of an array with these extents (C texts), as C text; an extent below 0 means 0.
+
+    What is made of sizes without a minus is never below 0.
+    """
+    number = prod(max(int(text), 0) for text in extents if NUMBER.fullmatch(text))
+    opened = [text for text in extents if not NUMBER.fullmatch(text)]
+    if not number:
+        return "0"
+    texts = [
+        f"imax(0, {text})" if "-" in text else text if re.fullmatch(r"[\w\[\]]+", text) else f"({text})"
+        for text in opened
+    ]
     return "*".join([*texts, *[str(number)] * (number != 1 or not texts)])
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.integer import product
+from codegen.affine import Affine
+from codegen.integer import room
 from codegen.names import c_name
-from codegen.program import Program, Workspace
+from codegen.program import Buffer, Program, Workspace
 
 ALIGN = "static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }"
 
@@ -24,7 +25,7 @@ class Layout:
     def of(program: Program) -> Layout:
         placed = {w.name for w in program.workspaces}
         local = tuple(
-            Workspace(b.name, b.dtype, product(b.shape), private=False)
+            Workspace(b.name, b.dtype, elements(b), private=False)
             for b in program.buffers
             if b.kind == "local" and b.name not in placed
         )
@@ -38,6 +39,11 @@ class Layout:
     @property
     def private_bytes(self) -> str:
         return total_bytes(self.private)
+
+
+def elements(buffer: Buffer) -> str:
+    """How many elements a local array has, as C text."""
+    return room([str(extent.substitute({n: Affine.name(c_name(n)) for n in extent.names})) for extent in buffer.shape])
 
 
 def total_bytes(workspaces: Sequence[Workspace]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import ceil, prod
 
+from codegen.integer import room
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
@@ -136,10 +137,10 @@ class BoxLayout:
             last = extents[-1]
             padded = str(int(last) + node.pad) if last.isdigit() else f"{last} + {node.pad}"
             apart = (*extents[:-1], padded)
-        strides, count = tuple(product(apart[d + 1 :]) for d in range(len(apart))), product(apart)
+        strides = tuple(product(apart[d + 1 :]) for d in range(len(apart)))
         if node.buffers == 1:
-            return BoxLayout(strides, count)
-        return BoxLayout((count, *strides), product((str(node.buffers), count)))
+            return BoxLayout(strides, room(apart))
+        return BoxLayout((product(apart), *strides), room((str(node.buffers), *apart)))
 
 
 def _called(node: Pack) -> str:

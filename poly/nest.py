@@ -32,6 +32,7 @@ class Array:
     """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
 
     `strides` (in elements) name sizes or give integers where the array is not dense; None means dense, row-major.
+    An extent of a local that comes out below 0, at sizes for which no loop around it runs, means 0.
     """
 
     name: str
@@ -39,6 +40,13 @@ class Array:
     shape: tuple[Affine, ...]
     kind: Kind = "array"
     strides: tuple[str | int, ...] | None = None
+
+    def with_sizes(self, values: Mapping[str, int]) -> Array:
+        """The same array with some sizes fixed."""
+        shape = tuple(extent.substitute(values) for extent in self.shape)
+        if self.kind == "local":
+            shape = tuple(extent if extent.terms else Affine.of(max(extent.constant, 0)) for extent in shape)
+        return replace(self, shape=shape)
 
     def __str__(self) -> str:
         extents = ", ".join(map(str, self.shape)) or "()"
@@ -153,7 +161,7 @@ class Nest:
         return replace(
             self,
             sizes=tuple(size for size in self.sizes if size not in fixed),
-            arrays=tuple(replace(a, shape=tuple(e.substitute(fixed) for e in a.shape)) for a in self.arrays),
+            arrays=tuple(array.with_sizes(fixed) for array in self.arrays),
             statements=tuple(_fixed_statement(s, fixed) for s in self.statements),
             tree=fix_tree(self.tree, fixed),
             context=fix_set(self.context, fixed),

@@ -14,7 +14,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.definitions import needed
-from codegen.integer import primary
+from codegen.integer import primary, room
 from codegen.names import fresh
 from codegen.program import Text, Workspace
 from microkernels.catalogue import find
@@ -91,7 +91,7 @@ def panel_copy(
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     size = _product([*steps, str(source.width)])
-    count = _product([*extents, size])
+    count = room([*extents, *steps, str(source.width)])
     space = panel_space(isa, private, source.dtype, count, workspaces)
     panel = Panel(buffer, f"{number} * {size}" if number != "0" else "0", source.width, count, space)
     group = None

@@ -62,7 +62,7 @@ static inline int pfx_beyond(int64_t a, int64_t b, int64_t limit)
   return __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result) || result > (uint64_t)limit;
 }""",
     "pfx_overlap": """/* Whether two arrays share bytes; addresses are subtracted modulo all addresses. */
-static inline int pfx_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+PFX_WRAPS static inline int pfx_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
 {
   const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
   return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;
@@ -223,22 +223,22 @@ def _room_lines(buffer: Buffer) -> Iterator[str]:
 
 def _factor_lines(routine: Routine) -> Iterator[str]:
     """No extent overflows, however large its factors are."""
-    for size in _shapes(routine):
+    for size in _shapes(_all_arrays(routine)):
         if _factors(size) >= 1 << (62 - WIDE):
             tests = [f"{c_name(name)} > PFX_SIZE_LIMIT/{_factors(size)}" for name in sorted(size.names)]
             yield f"if ({' || '.join(tests)}) return PFX_BAD_SIZE;"
 
 
 def _shape_lines(routine: Routine) -> Iterator[str]:
-    """Extents such as `P + R - 1` are not negative."""
-    for size in _shapes(routine):
+    """Extents such as `P + R - 1` are not negative; those of local arrays mean 0 then."""
+    for size in _shapes(routine.signature.arrays):
         if size.constant < 0 or any(factor < 0 for _, factor in size.terms):
             yield f"if ({extent(size)} < 0) return PFX_BAD_SIZE;"
 
 
-def _shapes(routine: Routine) -> list[Affine]:
-    """Every extent that depends on sizes, once."""
-    return list(dict.fromkeys(size for buffer in _all_arrays(routine) for size in buffer.shape if size.terms))
+def _shapes(arrays: Sequence[Buffer]) -> list[Affine]:
+    """Every extent of the arrays that depends on sizes, once."""
+    return list(dict.fromkeys(size for buffer in arrays for size in buffer.shape if size.terms))
 
 
 def _stride_limits(routine: Routine) -> Iterator[str]:

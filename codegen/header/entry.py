@@ -41,7 +41,7 @@ static char pfx_nothing[64] __attribute__((aligned(64)));
 /* The first multiple of 64 in a workspace. */
 PFX_INLINE void *pfx_aligned(void *workspace, int64_t needed)
 {
-  return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : pfx_nothing;
+  return needed > 0 ? (char *)workspace + (64u - (uintptr_t)workspace % 64u) % 64u : pfx_nothing;
 }
 
 PFX_INLINE void *pfx_allocate(int64_t bytes)

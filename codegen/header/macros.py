@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen.macros import MACROS as SPELLINGS
+from codegen.macros import WRAPS
 from microkernels.ctext import INLINE, NOINLINE, UNROLL
 from microkernels.dispatch import REST
 
@@ -51,8 +52,8 @@ PATTERNS = (
 
 
 def definitions(code: str) -> str:
-    """The macros that a code needs which has them."""
-    words = set(re.findall(r"PFX_\w+", code))
+    """The macros that a code needs which has them, and what the checks of every header need."""
+    words = set(re.findall(r"PFX_\w+", code)) | {WRAPS.replace("POLY_", "PFX_")}
     parts = {("PFX_STEPS",): STEPS, ("PFX_OMP",): PARALLEL, **SPELLINGS}
     found = [text for names, text in parts.items() if words & {name.replace("POLY_", "PFX_") for name in names}]
     return "\n".join([MACROS, *found]).replace("POLY_", "PFX_")

@@ -16,9 +16,8 @@ from codegen.c import functions, used_helpers
 from codegen.header.isas import constant
 from codegen.header.items import items, renamed
 from codegen.header.macros import replaced
-from codegen.header.selftest_routine import entry, routine_text
-from codegen.header.values import Header
-from codegen.program import Program
+from codegen.header.selftest_routine import entry, routine_text, workspace_bytes
+from codegen.header.values import Header, Routine
 
 GENERAL = ("arrays", "call", "speed")
 """The C files that know nothing of the header's routines, in order."""
@@ -47,7 +46,7 @@ def selftest(header: Header) -> str:
         INCLUDES,
         _settings(header),
         *map(part, GENERAL),
-        replaced(plain_loops([routine.reference for routine in header.routines])),
+        replaced(plain_loops(header.routines)),
         *(routine_text(routine, header) for routine in header.routines),
         _tables(header),
         part("main"),
@@ -83,10 +82,10 @@ def _settings(header: Header) -> str:
     return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), COMPILER])
 
 
-def plain_loops(programs: Sequence[Program]) -> str:
-    """The loops as written, a function for each program, and before them what they call."""
-    texts = [functions(program, "static ") for program in programs]
-    texts.insert(0, used_helpers("\n".join(texts)))
+def plain_loops(routines: Sequence[Routine]) -> str:
+    """The loops as written, a function for each routine, and before them what these and their workspaces call."""
+    texts = [functions(routine.reference, "static ") for routine in routines]
+    texts.insert(0, used_helpers("\n".join([*texts, *map(workspace_bytes, routines)])))
     found = [item for text in texts for item in items(text)]
     names = {name: f"try_{name}" for item in found for name in item.names}
     return "\n".join(renamed(item, names).text for item in found)

@@ -7,7 +7,7 @@ import textwrap
 from codegen.affine import Affine
 from codegen.header.api import open_strides
 from codegen.header.values import Header, Routine, Trial
-from codegen.integer import product
+from codegen.integer import room
 from codegen.names import function_name
 from codegen.program import Assign, Buffer
 from microkernels.dtypes import DType
@@ -83,9 +83,15 @@ def _extents(routine: Routine, buffer: Buffer) -> tuple[Affine, ...]:
 
 
 def plain_workspace(routine: Routine) -> str:
-    """C text of the bytes of the plain loops' workspace, which has the nest's local arrays."""
+    """C text of the bytes of the plain loops' workspace, with the names of the self-test."""
+    return workspace_bytes(routine).replace("imax(", "try_imax(")
+
+
+def workspace_bytes(routine: Routine) -> str:
+    """The same with the names of the loops; there lie the nest's local arrays."""
     local = [b for b in routine.reference.buffers if b.kind == "local"]
-    return " + ".join(f"({product(_extents(routine, b), b.dtype.size)} + 63)/64*64" for b in local) or "0"
+    counts = [room([*map(str, _extents(routine, b)), str(b.dtype.size)]) for b in local]
+    return " + ".join(f"({count} + 63)/64*64" for count in counts) or "0"
 
 
 def _need(routine: Routine, header: Header) -> str:

@@ -42,7 +42,7 @@ GUARD = 4096
 def check(made: Standalone) -> str:
     """The text of NAME_check.c."""
     routine = _routine(made)
-    loops = plain_loops([made.reference])
+    loops = plain_loops([routine])
     parts = [
         "/* Checks pfx on a device, and measures it: see pfx.h. */",
         INCLUDES,

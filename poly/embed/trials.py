@@ -69,7 +69,7 @@ def _drawn(nest: Nest, draws: int = 50 * DRAWN) -> Iterator[Sizes]:
 
 def _affordable(nest: Nest, sizes: Sizes) -> bool:
     """Every array has its elements, and plain loops are through in no time."""
-    if any(extent.evaluate(sizes) < 0 for array in nest.arrays for extent in array.shape):
+    if any(extent.evaluate(sizes) < 0 for array in nest.arguments for extent in array.shape):
         return False
     return facts(nest.with_sizes(sizes)).iterations <= ITERATIONS
 
@@ -94,11 +94,11 @@ def _usual(nest: Nest) -> Sizes | None:
 
 
 def _timeable(nest: Nest, sizes: Sizes) -> bool:
-    extents = [[extent.evaluate(sizes) for extent in array.shape] for array in nest.arrays]
+    fixed = nest.with_sizes(sizes)
+    extents = [[extent.constant for extent in array.shape] for array in fixed.arrays]
     bytes_ = sum(prod(shape) * array.dtype.size for shape, array in zip(extents, nest.arrays, strict=True))
     if bytes_ > BYTES or any(extent < 0 for shape in extents for extent in shape):
         return False
-    fixed = nest.with_sizes(sizes)
     if facts(fixed).iterations > FLOPS:
         return False
     done = work(fixed)

@@ -53,7 +53,8 @@ def expand(name: str, dtype: DType, shape: tuple[Affine, ...], loops: tuple[Loop
         ranges[loop.name] = (low, high - 1)
         prefix.append(Affine.name(loop.name) - low)
         extents.append(high - low)
-    return Local(Array(name, dtype, (*extents, *shape), "local"), loops, tuple(prefix), len(shape))
+    array = Array(name, dtype, (*extents, *shape), "local").with_sizes({})
+    return Local(array, loops, tuple(prefix), len(shape))
 
 
 def _extreme(bound: Affine, ranges: dict[str, tuple[Affine, Affine]], highest: bool) -> Affine:

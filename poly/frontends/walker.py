@@ -133,7 +133,6 @@ class Walker:
         self.statements.append(Statement(name, iterators, domain, place, op, expr, line, text))
         return Leaf(name)
 
-
     def _check_numbers(self, node: ast.stmt, place: Load, op: Op, expr: Expr) -> None:
         """NumPy refuses an integer that the type which it takes has not; so does a nest."""
 

@@ -1,4 +1,9 @@
 /* Arrays with guards around them, in copies: first values, what the kernel makes of them, what the plain loops do. */
+#if defined(__clang__)
+#define TRY_WRAPS __attribute__((no_sanitize("integer")))
+#else
+#define TRY_WRAPS
+#endif
 enum { TRY_START, TRY_HAVE, TRY_WANT };
 enum { TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET }; /* what is done to an array; the last: perhaps set, then read */
 
@@ -85,7 +90,7 @@ static void try_put(const try_array *a, int64_t at, double value)
 /* First values: floats of [-1, 1), integers of [-3, 3]. For a delicate routine, which divides by them or takes roots,
    floats of [0.5, 1.5), and the diagonal of a square outweighs its rows. For one that drifts, which goes on from its own
    results, rows of small sums, so that rounding does not grow. */
-static void try_fill(const try_array *a, int seed, int delicate, int drifts)
+TRY_WRAPS static void try_fill(const try_array *a, int seed, int delicate, int drifts)
 {
   uint64_t state = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(seed + 1);
   int64_t subscript[TRY_RANK] = {0}, at = a->shift, left;

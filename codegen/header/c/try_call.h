@@ -54,7 +54,7 @@ static int try_take_workspace(try_case *c, int how, int32_t threads)
   c->bytes = bytes > 0 ? bytes : 0;
   c->memory = try_memory(c->bytes + 3 * TRY_GUARD);
   if (!c->memory) return 0;
-  c->workspace = c->memory + (size_t)(TRY_GUARD + (-(uintptr_t)c->memory & 63u)) + (how == TRY_PLAIN ? 0 : c->round % 5);
+  c->workspace = c->memory + (size_t)(TRY_GUARD + (64u - (uintptr_t)c->memory % 64u) % 64u) + (how == TRY_PLAIN ? 0 : c->round % 5);
   return 1;
 }
 
@@ -93,7 +93,7 @@ static int try_prepare(try_case *c, int how)
     try_array *const a = &c->array[n];
     a->memory = try_memory(3 * a->block + 64);
     if (!a->memory) return 0;
-    for (m = 0; m < 3; m++) a->copy[m] = a->memory + (size_t)(-(uintptr_t)a->memory & 63u) + (size_t)(a->block * m);
+    for (m = 0; m < 3; m++) a->copy[m] = a->memory + (size_t)(64u - (uintptr_t)a->memory % 64u) % 64u + (size_t)(a->block * m);
     if (a->is->use == TRY_READ || a->is->use == TRY_UPDATED) try_fill(a, n, c->routine->delicate, c->routine->drifts);
     again |= a->is->use == TRY_MAYBE_SET;
   }

@@ -57,7 +57,7 @@ static int try_want(try_case *c)
     memcpy(a->copy[TRY_WANT], a->copy[TRY_START], (size_t)a->block);
     a->data = a->copy[TRY_WANT] + (size_t)a->shift;
   }
-  try_nest_plain(c, memory + (-(uintptr_t)memory & 63u));
+  try_nest_plain(c, memory + (64u - (uintptr_t)memory % 64u) % 64u);
   free(memory);
   for (n = 0; n < TRY_ARRAYS; n++)
     if (c->array[n].is->use != TRY_READ) (void)try_mean(&c->array[n], &strange);
