@@ -9,6 +9,7 @@ from typing import Protocol
 from benchmarks.arrays import Array
 from benchmarks.case import Case, Problem
 from codegen.clock import Timed
+from microkernels.errors import PolyError
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ class Entrant(Protocol):
         ...
 
 
-class NotInstalled(Exception):
+class NotInstalled(PolyError):
     """The peer isn't there; the message says what is missing."""
 
 
-class Failed(Exception):
+class Failed(PolyError):
     """The entrant has no result for this case, though it should; the message says what went wrong."""

@@ -25,7 +25,7 @@ class Poly:
             kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
             assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"
             arguments = kernel.arguments(*arrays, threads=threads)
-        except (poly.PolyError, poly.ArgumentError, poly.TargetError, poly.ToolchainError) as error:
+        except poly.PolyError as error:
             raise Failed(f"{type(error).__name__}: {error}") from error
         config = f"default schedule, target {self.target}, workspace {kernel.workspace_bytes} bytes"
         result = arrays[case.problem.written[0]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from codegen.affine import Affine
 from codegen.errors import ArgumentError
 from codegen.program import Buffer
 from codegen.signature import Signature, describe
+from microkernels.errors import plain, shown
 
+MOST_THREADS = 4096
+OVERLAP_WORK = 1_000_000
+"""Steps in search of a byte that two strided arrays share: some hundredths of a second."""
 Values = Mapping[str, Any]
 """Arguments by name."""
 
@@ -71,8 +75,8 @@ def fit(
 
 def check_threads(threads: Any) -> int:
     """A number of threads. Raises ArgumentError."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 4096:
-        raise ArgumentError(f"threads must be an integer from 1 to 4096; got {threads!r}")
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
+        raise ArgumentError(f"threads must be an integer from 1 to {MOST_THREADS}; got {shown(threads)}")
     return int(threads)
 
 
@@ -87,7 +91,7 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
     for name in keywords:
         if name not in signature.given:
             sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
-            raise ArgumentError(f"{takes}{sizes}. It has no {name}{_told(signature, name)}.")
+            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}{_told(signature, name)}.")
 
 
 def _told(signature: Signature, name: str) -> str:
@@ -99,22 +103,25 @@ def _given_size(size: str, keywords: Values) -> int:
         raise ArgumentError(f"no array's shape tells the size {size}: pass it by keyword, {size}=...")
     value = keywords[size]
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise ArgumentError(f"the size {size} must be an integer, 0 or larger; got {value!r}")
+        raise ArgumentError(f"the size {size} must be an integer, 0 or larger; got {shown(value)}")
     return int(value)
 
 
 def _number(buffer: Buffer, value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.shape == ():
+    if type(value) is np.ndarray and value.shape == ():
         value = value[()]
     if buffer.dtype.is_float:
         if not isinstance(value, Real):
             raise ArgumentError(f"{buffer.name} must be a number ({buffer.dtype.name}); got {_kind(value)}")
-        return value
+        try:
+            return float(value)
+        except OverflowError:
+            raise ArgumentError(f"{buffer.name} = {shown(value)} does not fit in {buffer.dtype.name}") from None
     if not isinstance(value, int | np.integer):
         raise ArgumentError(f"{buffer.name} must be an integer ({buffer.dtype.name}); got {_kind(value)}")
     limits = np.iinfo(buffer.dtype.numpy_name)
     if not limits.min <= value <= limits.max:
-        raise ArgumentError(f"{buffer.name} = {value} does not fit in {buffer.dtype.name}")
+        raise ArgumentError(f"{buffer.name} = {shown(value)} does not fit in {buffer.dtype.name}")
     return value
 
 
@@ -122,7 +129,7 @@ def _array(buffer: Buffer, value: Any) -> np.ndarray:
     array = _as_numpy(buffer, value)
     wanted = np.dtype(buffer.dtype.numpy_name)
     if array.dtype != wanted:
-        swapped = array.dtype.newbyteorder() == wanted
+        swapped = array.dtype.byteorder != "=" and array.dtype.name == wanted.name
         got = f"{array.dtype.name} with its bytes in the other order" if swapped else array.dtype.name
         remedy = f"{buffer.name}.astype(np.{buffer.dtype.numpy_name})"
         raise ArgumentError(f"{buffer.name} has dtype {got}; expected {describe(buffer)}. Remedy: {remedy}")
@@ -141,13 +148,16 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
     """The array itself, or a NumPy array on the same memory. Raises ArgumentError where that takes a copy."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(f"{buffer.name} is a masked array, and masks are ignored. Remedy: {buffer.name}.filled(0)")
-    if isinstance(value, np.ndarray):
-        return value
+    kind = type(value)
+    if kind is np.ndarray:
+        return cast(np.ndarray, value)
+    if issubclass(kind, np.ndarray):
+        return np.ndarray.view(value, np.ndarray)  # what a subclass says of its shape may be anything
     try:
-        if hasattr(value, "__dlpack__"):
+        if hasattr(kind, "__dlpack__"):
             return np.from_dlpack(value)
         return np.asarray(memoryview(value))
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+    except Exception as error:  # whatever an object's own protocol raises: it doesn't share its memory
         raise ArgumentError(
             f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
             f"its memory by DLPack or the buffer protocol ({error}). "
@@ -213,11 +223,19 @@ def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
 def _check_overlap(signature: Signature, values: Values) -> None:
     for output in signature.outputs:
         for other in signature.arrays:
-            if other is not output and np.shares_memory(values[output.name], values[other.name]):
+            if other is not output and _share(values[output.name], values[other.name]):
                 raise ArgumentError(
                     f"{output.name} is written and shares memory with {other.name}. "
                     f"Remedy: pass a copy of {other.name}, {other.name}.copy()"
                 )
+
+
+def _share(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays have a byte in common; also where that would take very long to find out."""
+    try:
+        return np.shares_memory(one, other, max_work=OVERLAP_WORK)
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:

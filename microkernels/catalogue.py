@@ -12,7 +12,7 @@ import re
 from microkernels import gpu_catalogue
 from microkernels.ctext import Space, part, vector_layer
 from microkernels.dtypes import DType, f32, f64
-from microkernels.errors import TargetError
+from microkernels.errors import TargetError, shown
 from microkernels.isa import ISA, ISAS
 from microkernels.kernel import Microkernel as Microkernel
 from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, is_gpu
@@ -77,12 +77,12 @@ def find(name: str, dtype: DType) -> Microkernel:
     """
     if name.startswith(f"gemm_{OPENCLGPU.name}_"):
         return gpu_catalogue.find(name, dtype)
-    match = re.fullmatch(r"gemm_([a-z0-9]+)_(\d+)x(\d+)", name)
+    match = re.fullmatch(r"gemm_([a-z0-9]+)_(\d{1,4})x(\d{1,4})", name)
     isa = CPU_ISAS.get(match[1]) if match else None
     if match is None or isa is None:
         known = [kernel.name for one in CPU_ISAS.values() for kernel in shapes(one, dtype)]
-        close = difflib.get_close_matches(name, known, n=3, cutoff=0) or known[:3]
-        raise TargetError(f"unknown microkernel {name!r}: the closest are {', '.join(close)}.")
+        close = difflib.get_close_matches(name[:80], known, n=3, cutoff=0) or known[:3]
+        raise TargetError(f"unknown microkernel {shown(name)}: the closest are {', '.join(close)}.")
     rows, columns, lanes = int(match[2]), int(match[3]), isa.lanes(dtype)
     if columns % lanes:
         raise TargetError(

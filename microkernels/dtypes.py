@@ -19,6 +19,9 @@ class DType:
     def __getitem__(self, shape: Any) -> ArrayType:
         return ArrayType(self, shape if isinstance(shape, tuple) else (shape,))
 
+    __iter__ = None
+    """A type holds no elements: without this, `list(f32)` would ask it for one after the other, for ever."""
+
     def __repr__(self) -> str:
         return self.name
 

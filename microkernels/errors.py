@@ -1,7 +1,44 @@
-"""The error of this floor."""
+"""The base of all errors, the error of this layer, and how a message shows a value."""
 
 from __future__ import annotations
 
+import reprlib
 
-class TargetError(Exception):
+
+class PolyError(Exception):
+    """The base of all errors that a user can cause: the message says what was wrong, what was expected, what to do."""
+
+
+class TargetError(PolyError):
     """A target, an instruction set or a microkernel that does not exist, or that this CPU cannot run."""
+
+
+class _Short(reprlib.Repr):
+    """`repr`, cut to a line; a value that cannot say what it is is shown by its type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 80
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 6
+        self.maxlevel = 3
+
+    def repr_int(self, value: int, level: int) -> str:
+        if value.bit_length() > 256:  # Python refuses to write very long numbers
+            return f"{'-' * (value < 0)}{hex(abs(value))[:18]}… (an integer of {value.bit_length()} bits)"
+        return repr(value)
+
+    def repr_instance(self, value: object, level: int) -> str:
+        try:
+            text = repr(value)
+        except Exception:
+            return f"<{type(value).__name__} whose repr fails>"
+        return text if len(text) <= self.maxother else f"{text[: self.maxother]}…"
+
+
+shown = _Short().repr
+"""A value as text for a message: its `repr` in no more than about a line, whatever the value is."""
+
+
+def plain(name: object) -> str:
+    """A name as text for a message: as it is, where it is a short text that can be printed; else as `shown`."""
+    return name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= 80 else shown(name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from microkernels.ctext import GLOBAL, Spaces, guarded
 from microkernels.dtypes import DType
-from microkernels.errors import TargetError
+from microkernels.errors import TargetError, shown
 from microkernels.gpu_text import Scalar, common, panel, panel_suffix, specialised
 from microkernels.kernel import Microkernel
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
@@ -207,10 +207,10 @@ def find(name: str, dtype: DType) -> GpuMicrokernel:
 
     Raises TargetError if there is none, naming the closest ones or saying what is wrong with its numbers.
     """
-    match = re.fullmatch(r"gemm_openclgpu_(\d+)x(\d+)x(\d+)_(\d+)x(\d+)(_db)?", name)
+    match = re.fullmatch(r"gemm_openclgpu_(\d{1,4})x(\d{1,4})x(\d{1,4})_(\d{1,4})x(\d{1,4})(_db)?", name)
     if match is None or 0 in map(int, match.groups()[:5]):
-        close = difflib.get_close_matches(name, _names(dtype), n=3, cutoff=0)
-        raise TargetError(f"unknown microkernel {name!r}: the closest are {', '.join(close)}.")
+        close = difflib.get_close_matches(name[:80], _names(dtype), n=3, cutoff=0)
+        raise TargetError(f"unknown microkernel {shown(name)}: the closest are {', '.join(close)}.")
     rows, columns, slab, item_rows, item_columns = map(int, match.groups()[:5])
     kernel = group_gemm(dtype, rows, columns, slab, item_rows, item_columns, match[6] is not None)
     misfit = kernel.misfit()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from microkernels.dtypes import DType
-from microkernels.errors import TargetError
+from microkernels.errors import TargetError, shown
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def parse_target(target: str) -> ISA:
     Raises TargetError if the target is unknown, or if this CPU cannot run it.
     """
     if not isinstance(target, str):
-        raise TargetError(f"a target is a text such as 'c' or 'c:avx2', not {target!r}.")
+        raise TargetError(f"a target is a text such as 'c' or 'c:avx2', not {shown(target)}.")
     language, _, name = target.partition(":")
     known = ["c", *(f"c:{isa}" for isa in ISAS)]
     if target == "c":
@@ -108,7 +108,7 @@ def parse_target(target: str) -> ISA:
     if language != "c" or name not in ISAS:
         close = difflib.get_close_matches(target, known, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise TargetError(f"unknown target {target!r}: expected one of {', '.join(known)}.{hint}")
+        raise TargetError(f"unknown target {shown(target)}: expected one of {', '.join(known)}.{hint}")
     isa = ISAS[name]
     missing = isa.missing()
     if missing:

@@ -8,7 +8,16 @@ from microkernels.dtypes import DType, f16, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
 from poly.compilation import compile_nest as compile
 from poly.dependences import dependences
-from poly.errors import PolyError, RecordError, RecordWarning, ScheduleError, SearchError, SearchWarning, SpecError
+from poly.errors import (
+    FileError,
+    PolyError,
+    RecordError,
+    RecordWarning,
+    ScheduleError,
+    SearchError,
+    SearchWarning,
+    SpecError,
+)
 from poly.function import Function, einsum, nest, sizes
 from poly.kernel import Kernel
 from poly.machine import machine
@@ -28,6 +37,7 @@ __all__ = [
     "ArgumentError",
     "DType",
     "DeviceError",
+    "FileError",
     "Function",
     "Kernel",
     "Nest",

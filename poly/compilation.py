@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, overload
 
+from microkernels.errors import shown
+from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Told
-from poly.errors import ScheduleError, SpecError
+from poly.errors import ScheduleError
 from poly.kernel import Kernel, c_kernel, checked
-from poly.nest import Nest
+from poly.nest import Nest, checked_nest
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.recorded import recorded, refuse
 from poly.schedule import Schedule
@@ -64,19 +66,20 @@ def compile_nest(
     `kernel.record` tell.
 
     Raises:
-        SpecError: an unknown size, or an access outside of its array.
+        SpecError: no nest, an unknown size, a size that is no integer, or an access outside of its array.
+        ArgumentError: a number of threads, or a choice, that is none.
         ScheduleError: the schedule is for another nest.
         TargetError: an unknown target, or one that can't be used here.
         ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
     """
     wanted = parse(target)
     count = wanted.threads(threads)
-    fixed = dict(sizes or {}, **more)
-    if not isinstance(nest, Nest):
-        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
+    fixed = checked_sizes(sizes, more)
+    kept = checked_flag("records", records)
+    checked_nest(nest)
     if schedule is not None:
         if not isinstance(schedule, Schedule):
-            raise ScheduleError(f"{schedule!r} is no schedule. Make one with poly.schedule({nest.name}).")
+            raise ScheduleError(f"{shown(schedule)} is no schedule. Make one with poly.schedule({nest.name}).")
         if (schedule.nest.name, schedule.nest.source) != (nest.name, nest.source):
             told = f"this is a schedule of {schedule.nest.name}, not of {nest.name}"
             raise ScheduleError(f"{told}. Make it with poly.schedule({nest.name}).")
@@ -84,7 +87,7 @@ def compile_nest(
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
-    found = _from_record(nest, wanted, count) if records and schedule is None else None
+    found = _from_record(nest, wanted, count) if kept and schedule is None else None
     return found or _kernel(nest, wanted, count, schedule)
 
 

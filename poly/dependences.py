@@ -26,7 +26,7 @@ import islpy as isl
 
 from codegen.expr import Load, loads
 from poly.budget import TooCostly, limited
-from poly.nest import Nest, Statement
+from poly.nest import Nest, Statement, checked_nest
 from poly.paths import times
 
 Kind = Literal["flow", "anti", "output"]
@@ -89,10 +89,15 @@ _known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
 
 
 def dependences(nest: Nest) -> Dependences:
-    """The dependences of a nest; computed once for each nest, and forgotten with it."""
+    """The dependences of a nest; computed once for each nest, and forgotten with it.
+
+    Raises:
+        SpecError: no nest.
+    """
     key = id(nest)
     if key not in _known or _known[key][0]() is not nest:
-        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), _analyse(nest)
+        analysed = _analyse(checked_nest(nest))
+        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), analysed
     return _known[key][1]
 
 

@@ -1,10 +1,8 @@
-"""What a user can get wrong on this floor."""
+"""What a user can get wrong in this layer."""
 
 from __future__ import annotations
 
-
-class PolyError(Exception):
-    """The base of the errors that poly raises for a nest or a schedule."""
+from microkernels.errors import PolyError as PolyError
 
 
 class SpecError(PolyError):
@@ -21,6 +19,10 @@ class SearchError(PolyError):
 
 class RecordError(PolyError):
     """The store of tuning records, or a file of them, cannot be used."""
+
+
+class FileError(PolyError, OSError):
+    """A file that was asked for cannot be written: which, why; what was there is as it was."""
 
 
 class RecordWarning(UserWarning):

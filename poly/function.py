@@ -9,6 +9,7 @@ from typing import Any
 from codegen.affine import Affine
 from codegen.errors import ArgumentError
 from microkernels.dtypes import DType, f32
+from microkernels.errors import shown
 from poly.compilation import compile_nest
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
@@ -102,10 +103,10 @@ def sizes(names: str) -> Any:
     Raises:
         SpecError: a name that is no identifier.
     """
-    wrong = [name for name in names.split() if not name.isidentifier()] if isinstance(names, str) else [names]
-    if wrong or not names.split():
-        raise SpecError(f"sizes are names separated by spaces, as in poly.sizes('M N'), not {names!r}.")
-    made = tuple(Affine.name(name) for name in names.split())
+    listed = names.split() if isinstance(names, str) else []
+    if not listed or not all(map(str.isidentifier, listed)):
+        raise SpecError(f"sizes are names separated by spaces, as in poly.sizes('M N'), not {shown(names)}.")
+    made = tuple(Affine.name(name) for name in listed)
     return made[0] if len(made) == 1 else made
 
 

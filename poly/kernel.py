@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from codegen.arguments import check_threads
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
+from microkernels.errors import plain
 from microkernels.isa import ISA
+from poly.checks import checked_size
 from poly.compiled import Compiled, Told, compiled
 from poly.errors import ScheduleError
 from poly.lower import arguments, c_sizes
@@ -72,14 +75,14 @@ class Kernel(Scheduled):
         """Bytes that one call takes for these sizes.
 
         Raises:
-            ArgumentError: the sizes are not those of the nest.
+            ArgumentError: the sizes are not those of the nest, or no number of threads.
         """
         if set(sizes) != set(self.nest.sizes):
-            raise ArgumentError(
-                f"give the sizes {', '.join(self.nest.sizes) or '(none)'}, not {', '.join(sizes) or 'none'}."
-            )
+            given = ", ".join(map(plain, sizes)) or "none"
+            raise ArgumentError(f"give the sizes {', '.join(self.nest.sizes) or '(none)'}, not {given}.")
+        values = [checked_size(f"the size {name}", sizes[name], ArgumentError) for name in self.nest.sizes]
         function = getattr(self._library.lib, f"{function_name(self.signature.name)}_workspace")
-        return int(function(*(sizes[name] for name in self.nest.sizes), threads or self.threads))
+        return int(function(*values, self._checked(threads)))
 
     @cached_property
     def signature(self) -> Signature:
@@ -99,7 +102,7 @@ class Kernel(Scheduled):
         """
         from codegen.call import c_arguments
 
-        return c_arguments(self.signature, self._library, arrays, threads or self.threads)
+        return c_arguments(self.signature, self._library, arrays, self._checked(threads))
 
     def write_header(
         self,
@@ -118,6 +121,9 @@ class Kernel(Scheduled):
     def build(self) -> None:
         """Have the C compiler build the kernel now; else the first call does. Raises ToolchainError."""
         _ = self._library
+
+    def _checked(self, threads: int | None) -> int:
+        return self.threads if threads is None else check_threads(threads)
 
     @cached_property
     def _library(self) -> Any:

@@ -19,9 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from microkernels.errors import plain, shown
+from poly.checks import checked_text
 from poly.errors import ScheduleError
 from poly.steps import Order, Parallel, Split, Step
-from poly.steps.base import chain
+from poly.steps.base import chain, check_integer
 from poly.tree import Node, bands
 
 LEVEL = re.compile(
@@ -57,23 +59,24 @@ def parse(text: str) -> tuple[Level, ...]:
     Raises:
         ScheduleError: not in the grammar; the message shows where.
     """
+    checked_text("a loop string", text, "'bAb'", ScheduleError)
     if len(text) > LONGEST:
         raise ScheduleError(f"a loop string has at most {LONGEST} characters, this one has {len(text)}.")
     letters, at, pragma = text.partition("@")
     if at and not SCHEDULE.fullmatch(pragma):
         raise ScheduleError(
-            f"loops({text!r}): after @ only schedule(KIND) or schedule(KIND,N) is known, not {pragma!r}."
+            f"loops({shown(text)}): after @ only schedule(KIND) or schedule(KIND,N) is known, not {shown(pragma)}."
         )
     place = len(letters) - len(letters.lstrip("|"))
     levels = []
     while place < len(letters):
         match = LEVEL.match(letters, place)
         if match is None:
-            raise ScheduleError(f"loops({text!r}): a letter was expected at {letters[place:]!r}.")
+            raise ScheduleError(f"loops({shown(text)}): a letter was expected at {shown(letters[place:])}.")
         levels.append(_level(match))
         place = match.end()
     if not levels:
-        raise ScheduleError(f"loops({text!r}): there is no letter.")
+        raise ScheduleError(f"loops({shown(text)}): there is no letter.")
     return tuple(levels)
 
 
@@ -101,6 +104,8 @@ def translate(text: str, tree: Node, blocks: Blocks) -> tuple[Step, ...]:
             barrier in a parallel loop, other ranges than the nest's.
     """
     levels = parse(text)
+    if not isinstance(blocks, Mapping):
+        raise ScheduleError(f"loops: blocks must be a dictionary such as {{'b': 64}}, not {shown(blocks)}.")
     _check_model(text, levels)
     loops = _loops(text, tree, levels)
     sizes = {letter: _blocks(text, letter, levels, blocks) for letter in loops}
@@ -142,7 +147,7 @@ def _loops(text: str, tree: Node, levels: tuple[Level, ...]) -> dict[str, str]:
     for level in levels:
         if level.letter not in letters:
             known = ", ".join(f"{letter} = {name}" for letter, name in zip(letters, names, strict=True))
-            raise ScheduleError(f"loops({text!r}): there is no loop {level.letter}. Loops: {known}.")
+            raise ScheduleError(f"loops({shown(text)}): there is no loop {level.letter}. Loops: {known}.")
     present = sorted({level.letter for level in levels})
     return {letter: names[ord(letter) - ord("a")] for letter in present}
 
@@ -157,17 +162,24 @@ def _blocks(text: str, letter: str, levels: tuple[Level, ...], given: Blocks) ->
         needs = f"{len(own) - 1} block size{'s' * (len(own) > 2)}" if len(own) > 1 else "no block size"
         hint = f"\nGive them as blocks={{'{letter}': (…,)}}." if len(own) > 1 else ""
         times = f"{len(own)} time{'s' * (len(own) > 1)}"
-        raise ScheduleError(f"loops({text!r}): {letter} comes {times}, so it needs {needs}, not {list(sizes)}.{hint}")
+        raise ScheduleError(
+            f"loops({shown(text)}): {letter} comes {times}, so it needs {needs}, not {shown(list(sizes))}.{hint}"
+        )
+    for size in sizes:
+        check_integer(f"loops({shown(text)}): the block size of {letter}", size, least=1)
     for outer, inner in pairwise(sizes):
-        if inner < 1 or outer % inner:
-            raise ScheduleError(f"loops({text!r}): of the blocks of {letter}, {outer} is no multiple of {inner}.")
+        if outer % inner:
+            told = f"of the blocks of {letter}, {shown(outer)} is no multiple of {shown(inner)}"
+            raise ScheduleError(f"loops({shown(text)}): {told}.")
     return sizes
 
 
 def _check_unused(text: str, blocks: Blocks, loops: Mapping[str, str]) -> None:
     for letter in blocks:
-        if letter not in loops:
-            raise ScheduleError(f"loops({text!r}): blocks are given for {letter}, which is not in the string.")
+        if not isinstance(letter, str) or letter not in loops:
+            raise ScheduleError(
+                f"loops({shown(text)}): blocks are given for {plain(letter)}, which is not in the string."
+            )
 
 
 def _check_model(text: str, levels: tuple[Level, ...]) -> None:
@@ -176,7 +188,7 @@ def _check_model(text: str, levels: tuple[Level, ...]) -> None:
         within = any(above.parallel for above in levels[:place])
         reason = _outside_model(level, within, within and not levels[place - 1].parallel)
         if reason:
-            raise ScheduleError(f"loops({text!r}): {reason}")
+            raise ScheduleError(f"loops({shown(text)}): {reason}")
 
 
 def _outside_model(level: Level, within: bool, after_group: bool) -> str | None:

@@ -13,6 +13,8 @@ import islpy as isl
 
 from codegen.expr import Const
 from microkernels.catalogue import Microkernel, find
+from microkernels.dtypes import DType
+from microkernels.errors import plain
 from microkernels.isa import ISAS
 from microkernels.opencl_isa import OPENCL_ISAS
 from poly.calls import LEVELS, inner_bands, involves, iterators_of
@@ -41,9 +43,10 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
         TargetError: no such microkernel.
     """
     chosen, contraction = _chosen(nest, tree, kernel, statement)
+    _check_kernel(kernel, nest.array(chosen.target.array).dtype)
     if initial is not None and initial != zeroing(nest, chosen):
         raise ScheduleError(
-            f"microkernel({kernel}): {initial} does not set to 0 what {chosen.name} adds to, unseen by others."
+            f"microkernel({kernel}): {plain(initial)} does not set to 0 what {chosen.name} adds to, unseen by others."
         )
     bands = _innermost(tree, chosen)
     found = [
@@ -65,15 +68,21 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     return edit(tree, taken, micro)
 
 
+def _check_kernel(name: str, dtype: DType) -> None:
+    """Raises TargetError if there is no such kernel."""
+    if not (name.startswith(STREAMS) and name.partition("_")[2] in {**ISAS, **OPENCL_ISAS}):
+        find(name, dtype)
+
+
 def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple[Statement, Contraction]:
     leaves = {node.statement for node in walk(tree) if isinstance(node, Leaf)}
     for candidate in nest.statements:
         contraction = recognise(nest, candidate)
         if contraction is not None and candidate.name in leaves and statement in (None, candidate.name):
             return candidate, contraction
-    what = f"{statement} is not" if statement else f"no statement of {nest.name} is"
+    what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
     raise ScheduleError(
-        f"microkernel({kernel}): {what} a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
+        f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
     )
 
 
@@ -109,14 +118,11 @@ def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], k
 
 
 def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
-    """What is wrong with these loops for this kernel; None where they fit.
-
-    Raises TargetError if there is no such kernel.
-    """
+    """What is wrong with these loops for this kernel; None where they fit."""
     held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
     if not distinct(statement, [function for _, function in held]):
         return _overlap(statement, contraction, micro)
-    if micro.streams and micro.kernel.partition("_")[2] in {**ISAS, **OPENCL_ISAS}:
+    if micro.streams:
         return _stream_misfit(nest, statement, contraction, micro)
     return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
-from typing import Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import islpy as isl
 
@@ -14,6 +13,8 @@ from codegen.affine import Affine
 from codegen.cache import digest
 from codegen.expr import Expr, Load, loads
 from microkernels.dtypes import DType
+from microkernels.errors import plain, shown
+from poly.checks import checked_size, checked_sizes
 from poly.errors import SpecError
 from poly.fixing import fix_expr, fix_load, fix_set, fix_tree
 from poly.tree import Node
@@ -119,10 +120,20 @@ class Nest:
     opened: str = field(default="", compare=False, repr=False)
 
     def statement(self, name: str) -> Statement:
-        return next(s for s in self.statements if s.name == name)
+        """The statement of that name. Raises SpecError where there is none."""
+        for statement in self.statements:
+            if isinstance(name, str) and statement.name == name:
+                return statement
+        known = ", ".join(s.name for s in self.statements)
+        raise SpecError(f"{self.name} has no statement {plain(name)}. Its statements: {known}.")
 
     def array(self, name: str) -> Array:
-        return next(a for a in self.arrays if a.name == name)
+        """The argument or local of that name. Raises SpecError where there is none."""
+        for array in self.arrays:
+            if isinstance(name, str) and array.name == name:
+                return array
+        known = ", ".join(a.name for a in self.arrays) or "none"
+        raise SpecError(f"{self.name} has no array {plain(name)}. Its arrays: {known}.")
 
     @property
     def arguments(self) -> tuple[Array, ...]:
@@ -154,10 +165,9 @@ class Nest:
         """The same nest with some sizes fixed: they leave the sets, shapes and expressions.
 
         Raises:
-            SpecError: no such size, or a value that is no integer from 0 up.
+            SpecError: no dictionary, no such size, or a value that is no integer from 0 to 2**63 - 1.
         """
-        _check_values(self, values)
-        fixed = {name: int(value) for name, value in values.items()}
+        fixed = _checked_values(self, values)
         return replace(
             self,
             sizes=tuple(size for size in self.sizes if size not in fixed),
@@ -171,13 +181,19 @@ class Nest:
         )
 
 
-def _check_values(nest: Nest, values: Mapping[str, SupportsIndex]) -> None:
-    for name, value in values.items():
-        if name not in nest.sizes:
+def checked_nest(value: Any) -> Nest:
+    """A nest as it is. Raises SpecError for anything else."""
+    if not isinstance(value, Nest):
+        raise SpecError(f"{shown(value)} is no nest. Make one with @poly.nest or poly.einsum.")
+    return value
+
+
+def _checked_values(nest: Nest, values: Mapping[str, SupportsIndex]) -> dict[str, int]:
+    for name in (given := checked_sizes(values, {})):
+        if not isinstance(name, str) or name not in nest.sizes:
             known = ", ".join(nest.sizes) or "none"
-            raise SpecError(f"{nest.name} has no size {name} that is still open. Its open sizes: {known}.")
-        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
-            raise SpecError(f"the size {name} of {nest.name} must be an integer from 0 up, not {value!r}.")
+            raise SpecError(f"{nest.name} has no size {plain(name)} that is still open. Its open sizes: {known}.")
+    return {name: checked_size(f"the size {name} of {nest.name}", value) for name, value in given.items()}
 
 
 def _fixed_statement(statement: Statement, values: Mapping[str, int]) -> Statement:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
+from microkernels.errors import plain, shown
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.steps.base import check_integer, edit, find_loop
@@ -28,15 +29,15 @@ def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
         ScheduleError: no such array, loop, statement or memory; an array that the loops do not read, or that they
             write.
     """
-    _check_layout(copy, at)
     array, statement = copy.array, copy.statement
     names = [a.name for a in nest.arrays if a.shape]
     if array not in names:
-        raise ScheduleError(f"pack({array}): {nest.name} has no array {array}. Arrays: {', '.join(names)}.")
+        raise ScheduleError(f"pack: {nest.name} has no array {plain(array)}. Arrays: {', '.join(names)}.")
+    _check_layout(copy, at)
     band = find_loop(tree, at) if at is not None else None
     readers = _readers(nest, band.body if band else tree, array, statement)
     if not readers:
-        who = statement or ("what is below " + at if at else nest.name)
+        who = plain(statement) if statement else ("what is below " + at if at else nest.name)
         raise ScheduleError(f"pack({array}): {who} does not read {array}.")
     place = band.body if band else _around(tree, readers)
     if any(nest.statement(name).target.array == array for name in statements(place)):
@@ -48,11 +49,11 @@ def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
 def _check_layout(copy: Pack, at: str | None) -> None:
     """Refuse a memory, a padding or a number of boxes that there is none of."""
     if copy.memory not in MEMORIES:
-        raise ScheduleError(f"pack({copy.array}, memory={copy.memory!r}): the memories are {', '.join(MEMORIES)}.")
+        raise ScheduleError(f"pack({copy.array}, memory={shown(copy.memory)}): the memories are {', '.join(MEMORIES)}.")
     check_integer(f"the padding of the rows of a copy of {copy.array}", copy.pad, least=0)
     check_integer(f"the number of boxes for {copy.array}", copy.buffers, least=1)
     if copy.buffers > MOST_BUFFERS:
-        raise ScheduleError(f"pack({copy.array}, buffers={copy.buffers}): there are 1 or {MOST_BUFFERS} boxes.")
+        raise ScheduleError(f"pack({copy.array}, buffers={shown(copy.buffers)}): there are 1 or {MOST_BUFFERS} boxes.")
     if copy.buffers > 1 and at is None:
         raise ScheduleError(
             f"pack({copy.array}, buffers={copy.buffers}): the boxes take turns with the passes of a loop. "

@@ -12,14 +12,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
+from microkernels.errors import plain, shown
+from poly.checks import checked_text, is_several
 from poly.errors import ScheduleError
 from poly.loopstring import Blocks, translate
-from poly.nest import Nest
+from poly.nest import Nest, checked_nest
 from poly.proof import checked
 from poly.show import loops_text
 from poly.steps import (
+    KINDS,
     STEPS,
     Distribute,
     Flatten,
@@ -42,7 +46,7 @@ from poly.steps import (
     Vectorize,
     call_text,
 )
-from poly.steps.base import rename_repeats
+from poly.steps.base import check_names, rename_repeats
 from poly.tree import Memory, Node
 
 
@@ -58,7 +62,7 @@ class Schedule:
     steps: tuple[Step, ...]
     tree: Node = field(compare=False)
 
-    def tile(self, **sizes: int) -> Schedule:
+    def tile(self, /, **sizes: int) -> Schedule:
         """Cut loops into blocks of so many iterations; the loops over blocks come before those over points.
 
         Loop `i` becomes `i_tile` over blocks and `i` over the points of one. Tiled again, the points of a block are cut
@@ -84,7 +88,7 @@ class Schedule:
         """
         return self.apply([Tile(tuple(sizes.items()))])
 
-    def split(self, **sizes: int) -> Schedule:
+    def split(self, /, **sizes: int) -> Schedule:
         """Cut loops into blocks, each where it stands; the order of execution stays. Names are as for `tile`.
 
         Before:
@@ -156,7 +160,8 @@ class Schedule:
 
         Halide, TVM: `reorder`. loopy: `prioritize_loops`.
         """
-        return self.apply([Order(tuple(loops.split()))])
+        names = checked_text("the loops of an order", loops, "'j i k'", ScheduleError)
+        return self.apply([Order(tuple(names.split()))])
 
     def flatten(self, *loops: str) -> Schedule:
         """Make one loop, `i_j`, of loops that are directly in each other; the sizes of the inner ones must be known.
@@ -357,7 +362,7 @@ class Schedule:
         """
         return self.apply([Groups(loops)])
 
-    def items(self, **numbers: int) -> Schedule:
+    def items(self, /, **numbers: int) -> Schedule:
         """Let so many work-items of each group share the iterations of a loop: item q takes q, q + 32, q + 64, …
 
         The loops are below those of the groups. Where they hold each other their numbers multiply, to the same number
@@ -413,7 +418,7 @@ class Schedule:
         """
         return self.apply([Vectorize(loop)])
 
-    def unroll(self, **factors: int) -> Schedule:
+    def unroll(self, /, **factors: int) -> Schedule:
         """Write out so many iterations of a loop at a time.
 
         Before:
@@ -485,7 +490,7 @@ class Schedule:
         """
         return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
 
-    def part(self, statement: str, **size: int) -> Schedule:
+    def part(self, statement: str, /, **size: int) -> Schedule:
         """Make two statements of one: the instances that need results of their own block of a loop, and the others.
 
         The others keep the name and come first; those of the block are called `S_near`. The schedule's nest has both.
@@ -511,7 +516,7 @@ class Schedule:
         Others call it index set splitting. Halide: `specialize` comes close. TVM and loopy have none.
         """
         if len(size) != 1:
-            raise ScheduleError(f"part({statement}) needs one loop and the size of its blocks, such as i=8.")
+            raise ScheduleError(f"part({plain(statement)}) needs one loop and the size of its blocks, such as i=8.")
         ((loop, number),) = size.items()
         return self.apply([Part(statement, loop, number)])
 
@@ -577,17 +582,19 @@ class Schedule:
             >>> print(repr(schedule(copy).loops("bAb", blocks={"b": 64})))
             schedule(copy).split(j=64).order('j_tile i j').parallel('i')
         """
-        return self.apply(translate(text, self.tree, blocks or {}))
+        return self.apply(translate(text, self.tree, {} if blocks is None else blocks))
 
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps, each of them checked."""
-        nest, tree, added = self.nest, self.tree, list(steps)
-        for step in added:
+        nest, tree, added = self.nest, self.tree, list(self.steps)
+        for step in steps if is_several(steps) else (steps,):
+            _check_step(step)
             if isinstance(step, Part):
                 nest, tree = step.parted(nest, tree)
             else:
                 tree = checked(nest, tree, step)
-        return Schedule(nest, (*self.steps, *added), tree)
+            added.append(step)
+        return Schedule(nest, tuple(added), tree)
 
     def on(self, nest: Nest) -> Schedule:
         """The same steps for another nest, such as this one with sizes fixed; each is checked again."""
@@ -611,10 +618,12 @@ class Schedule:
         """
         made = schedule(nest)
         for call in _calls(text):
+            method = getattr(made, call["step"])
             try:
-                made = getattr(made, call["step"])(*call["args"], **call["kwargs"])
-            except (AttributeError, TypeError, ValueError) as error:
-                raise ScheduleError(f"the step {call} does not fit: {error}.") from error
+                given = signature(method).bind(*call["args"], **call["kwargs"])
+            except TypeError as error:
+                raise ScheduleError(f"the step {shown(call)} does not fit: {error}.") from error
+            made = method(*given.args, **given.kwargs)
         return made
 
     def __str__(self) -> str:
@@ -625,18 +634,39 @@ class Schedule:
 
 
 def schedule(nest: Nest) -> Schedule:
-    """The loops of a nest as they are written, to be transformed. A second loop `j` is called `j_2`."""
-    return Schedule(nest, (), rename_repeats(nest.tree))
+    """The loops of a nest as they are written, to be transformed. A second loop `j` is called `j_2`.
+
+    Raises:
+        SpecError: no nest.
+    """
+    return Schedule(checked_nest(nest), (), rename_repeats(nest.tree))
+
+
+def _check_step(step: Any) -> None:
+    """Refuse what is no step, and one whose names are no texts. Raises ScheduleError."""
+    if not isinstance(step, KINDS):
+        raise ScheduleError(f"{shown(step)} is no step. The steps of a schedule are in its attribute steps.")
+    check_names(step)
 
 
 def _calls(text: str) -> list[dict[str, Any]]:
     """The steps in a JSON text, each with its name and arguments."""
     try:
-        calls = json.loads(text)
-    except json.JSONDecodeError as error:
+        calls = json.loads(checked_text("a schedule's JSON", text, "that of to_json", ScheduleError))
+    except RecursionError:
+        raise ScheduleError("this is no schedule's JSON text: it is nested too deeply.") from None
+    except ValueError as error:
         raise ScheduleError(f"this is no schedule's JSON text: {error}.") from error
-    for call in calls if isinstance(calls, list) else [calls]:
-        known = isinstance(call, dict) and set(call) == {"step", "args", "kwargs"} and str(call["step"]) in STEPS
-        if not known:
-            raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {json.dumps(call)}.')
-    return list(calls)
+    if not isinstance(calls, list):
+        raise ScheduleError(f"a schedule's JSON text is a list of steps, not {shown(calls)}.")
+    for call in calls:
+        if not _is_call(call):
+            raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {shown(call)}.')
+    return calls
+
+
+def _is_call(call: Any) -> bool:
+    if not isinstance(call, dict) or call.keys() != {"step", "args", "kwargs"}:
+        return False
+    name, arguments, keywords = call["step"], call["args"], call["kwargs"]
+    return isinstance(name, str) and name in STEPS and isinstance(arguments, list) and isinstance(keywords, dict)

@@ -1,7 +1,7 @@
 """Targets: from the text that a user gives to what code is made for, and back.
 
-    c, c:avx2, …           this CPU by C: the instruction set
-    opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
+c, c:avx2, …           this CPU by C: the instruction set
+opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.arguments import check_threads
 from codegen.errors import ArgumentError
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
@@ -38,9 +39,9 @@ class Target:
         Raises ArgumentError.
         """
         if isinstance(self.isa, DeviceISA):
-            if asked is not None and asked != self.isa.units:
+            if asked is not None and check_threads(asked) != self.isa.units:
                 raise ArgumentError(
-                    f"threads={asked!r} is for C; {self} has {self.isa.units} compute units. For a part of them ask "
+                    f"threads={asked} is for C; {self} has {self.isa.units} compute units. For a part of them ask "
                     f"for the target '{self}@{asked}'."
                 )
             return self.isa.units
@@ -91,6 +92,4 @@ def checked_threads(threads: int | None) -> int:
     """How many threads are meant: those given, or the cores that this process may use. Raises ArgumentError."""
     if threads is None:
         return machine().cores
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ArgumentError(f"threads must be an integer from 1 up; got {threads!r}")
-    return threads
+    return check_threads(threads)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
+from poly.checks import checked_sizes
 from poly.errors import SearchWarning
 from poly.function import Function
 from poly.nest import Nest
@@ -106,7 +107,7 @@ def tune(
     from poly.tuning.session import tuned
 
     how = How(strategy, Limits(trials, seconds), start, cold, seed, records, show)
-    kernel = tuned(nest, how, target=target, threads=threads, sizes=dict(sizes or {}, **more), at=at)
+    kernel = tuned(nest, how, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
     if isinstance(nest, Function):
         nest.forget()
     if kernel.tuning.interrupted:

@@ -17,7 +17,6 @@ from benchmarks.header.finding import CLANG, GOALS, SPEED, Finding
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import workloads
 from benchmarks.runner import Budget
-from codegen.errors import ToolchainError
 from poly.errors import PolyError
 from poly.machine import facts, machine, measured
 from poly.measure import process
@@ -48,7 +47,7 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
         setting = Setting(host, clang, QUICK if quick else FULL, quick, Path(folder), cpus, _tell)
         try:
             found = list(findings(goals, setting))
-        except (PolyError, ToolchainError) as error:
+        except PolyError as error:
             raise click.ClickException(str(error)) from error
         finally:
             process.release(cpus)

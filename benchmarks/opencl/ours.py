@@ -26,7 +26,7 @@ class OpenCL:
             given = here.upload(arrays)
             kernel(*given)
             here.queue.finish()
-        except (poly.PolyError, poly.ArgumentError, poly.TargetError, poly.ToolchainError) as error:
+        except poly.PolyError as error:
             raise Failed(f"{type(error).__name__}: {error}") from error
         result = given[case.problem.written[0]].get()
         config = f"default schedule, {here.device.name}, driver {here.device.driver}"

@@ -70,7 +70,7 @@ class Tuned:
                 records=False,
                 show=False,
             )
-        except (poly.PolyError, poly.ToolchainError) as error:
+        except poly.PolyError as error:
             raise Failed(f"{type(error).__name__}: {error}") from error
         finally:
             process.pin(process.choose(self._cpus, threads))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import get_args
 
-from codegen.files import write_file
+from codegen.program import Threading
+from microkernels.errors import plain
+from poly.checks import checked_choice, checked_path, is_several
+from poly.embed.files import write_output
 from poly.embed.naming import checked_prefix
 from poly.embed.write import chosen_isas
 from poly.errors import SpecError
 from poly.version import __version__
-
-if TYPE_CHECKING:
-    from codegen.program import Threading
 
 ROUTINES = ("gemm", "gemv", "syrk")
 """The BLAS routines that there are, each for float and double."""
@@ -35,23 +35,29 @@ def write_blas(
 
     Raises:
         SpecError: an unknown routine, or a prefix that is no C identifier.
+        ArgumentError: no path, or a choice that is none.
         TargetError: an unknown instruction set.
-        OSError: the file cannot be written; then it is as it was.
+        FileError: the file cannot be written; then it is as it was.
     """
     from codegen.header.values import Header
     from poly.blas.routines import routines
     from poly.blas.text import blas_text
 
-    target, wanted, chosen = Path(path), checked_names(names), chosen_isas(isas)
+    target, wanted, chosen = checked_path("the path of the header", path), checked_names(names), chosen_isas(isas)
+    checked_choice("threads", threads, get_args(Threading))
     made = routines(wanted, chosen, 1 if threads == "none" else 2)
-    header = Header(checked_prefix(prefix or target.stem), made, chosen, threads, __version__)
-    write_file(target, blas_text(header, wanted))
+    header = Header(checked_prefix(target.stem if prefix is None else prefix), made, chosen, threads, __version__)
+    write_output(target, blas_text(header, wanted))
     return target
 
 
 def checked_names(names: Sequence[str]) -> tuple[str, ...]:
     """The routines in our order, each once. Raises SpecError."""
-    unknown = sorted(set(names) - set(ROUTINES))
-    if unknown or not names:
-        raise SpecError(f"BLAS routines to choose from are {', '.join(ROUTINES)}, not {', '.join(unknown) or 'none'}.")
-    return tuple(name for name in ROUTINES if name in names)
+    wanted = set()
+    for name in names if is_several(names) else (names,):
+        if not isinstance(name, str) or name not in ROUTINES:
+            raise SpecError(f"BLAS routines to choose from are {', '.join(ROUTINES)}, not {plain(name)}.")
+        wanted.add(name)
+    if not wanted:
+        raise SpecError(f"BLAS routines to choose from are {', '.join(ROUTINES)}, not none.")
+    return tuple(name for name in ROUTINES if name in wanted)

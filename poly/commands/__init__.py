@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from codegen.errors import ArgumentError, DeviceError, ToolchainError
-from microkernels.errors import TargetError
 from poly.commands import header, machine, opencl, records, show, tune
 from poly.errors import PolyError
 from poly.version import __version__
@@ -26,7 +24,6 @@ OWN = (
     show.command,
     tune.command,
 )
-USER_ERRORS = (PolyError, ArgumentError, DeviceError, TargetError, ToolchainError)
 
 
 class UserError(click.ClickException):
@@ -59,7 +56,7 @@ class Commands(click.Group):
             warnings.showwarning = _say
             try:
                 return super().invoke(context)
-            except USER_ERRORS as error:
+            except PolyError as error:
                 raise UserError(str(error)) from error
 
 

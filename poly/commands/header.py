@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from codegen.files import write_file
 from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
@@ -16,6 +14,7 @@ from poly.blas.write import checked_names
 from poly.commands.options import parse_sizes, size_option
 from poly.compilation import compile_nest
 from poly.embed import write_header
+from poly.embed.files import write_output
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
 from poly.kernel import Kernel
@@ -108,8 +107,7 @@ def command(
     if blas is not None:
         if nests or sizes or special or tuned or cores or dense or depends or depend_file:
             raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
-        with _file_errors(output):
-            write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
+        write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
         return
     if nests is None:
         raise click.UsageError("give a file with nests, or --blas.")
@@ -117,19 +115,9 @@ def command(
     _check_names(opened, [sizes, *special])
     count = 1 if threads == "none" else checked_threads(cores)
     kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
-    with _file_errors(output):
-        write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
-        if depends or depend_file:
-            write_file(depend_file or output.with_suffix(".d"), _rules(output, opened))
-
-
-@contextmanager
-def _file_errors(output: Path) -> Iterator[None]:
-    """Files that cannot be written, as the command line tells of them."""
-    try:
-        yield
-    except OSError as error:
-        raise click.FileError(str(output), error.strerror or str(error)) from error
+    write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+    if depends or depend_file:
+        write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
 
 def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:

@@ -55,10 +55,7 @@ def command(nests: str, output: Path, sizes: dict[str, int], target: str) -> Non
         raise SpecError(f"{nests}: there is no size {unknown[0]} that is still open; open sizes: {open_sizes}")
     for nest in opened.nests:
         kernel = _compiled(nest, {name: value for name, value in sizes.items() if name in nest.sizes}, target)
-        try:
-            write_opencl(output, kernel)
-        except OSError as error:
-            raise click.FileError(str(output), error.strerror or str(error)) from error
+        write_opencl(output, kernel)
 
 
 def _compiled(nest: Nest, sizes: dict[str, int], target: str) -> OpenCLKernel:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from codegen.names import function_name
+from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.nest import Nest
 
@@ -19,9 +20,9 @@ PUBLIC = ("", "_with_workspace", "_workspace_size")
 
 def checked_prefix(name: str) -> str:
     """The prefix. Raises SpecError where it is none."""
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise SpecError(
-            f"{name!r} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
+            f"{shown(name)} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
         )
     return name
 

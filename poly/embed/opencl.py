@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.files import write_file
+from microkernels.errors import shown
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import DeviceISA
 from poly.bounds import check
+from poly.checks import checked_path
 from poly.compiled import device_program
+from poly.embed.files import make_folder, write_output
 from poly.embed.naming import check_arguments
 from poly.embed.routine import note
 from poly.embed.trials import trials
@@ -34,15 +36,16 @@ def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
 
     Raises:
         SpecError: this is no OpenCL kernel, or a size or array is called like a function of the library.
-        OSError: a file cannot be written; then it is as it was.
+        ArgumentError: no path.
+        FileError: a file cannot be written; then it is as it was.
     """
     from codegen.opencl.c_files import files
 
     texts = files(standalone(kernel))
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = checked_path("the directory", directory)
+    make_folder(folder)
     for name, text in texts.items():
-        write_file(folder / name, text)
+        write_output(folder / name, text)
     return folder
 
 
@@ -51,7 +54,7 @@ def standalone(kernel: Scheduled) -> Standalone:
     from codegen.opencl.standalone import Standalone
 
     if not isinstance(kernel, Scheduled) or not isinstance(kernel.isa, DeviceISA):
-        raise SpecError(f"{kernel!r} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")
+        raise SpecError(f"{shown(kernel)} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")
     nest = check(kernel.nest)
     halves = [array.name for array in nest.arrays if array.dtype.name == "f16"]
     if halves:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from codegen.files import write_file
-from microkernels.errors import TargetError
+from codegen.program import Threading
+from microkernels.errors import TargetError, shown
 from microkernels.isa import ISA, ISAS
+from poly.checks import checked_choice, checked_flag, checked_path, is_several
+from poly.embed.files import write_output
 from poly.embed.group import groups
 from poly.embed.naming import check_arguments, checked_prefix, function_names
 from poly.errors import SpecError
@@ -19,7 +21,6 @@ from poly.version import __version__
 
 if TYPE_CHECKING:
     from codegen.header import Header
-    from codegen.program import Threading
 
 
 def write_header(
@@ -41,14 +42,15 @@ def write_header(
     functions take no strides. The same kernels give the same bytes.
 
     Raises:
-        SpecError: the kernels don't go together, or the prefix is no C identifier.
+        SpecError: no kernel, kernels that don't go together, or a prefix that is no C identifier.
         TargetError: an unknown instruction set.
-        OSError: the file cannot be written; then it is as it was.
+        ArgumentError: no path, or a choice that is none.
+        FileError: the file cannot be written; then it is as it was.
     """
     from codegen.header.text import header_text
 
-    target = Path(path)
-    write_file(target, header_text(make(target.stem, _listed(kernels), prefix, isas, threads, dense)))
+    target = checked_path("the path of the header", path)
+    write_output(target, header_text(make(target.stem, _listed(kernels), prefix, isas, threads, dense)))
     return target
 
 
@@ -66,28 +68,37 @@ def make(
 
     found = groups(kernels)
     chosen = chosen_isas(isas)
-    way = threads or ("openmp" if any(kernel.threads > 1 for kernel in kernels) else "none")
-    own = checked_prefix(prefix or (found[0].name if len(found) == 1 else re.sub(r"\W", "_", stem)))
+    compact = checked_flag("dense", dense)
+    way = _threading(threads) or ("openmp" if any(kernel.threads > 1 for kernel in kernels) else "none")
+    own = checked_prefix(
+        prefix if prefix is not None else (found[0].name if len(found) == 1 else re.sub(r"\W", "_", stem))
+    )
     names = function_names([group.name for group in found], own)
     for group in found:
         check_arguments(group.base.nest, own)
     most = 1 if way == "none" else None
-    routines = tuple(routine(group, name, own, chosen, most, dense) for group, name in zip(found, names, strict=True))
+    routines = tuple(routine(group, name, own, chosen, most, compact) for group, name in zip(found, names, strict=True))
     return Header(own, routines, chosen, way, __version__, machine().cpu)
 
 
 def _listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:
-    listed = [kernels] if isinstance(kernels, Scheduled) else list(kernels)
-    for kernel in listed:
+    listed = []
+    for kernel in kernels if is_several(kernels) else (kernels,):
         if not isinstance(kernel, Scheduled):
-            raise SpecError(f"{kernel!r} is no kernel: make one with poly.compile or poly.tune.")
+            raise SpecError(f"{shown(kernel)} is no kernel: make one with poly.compile or poly.tune.")
+        listed.append(kernel)
     return listed
+
+
+def _threading(given: Any) -> Threading | None:
+    return None if given is None else cast(Threading, checked_choice("threads", given, get_args(Threading)))
 
 
 def chosen_isas(names: Sequence[str] | None) -> tuple[ISA, ...]:
     """The instruction sets, best first; the portable one is always among them."""
-    wanted = set(names if names is not None else ISAS) | {"portable"}
-    unknown = sorted(wanted - ISAS.keys())
-    if unknown:
-        raise TargetError(f"unknown instruction set {unknown[0]!r}: expected some of {', '.join(ISAS)}.")
+    wanted = {"portable"}
+    for name in ISAS if names is None else names if is_several(names) else (names,):
+        if not isinstance(name, str) or name not in ISAS:
+            raise TargetError(f"unknown instruction set {shown(name)}: expected some of {', '.join(ISAS)}.")
+        wanted.add(name)
     return tuple(isa for isa in ISAS.values() if isa.name in wanted)

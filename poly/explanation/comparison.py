@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.explained import explain
 from poly.explanation.explanation import Explanation
@@ -60,7 +61,7 @@ def compare(
     Raises:
         SpecError: they are of different nests.
     """
-    fixed = dict(sizes or {}, **more)
+    fixed = checked_sizes(sizes, more)
     one, other = (explain(what, target=target, threads=threads, sizes=fixed) for what in (first, second))
     if (one.schedule.nest.source, one.schedule.nest.fixed) != (other.schedule.nest.source, other.schedule.nest.fixed):
         names = f"{one.schedule.nest.name} and {other.schedule.nest.name}"

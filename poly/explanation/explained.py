@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from microkernels.dtypes import DType
-from microkernels.errors import TargetError
+from microkernels.errors import TargetError, shown
 from microkernels.opencl_isa import is_gpu
+from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
@@ -55,10 +56,10 @@ def explain(
         schedule, goal = what, parse(target)
         count = goal.threads(threads)
     else:
-        raise SpecError(f"{what!r} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
+        raise SpecError(f"{shown(what)} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
     if is_gpu(goal.isa):
         raise TargetError("explanations know the caches of this CPU: there are none for a GPU's schedules.")
-    return _explained(schedule, goal, count, dict(sizes or {}, **more))
+    return _explained(schedule, goal, count, checked_sizes(sizes, more))
 
 
 def _explained(schedule: Schedule, target: Target, threads: int, sizes: dict[str, int]) -> Explanation:

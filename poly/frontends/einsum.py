@@ -16,6 +16,7 @@ from string import ascii_letters, ascii_uppercase
 
 from codegen.affine import Affine
 from microkernels.dtypes import DType, f32
+from microkernels.errors import plain, shown
 from poly.errors import SpecError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
@@ -52,16 +53,17 @@ def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Nest:
         SpecError: the subscripts are malformed, or a size is given to no index.
     """
     if not isinstance(subscripts, str):
-        raise SpecError(f'the subscripts of an einsum are a text such as "mk,kn->mn", not {subscripts!r}.')
+        raise SpecError(f'the subscripts of an einsum are a text such as "mk,kn->mn", not {shown(subscripts)}.')
     if not isinstance(dtype, DType):
-        raise SpecError(f"the dtype of an einsum is one of poly's, such as poly.f32, not {dtype!r}.")
+        raise SpecError(f"the dtype of an einsum is one of poly's, such as poly.f32, not {shown(dtype)}.")
     parsed = parse_subscripts(subscripts)
     arrays = ascii_uppercase[: len(parsed.operands) + 1]
     names = {letter: _size(letter, arrays + parsed.letters) for letter in parsed.letters}
     for letter in sizes:
         if letter not in names:
             known = ", ".join(names) or "none"
-            raise SpecError(f"einsum({subscripts!r}) has no index {letter} to give a size to. Its indices: {known}.")
+            told = f"einsum({shown(subscripts)}) has no index {plain(letter)} to give a size to"
+            raise SpecError(f"{told}. Its indices: {known}.")
     text = _loops(parsed, arrays, names, dtype)
     environment = {name: Affine.name(name) for name in names.values()} | {dtype.name: dtype, "range": range}
     nest = parse_text(Source(text, f'einsum("{subscripts}")', 1), environment)
@@ -95,13 +97,16 @@ def _check_characters(subscripts: str, arrow: int) -> None:
     for position, character in enumerate(subscripts):
         allowed = ascii_letters + (", " if position < arrow else " ")
         if character not in allowed and position not in (arrow, arrow + 1):
-            why = f"`{character}` is neither a letter{', a comma' if position < arrow else ''} nor the one arrow `->`"
+            comma = ", a comma" if position < arrow else ""
+            why = f"`{plain(character)}` is neither a letter{comma} nor the one arrow `->`"
             remedy = "Give each dimension a letter of its own." if character == "." else "Write it like `mk,kn->mn`."
             raise _error(subscripts, position, why, remedy)
 
 
 def _error(subscripts: str, position: int, why: str, remedy: str) -> SpecError:
-    return SpecError(f"einsum: {why}\n    {subscripts}\n    {' ' * position}^\n{remedy}")
+    start = max(0, position - 40)
+    line = "".join(c if c.isprintable() else "?" for c in subscripts[start : position + 40])
+    return SpecError(f"einsum: {why}\n    {line}\n    {' ' * (position - start)}^\n{remedy}")
 
 
 def _size(letter: str, taken: str) -> str:

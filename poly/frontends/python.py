@@ -11,6 +11,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from microkernels.dtypes import DType
+from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.frontends import names
 from poly.frontends.locals import Locals
@@ -31,7 +32,7 @@ def parse(function: Callable[..., Any]) -> Nest:
         SpecError: something in it is outside of that; the message shows where, and how to write it instead.
     """
     if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
-        raise SpecError(f"{function!r} can't hold loops. Write them as a function with `def`.")
+        raise SpecError(f"{shown(function)} can't hold loops. Write them as a function with `def`.")
     return parse_text(Source.of(function), names.environment(function))
 
 

@@ -7,7 +7,9 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.errors import ArgumentError
 from microkernels import isa
+from microkernels.errors import shown
 from poly.machine.cores import allowed_cores, allowed_cpus
 
 KIB = 1024
@@ -42,10 +44,12 @@ class Machine:
 
     def cache(self, level: int) -> Cache | None:
         """The cache of a level; None where the machine has none."""
-        return next((c for c in self.caches if c.level == level), None)
+        return next((c for c in self.caches if isinstance(level, int) and c.level == level), None)
 
     def share(self, cache: Cache) -> int:
-        """One core's part, in bytes, of a cache that the allowed cores share."""
+        """One core's part, in bytes, of a cache that the allowed cores share. Raises ArgumentError for no cache."""
+        if not isinstance(cache, Cache):
+            raise ArgumentError(f"{shown(cache)} is no cache. Take one of machine().caches.")
         return cache.bytes // max(1, min(cache.shared_by, self.cores))
 
 

@@ -52,7 +52,7 @@ class Builder:
             if many and made.flags not in self._ready:
                 precompile(made.flags)
                 self._ready.add(made.flags)
-        except (PolyError, ToolchainError) as error:
+        except PolyError as error:
             return Built(None, f"{type(error).__name__}: {error}")
         return self._pool.submit(build, made.source, made.flags, self._directory, SECONDS)
 

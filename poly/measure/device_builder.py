@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from codegen.errors import ToolchainError
 from codegen.opencl.values_json import to_json
-from microkernels.errors import TargetError
 from poly.compiled import translate_device
 from poly.errors import PolyError
 from poly.measure.builder import Built
@@ -34,6 +32,6 @@ class DeviceBuilder:
         path = self._directory / f"candidate{next(self._numbers)}.json"
         try:
             path.write_text(to_json(translate_device(self._space.schedule(point), self._space.isa)))
-        except (PolyError, ToolchainError, TargetError) as error:
+        except PolyError as error:
             return Built(None, f"{type(error).__name__}: {error}")
         return Built(path)

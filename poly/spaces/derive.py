@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
-from poly.errors import SpecError
+from poly.checks import checked_flag, checked_sizes
 from poly.model import Caches
 from poly.model.host import caches, rates
 from poly.model.rates import Rates, nominal
-from poly.nest import Nest
+from poly.nest import Nest, checked_nest
 from poly.spaces.contraction import contraction_family
 from poly.spaces.gpu import gpu_family
 from poly.spaces.loops import loop_structures
@@ -37,16 +37,17 @@ def space(
     Raises:
         SpecError: an unknown size, or no nest.
         TargetError: an unknown target, or one that can't be used here.
+        ArgumentError: a number of threads, or a choice, that is none.
     """
-    if not isinstance(nest, Nest):
-        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
-    fixed = dict(sizes or {}, **more)
+    checked_nest(nest)
+    fixed = checked_sizes(sizes, more)
+    thin = checked_flag("coarse", coarse)
     goal = parse(target)
     count = goal.threads(threads)
     dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
     gpu = is_gpu(goal.isa)
     known = nominal(goal.isa) if gpu else rates(count, dtypes)
-    made = derive(nest.with_sizes(fixed) if fixed else nest, goal.isa, count, caches(), known, coarse)
+    made = derive(nest.with_sizes(fixed) if fixed else nest, goal.isa, count, caches(), known, thin)
     return replace(made, device=goal.device)
 
 

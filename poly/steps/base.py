@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
-from dataclasses import replace
-from itertools import count
-from typing import ClassVar, Protocol
+from dataclasses import fields, replace
+from functools import cache
+from itertools import count, repeat
+from types import UnionType
+from typing import Any, ClassVar, Literal, Protocol, cast, get_args, get_origin, get_type_hints
 
 import islpy as isl
 
+from microkernels.errors import plain, shown
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.tree import Band, Node, Pack, Sequence, bands, children
@@ -42,6 +45,39 @@ def call_text(step: Step) -> str:
     return f"{step.name}({', '.join(texts)})"
 
 
+def check_names(step: Step) -> None:
+    """Refuse a step whose names of loops, statements, arrays and so on are no names; numbers it checks itself.
+
+    Raises:
+        ScheduleError: says which, and what it is.
+    """
+    for name, kind in _fields(type(step)):
+        value = getattr(step, name)
+        if not _is_named(value, kind):
+            raise ScheduleError(f"{step.name}: {name} must be a name, as a text such as 'i', not {shown(value)}.")
+
+
+@cache
+def _fields(kind: type[Step]) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in fields(cast(Any, kind)))
+
+
+def _is_named(value: object, kind: Any) -> bool:
+    """Whether all that must be a name is one, in a value of this type."""
+    inner = get_args(kind)
+    if get_origin(kind) is tuple:
+        any_length = inner[-1] is ...
+        if not isinstance(value, tuple) or not (any_length or len(value) == len(inner)):
+            return False
+        return all(map(_is_named, value, repeat(inner[0]) if any_length else inner))
+    if get_origin(kind) is UnionType:
+        return any(_is_named(value, one) for one in inner)
+    if kind is str or get_origin(kind) is Literal:
+        return isinstance(value, str) and value.isidentifier()
+    return kind is int or value is None
+
+
 def find_loop(tree: Node, name: str) -> Band:
     """The loop of that name.
 
@@ -52,7 +88,7 @@ def find_loop(tree: Node, name: str) -> Band:
         if band.name == name:
             return band
     loops = ", ".join(band.name for band in bands(tree)) or "none"
-    raise ScheduleError(f"there is no loop {name}. Loops: {loops}.")
+    raise ScheduleError(f"there is no loop {plain(name)}. Loops: {loops}.")
 
 
 def check_integer(what: str, value: object, least: int | None = None) -> None:
@@ -63,7 +99,7 @@ def check_integer(what: str, value: object, least: int | None = None) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
         bound = "" if least is None else f" from {least} up"
-        raise ScheduleError(f"{what} must be an integer{bound}, not {value!r}.")
+        raise ScheduleError(f"{what} must be an integer{bound}, not {shown(value)}.")
 
 
 def check_given(tree: Node, step: str, needs: str, given: Sized) -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import islpy as isl
 
+from microkernels.errors import plain
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.steps.base import Arguments, check_integer, edit, find_loop, map_functions
@@ -56,7 +57,7 @@ class Shift:
         check_integer(f"the shift of loop {self.loop}", self.by)
         if self.statement is not None and self.statement not in statements(band):
             raise ScheduleError(
-                f"loop {self.loop} holds no statement {self.statement}, but {', '.join(statements(band))}."
+                f"loop {self.loop} holds no statement {plain(self.statement)}, but {', '.join(statements(band))}."
             )
         return edit(tree, band, map_functions(band, self._shifted))
 

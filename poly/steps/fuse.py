@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from microkernels.errors import plain
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.steps.base import Arguments, chain, edit, find_loop, rename_repeats, sequence
@@ -24,7 +25,7 @@ class Fuse:
     def apply(self, nest: Nest, tree: Node) -> Node:
         for name in (self.first, self.second):
             if name not in statements(tree):
-                raise ScheduleError(f"there is no statement {name}. Statements: {', '.join(statements(tree))}.")
+                raise ScheduleError(f"there is no statement {plain(name)}. Statements: {', '.join(statements(tree))}.")
         target = find_loop(tree, self.at)
         if self.first not in statements(target):
             raise ScheduleError(f"loop {self.at} is not around {self.first}.")
@@ -98,7 +99,9 @@ class Distribute:
             return list(inner.children)
         cut = next((p for p, child in enumerate(inner.children, 1) if self.behind in statements(child)), None)
         if cut is None or cut == len(inner.children):
-            raise ScheduleError(f"loop {self.loop} holds nothing behind {self.behind}: there is nothing to distribute.")
+            raise ScheduleError(
+                f"loop {self.loop} holds nothing behind {plain(self.behind)}: there is nothing to distribute."
+            )
         return [sequence(list(inner.children[:cut])), sequence(list(inner.children[cut:]))]
 
     def arguments(self) -> Arguments:

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import islpy as isl
 
+from microkernels.errors import plain
 from poly.dependences import dependences
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
@@ -53,7 +54,9 @@ class Part:
         loop = find_loop(tree, self.loop)
         if self.statement not in dict(loop.functions):
             around = ", ".join(name for name, _ in loop.functions)
-            raise ScheduleError(f"statement {self.statement} is not in loop {self.loop}. Statements there: {around}.")
+            raise ScheduleError(
+                f"statement {plain(self.statement)} is not in loop {self.loop}. Statements there: {around}."
+            )
         statement = nest.statement(self.statement)
         near = _near(nest, statement, loop, self.size)
         far = statement.domain.subtract(near).coalesce()

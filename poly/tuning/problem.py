@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from microkernels.isa import ISA
 from poly.bounds import check
-from poly.errors import SearchError, SpecError
-from poly.nest import Nest
+from poly.checks import checked_sizes
+from poly.errors import SearchError
+from poly.nest import Nest, checked_nest
 from poly.target import Target, parse
 
 
@@ -51,11 +52,10 @@ def problem(
         SearchError: a size has no value, or the nest does nothing, or makes no sense, at these.
         TargetError, ArgumentError: as poly.compile.
     """
-    if not isinstance(nest, Nest):
-        raise SpecError(f"{nest!r} is no nest. Make one with @poly.nest or poly.einsum.")
+    checked_nest(nest)
     fixed = nest.with_sizes(sizes) if sizes else nest
     goal = parse(target)
-    told = Problem(fixed, goal, goal.threads(threads), tuple((at or {}).items()))
+    told = Problem(fixed, goal, goal.threads(threads), tuple(checked_sizes(at, {}, "at").items()))
     measured = told.measured
     if measured.sizes:
         missing = ", ".join(measured.sizes)
