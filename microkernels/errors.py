@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from itertools import islice
 
 
 class PolyError(Exception):
@@ -26,6 +27,14 @@ class _Short(reprlib.Repr):
         if value.bit_length() > 256:  # Python refuses to write very long numbers
             return f"{'-' * (value < 0)}{hex(abs(value))[:18]}… (an integer of {value.bit_length()} bits)"
         return repr(value)
+
+    def repr_dict(self, value: dict[object, object], level: int) -> str:
+        """In the order of the keys; the base class would sort them."""
+        if level <= 0:
+            return "{…}"
+        few = islice(value.items(), self.maxdict)
+        items = [f"{self.repr1(key, level - 1)}: {self.repr1(item, level - 1)}" for key, item in few]
+        return f"{{{', '.join([*items, *('…',) * (len(value) > self.maxdict)])}}}"
 
     def repr_instance(self, value: object, level: int) -> str:
         try:

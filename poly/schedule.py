@@ -657,12 +657,10 @@ def _calls(text: str) -> list[dict[str, Any]]:
         raise ScheduleError("this is no schedule's JSON text: it is nested too deeply.") from None
     except ValueError as error:
         raise ScheduleError(f"this is no schedule's JSON text: {error}.") from error
-    if not isinstance(calls, list):
-        raise ScheduleError(f"a schedule's JSON text is a list of steps, not {shown(calls)}.")
-    for call in calls:
+    for call in calls if isinstance(calls, list) else [calls]:
         if not _is_call(call):
             raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {shown(call)}.')
-    return calls
+    return list(calls)
 
 
 def _is_call(call: Any) -> bool:

@@ -182,11 +182,12 @@ def refused(make) -> str:
         ),
         (
             lambda: Schedule.from_json(copy, '[{"step": "delete", "args": [], "kwargs": {}}]'),
-            'a step is {"step": NAME, "args": […], "kwargs": {…}}, not {"step": "delete", "args": [], "kwargs": {}}.',
+            'a step is {"step": NAME, "args": […], "kwargs": {…}}, '
+            "not {'step': 'delete', 'args': [], 'kwargs': {}}.",
         ),
         (
             lambda: Schedule.from_json(copy, '{"steps": []}'),
-            'a step is {"step": NAME, "args": […], "kwargs": {…}}, not {"steps": []}.',
+            'a step is {"step": NAME, "args": […], "kwargs": {…}}, not {\'steps\': []}.',
         ),
     ],
 )
