@@ -10,6 +10,7 @@ import islpy as isl
 from codegen.expr import Load
 from poly.errors import SpecError
 from poly.nest import Array, Nest, Statement, parameters
+from poly.sets import at_least
 
 
 def check(nest: Nest) -> Nest:
@@ -36,7 +37,7 @@ def _checked(statement: Statement, nest: Nest) -> Statement:
         if array.kind == "scalar":
             continue
         relation = statement.relation(access).intersect_params(nest.context)
-        outside = relation.subtract_range(_elements(array, nest)).domain()
+        outside = relation.subtract_range(array.elements(nest.sizes)).domain()
         if outside.is_empty():
             continue
         not_empty = _not_empty(array, nest)
@@ -49,16 +50,7 @@ def _checked(statement: Statement, nest: Nest) -> Statement:
 
 def _not_empty(array: Array, nest: Nest) -> isl.Set:
     """The sizes at which an array has elements."""
-    limits = " and ".join(f"{extent} >= 1" for extent in array.shape) or "0 = 0"
-    return isl.Set(f"[{', '.join(nest.sizes)}] -> {{ : {limits} }}")
-
-
-def _elements(array: Array, nest: Nest) -> isl.Set:
-    """The set of an array's elements."""
-    axes = [f"d{axis}" for axis in range(len(array.shape))]
-    limits = [f"0 <= {axis} < {extent}" for axis, extent in zip(axes, array.shape, strict=True)]
-    text = f"[{', '.join(nest.sizes)}] -> {{ {array.name}[{', '.join(axes)}] : {' and '.join(limits) or '0 = 0'} }}"
-    return isl.Set(text)
+    return at_least(nest.sizes, array.shape, 1)
 
 
 def _witness(outside: isl.Set, statement: Statement) -> dict[str, int]:

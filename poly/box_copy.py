@@ -105,7 +105,7 @@ def _with_box(boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
     array = nest.array(node.array)
     taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
     name = fresh(f"{array.name}_box", frozenset(taken))
-    box = enclose(footprint, _elements(nest, array))
+    box = enclose(footprint, array.elements(nest.sizes))
     layout = BoxLayout.of(node, box.extents)
     taken_there = boxed.taken.get(place.kernel_name, 0) if node.memory == "local" else 0
     size = place.check_size(isa, layout.count, array.dtype, taken_there)
@@ -127,13 +127,6 @@ def _with_box(boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
         (*boxed.workspaces, Workspace(name, array.dtype, layout.count, place.is_private, node.memory)),
         {**boxed.taken, place.kernel_name: taken_there + size} if node.memory == "local" else boxed.taken,
     )
-
-
-def _elements(nest: Nest, array: Array) -> isl.Set:
-    """`{ A[x0, x1] : 0 <= x0 < M, 0 <= x1 < N }`."""
-    names = [f"x{d}" for d in range(len(array.shape))]
-    bounds = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, array.shape, strict=True))
-    return isl.Set(f"[{', '.join(nest.sizes)}] -> {{ {array.name}[{', '.join(names)}] : {bounds} }}")
 
 
 def _groups(domain: isl.Set, loops: list[isl.PwAff]) -> isl.Map:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, SupportsIndex
 
@@ -17,6 +17,7 @@ from microkernels.errors import plain, shown
 from poly.checks import checked_size, checked_sizes
 from poly.errors import SpecError
 from poly.fixing import fix_expr, fix_load, fix_set, fix_tree
+from poly.sets import access_map, box
 from poly.tree import Node
 
 Kind = Literal["array", "scalar", "local"]
@@ -48,6 +49,10 @@ class Array:
         if self.kind == "local":
             shape = tuple(extent if extent.terms else Affine.of(max(extent.constant, 0)) for extent in shape)
         return replace(self, shape=shape)
+
+    def elements(self, sizes: Sequence[str]) -> isl.Set:
+        """`{ A[x, y] : 0 <= x < M and 0 <= y < N }`, with these sizes as parameters."""
+        return box(sizes, self.name, self.shape)
 
     def __str__(self) -> str:
         extents = ", ".join(map(str, self.shape)) or "()"
@@ -89,11 +94,7 @@ class Statement:
 
     def relation(self, access: Load) -> isl.Map:
         """The access relation `{ S[i, k] -> A[i, k] : domain }`."""
-        sizes = ", ".join(parameters(self.domain))
-        inputs = ", ".join(self.iterators)
-        outputs = ", ".join(str(index) for index in access.indices)
-        text = f"[{sizes}] -> {{ {self.name}[{inputs}] -> {access.array}[{outputs}] }}"
-        return isl.Map(text).intersect_domain(self.domain)
+        return access_map(self.domain, self.iterators, access.array, access.indices)
 
 
 @dataclass(frozen=True)

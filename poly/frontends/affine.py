@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import reduce
+
+import islpy as isl
 
 from codegen.affine import Affine
 from codegen.promotion import LARGEST_INDEX
 from poly.frontends.scope import Scope
+from poly.sets import function, number
 
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=", ast.NotEq: "!=",
+COMPARISONS: dict[type[ast.cmpop], Callable[[isl.Aff, isl.Aff], isl.Set]] = {
+    ast.Lt: isl.Aff.lt_set, ast.LtE: isl.Aff.le_set, ast.Gt: isl.Aff.gt_set, ast.GtE: isl.Aff.ge_set,
+    ast.Eq: isl.Aff.eq_set, ast.NotEq: isl.Aff.ne_set,
 }  # fmt: skip
 FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."
 
@@ -85,22 +91,24 @@ def _name(node: ast.Name, name: str, scope: Scope) -> Affine:
     raise scope.undeclared(node)
 
 
-def condition(node: ast.expr, scope: Scope) -> str:
-    """A condition as isl text; integer division and remainder by positive integers are allowed in it.
+def condition(node: ast.expr, scope: Scope, space: isl.Space) -> isl.Set:
+    """The set of those indices, on a `space` of sizes and the indices of the loops around, that fulfil a condition.
+
+    Integer division and remainder by positive integers are allowed in it.
 
     Raises:
         SpecError: it is not affine.
     """
     match node:
         case ast.Compare(left=first, ops=ops, comparators=others):
-            return _comparison(node, [first, *others], ops, scope)
+            return _comparison(node, [first, *others], ops, scope, space)
         case ast.BoolOp(op=op, values=values):
-            word = " and " if isinstance(op, ast.And) else " or "
-            return "(" + word.join(condition(value, scope) for value in values) + ")"
+            join = isl.Set.intersect if isinstance(op, ast.And) else isl.Set.union
+            return reduce(join, (condition(value, scope, space) for value in values))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return f"(not {condition(operand, scope)})"
+            return condition(operand, scope, space).complement()
         case ast.Constant(value=bool(value)):
-            return "(0 = 0)" if value else "(0 = 1)"
+            return isl.Set.universe(space) if value else isl.Set.empty(space)
     raise scope.source.error(
         node,
         f"`{ast.unparse(node)}` is not an affine condition",
@@ -108,7 +116,9 @@ def condition(node: ast.expr, scope: Scope) -> str:
     )
 
 
-def _comparison(node: ast.Compare, terms: list[ast.expr], ops: list[ast.cmpop], scope: Scope) -> str:
+def _comparison(
+    node: ast.Compare, terms: list[ast.expr], ops: list[ast.cmpop], scope: Scope, space: isl.Space
+) -> isl.Set:
     parts = []
     for left, op, right in zip(terms, ops, terms[1:], strict=False):
         if type(op) not in COMPARISONS:
@@ -117,21 +127,21 @@ def _comparison(node: ast.Compare, terms: list[ast.expr], ops: list[ast.cmpop], 
                 f"`{ast.unparse(node)}` uses a comparison that is not one of < <= > >= == !=",
                 "Write it with these, joined by and, or, not.",
             )
-        parts.append(f"{_quasi_affine(left, scope)} {COMPARISONS[type(op)]} {_quasi_affine(right, scope)}")
-    return "(" + " and ".join(parts) + ")"
+        parts.append(COMPARISONS[type(op)](_quasi_affine(left, scope, space), _quasi_affine(right, scope, space)))
+    return reduce(isl.Set.intersect, parts)
 
 
-def _quasi_affine(node: ast.expr, scope: Scope) -> str:
-    """isl text of an affine expression in which `//` and `%` by positive integers may stand."""
+def _quasi_affine(node: ast.expr, scope: Scope, space: isl.Space) -> isl.Aff:
+    """An affine expression in which `//` and `%` by positive integers may stand, as a function on the space."""
     match node:
         case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=right):
             divisor = affine(right, scope)
             if divisor.terms or divisor.constant <= 0:
                 why = f"`{ast.unparse(right)}` divides, and is no positive integer"
                 raise scope.source.error(right, why, "Divide by a literal or a global integer.")
-            inner = _quasi_affine(left, scope)
-            return f"floor(({inner})/{divisor})" if isinstance(op, ast.FloorDiv) else f"(({inner}) mod {divisor})"
+            inner, by = _quasi_affine(left, scope, space), number(divisor.constant)
+            return inner.scale_down_val(by).floor() if isinstance(op, ast.FloorDiv) else inner.mod_val(by)
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
-            sign = "+" if isinstance(op, ast.Add) else "-"
-            return f"({_quasi_affine(left, scope)} {sign} {_quasi_affine(right, scope)})"
-    return f"({affine(node, scope)})"
+            first, second = _quasi_affine(left, scope, space), _quasi_affine(right, scope, space)
+            return first.add(second) if isinstance(op, ast.Add) else first.sub(second)
+    return function(space, affine(node, scope), scope.indices)

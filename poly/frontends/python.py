@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-import islpy as isl
-
 from codegen.affine import Affine
 from microkernels.dtypes import DType
 from microkernels.errors import shown
@@ -20,6 +18,7 @@ from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.frontends.walker import Walker
 from poly.nest import Array, Nest
+from poly.sets import at_least
 
 
 def parse(function: Callable[..., Any]) -> Nest:
@@ -51,14 +50,13 @@ def parse_text(source: Source, environment: Mapping[str, Any]) -> Nest:
     scope = Scope(source, arguments, constants, names.functions(function, environment), locals_.current)
     walker = Walker(scope, Targets(function, locals_, environment), sizes, _prefix(arguments))
     tree = walker.walk(function)
-    known = " and ".join(f"{size} >= 0" for size in sizes) or "0 = 0"
     return Nest(
         name=function.name,
         sizes=sizes,
         arrays=(*arguments.values(), *locals_.arrays),
         statements=tuple(walker.statements),
         tree=tree,
-        context=isl.Set(f"[{', '.join(sizes)}] -> {{ : {known} }}"),
+        context=at_least(sizes, map(Affine.name, sizes), 0),
         source=source.text,
         file=source.file,
         names=tuple(constants.items()),

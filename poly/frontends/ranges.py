@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
+from functools import reduce
+
+import islpy as isl
 
 from codegen.affine import Affine
 from poly.frontends import names
 from poly.frontends.affine import affine
 from poly.frontends.scope import Loop, Scope
+from poly.sets import function, number, zero
 
 
-def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> tuple[Loop, tuple[str, ...]]:
-    """The loop, and its constraints as isl text.
+def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> Loop:
+    """The loop.
 
     A bound may be a `max` (where it is the lower one) or a `min` (the upper one) of affine expressions.
 
@@ -44,14 +48,22 @@ def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> tuple[Loop, 
             "a loop with a step starts at more than one bound",
             "Start at one bound, and put an `if` inside.",
         )
-    return loop, _constraints(loop, first[0])
+    return loop
 
 
-def _constraints(loop: Loop, first: Affine) -> tuple[str, ...]:
-    low = [f"{loop.name} >= {bound}" for bound in loop.lower]
-    high = [f"{loop.name} < {bound}" for bound in loop.upper]
-    steps = [f"({loop.name} - ({first})) mod {abs(loop.step)} = 0"] if abs(loop.step) > 1 else []
-    return (*low, *high, *steps)
+def values(loop: Loop, outer: isl.Set, indices: tuple[str, ...]) -> isl.Set:
+    """The set of the indices of the loops around that run, with one dimension more for those of this loop."""
+    domain = outer.add_dims(isl.dim_type.set, 1).set_dim_name(isl.dim_type.set, len(indices), loop.name)
+    space = domain.get_space()
+    own = function(space, Affine.name(loop.name), (*indices, loop.name))
+
+    def bound(value: Affine) -> isl.Aff:
+        return function(space, value, indices)
+
+    sides = [*(own.ge_set(bound(low)) for low in loop.lower), *(own.lt_set(bound(high)) for high in loop.upper)]
+    if abs(loop.step) > 1:
+        sides.append(own.sub(bound(loop.first)).mod_val(number(abs(loop.step))).eq_set(zero(space)))
+    return reduce(isl.Set.intersect, sides, domain)
 
 
 def _target(node: ast.For, scope: Scope, sizes: Collection[str]) -> str:

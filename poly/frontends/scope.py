@@ -24,6 +24,11 @@ class Loop:
     upper: tuple[Affine, ...]
     step: int = 1
 
+    @property
+    def first(self) -> Affine:
+        """The index of the first iteration, where the step is not 1."""
+        return self.lower[0] if self.step > 0 else self.upper[0] - 1
+
 
 @dataclass(frozen=True)
 class Local:
@@ -54,8 +59,13 @@ class Scope:
     assigned: frozenset[str] = frozenset()
     """The arrays of the local scalars that surely have a value here."""
 
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The indices of the loops, outermost first."""
+        return tuple(loop.name for loop in self.loops)
+
     def is_index(self, name: str) -> bool:
-        return any(loop.name == name for loop in self.loops)
+        return name in self.indices
 
     def encloses(self, local: Local) -> bool:
         """Whether the loops around the local's definition are still running here."""

@@ -13,13 +13,14 @@ from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends.affine import condition, shortened
 from poly.frontends.expressions import expression
-from poly.frontends.ranges import loop_of
+from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.instances import coordinate
 from poly.nest import Op, Statement
+from poly.sets import set_space
 from poly.tree import Band, Leaf, Node, Sequence, statements
 
 UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -42,38 +43,38 @@ class Walker:
         Raises:
             SpecError: something in it is outside of what a nest may hold, or it assigns nothing.
         """
-        nodes = self._block(definition.body, ())
+        nodes = self._block(definition.body, isl.Set.universe(set_space(self._sizes, 0)))
         if not nodes:
             raise self._scope.source.error(
                 definition, "the function assigns nothing", "Write at least one assignment, such as `A[i] = ...`."
             )
         return _sequence(nodes)
 
-    def _block(self, body: list[ast.stmt], conditions: tuple[str, ...]) -> list[Node]:
-        return [node for statement in body for node in self._statement(statement, conditions)]
+    def _block(self, body: list[ast.stmt], domain: isl.Set) -> list[Node]:
+        return [node for statement in body for node in self._statement(statement, domain)]
 
-    def _statement(self, node: ast.stmt, conditions: tuple[str, ...]) -> list[Node]:
+    def _statement(self, node: ast.stmt, domain: isl.Set) -> list[Node]:
         match node:
             case ast.For():
-                return self._for(node, conditions)
+                return self._for(node, domain)
             case ast.If():
-                return self._if(node, conditions)
+                return self._if(node, domain)
             case ast.Assign(targets=[target], value=value):
-                return [self._assign(node, target, value, conditions)]
+                return [self._assign(node, target, value, domain)]
             case ast.AnnAssign(target=ast.Name() as target, value=value):
                 self._targets.declare(node, target, self._scope)
-                return [] if value is None else [self._assign(node, target, value, conditions)]
+                return [] if value is None else [self._assign(node, target, value, domain)]
             case ast.AugAssign():
-                return [self._update(node, conditions)]
+                return [self._update(node, domain)]
             case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                 return []
         raise _refusal(node, self._scope.source)
 
-    def _for(self, node: ast.For, conditions: tuple[str, ...]) -> list[Node]:
+    def _for(self, node: ast.For, domain: isl.Set) -> list[Node]:
         scope, around = self._scope, self._around
-        loop, bounds = loop_of(node, scope, self._sizes)
+        loop = loop_of(node, scope, self._sizes)
         self._scope, self._around = replace(scope, loops=(*scope.loops, loop)), (*around, node)
-        nodes = self._block(node.body, (*conditions, *bounds))
+        nodes = self._block(node.body, values(loop, domain, scope.indices))
         self._scope, self._around = scope, around
         if not nodes:
             return []
@@ -87,24 +88,24 @@ class Walker:
         index = coordinate(domain, depth)
         return index if step > 0 else index.neg()
 
-    def _if(self, node: ast.If, conditions: tuple[str, ...]) -> list[Node]:
+    def _if(self, node: ast.If, domain: isl.Set) -> list[Node]:
         before = self._scope
-        test = condition(node.test, before)
-        nodes = self._block(node.body, (*conditions, test))
+        test = condition(node.test, before, domain.get_space())
+        nodes = self._block(node.body, domain.intersect(test))
         then = self._scope.assigned
         self._scope = before
-        nodes += self._block(node.orelse, (*conditions, f"(not {test})"))
+        nodes += self._block(node.orelse, domain.subtract(test))
         self._scope = replace(before, assigned=then & self._scope.assigned)
         return nodes
 
-    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr, conditions: tuple[str, ...]) -> Node:
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr, domain: isl.Set) -> Node:
         expr = expression(value, self._scope)
         around = self._around[-1] if self._around else None
         place = self._targets.assigned(node, target, expr, self._scope, around)
         self._scope = replace(self._scope, assigned=self._scope.assigned | {place.array})
-        return self._add(node, place, *as_reduction(place, expr), conditions)
+        return self._add(node, place, *as_reduction(place, expr), domain)
 
-    def _update(self, node: ast.AugAssign, conditions: tuple[str, ...]) -> Node:
+    def _update(self, node: ast.AugAssign, domain: isl.Set) -> Node:
         expr = expression(node.value, self._scope)
         place = self._targets.updated(node.target, self._scope)
         op = UPDATES.get(type(node.op))
@@ -112,9 +113,9 @@ class Walker:
             raise self._scope.source.error(
                 node, "this is not one of the assignments = += -= *= /=", "Write it with these, or with max and min."
             )
-        return self._add(node, place, *as_reduction(place, Binary(op, place, expr)), conditions)
+        return self._add(node, place, *as_reduction(place, Binary(op, place, expr)), domain)
 
-    def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, conditions: tuple[str, ...]) -> Node:
+    def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source
         types = sorted({self._targets.type_of(load, self._scope).name for load in (place, *loads(expr))})
         if len(types) > 1:
@@ -125,12 +126,10 @@ class Walker:
             )
         self._check_numbers(node, place, op, expr)
         name = f"{self._prefix}{len(self.statements)}"
-        iterators = tuple(loop.name for loop in self._scope.loops)
-        where = " and ".join(conditions) or "0 = 0"
-        domain = isl.Set(f"[{', '.join(self._sizes)}] -> {{ {name}[{', '.join(iterators)}] : {where} }}")
         text = source.line(node.lineno).strip()
         line = source.first + node.lineno - 1
-        self.statements.append(Statement(name, iterators, domain, place, op, expr, line, text))
+        named = domain.set_tuple_name(name)
+        self.statements.append(Statement(name, self._scope.indices, named, place, op, expr, line, text))
         return Leaf(name)
 
     def _check_numbers(self, node: ast.stmt, place: Load, op: Op, expr: Expr) -> None:

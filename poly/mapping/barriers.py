@@ -31,6 +31,7 @@ from poly.mapping.partials import Shared, completed, passes
 from poly.mapping.runners import Runners
 from poly.mapping.work_groups import Kernel, change_kernels, width
 from poly.nest import Statement
+from poly.sets import set_space
 from poly.steps.base import sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, children, statements
 
@@ -238,5 +239,8 @@ def _direct(nodes: tuple[Node, ...], barriers: Container[str]) -> list[str]:
 
 def _later(count: int) -> isl.Map:
     """`{ [o, v] -> [o, w] : v < w }`."""
-    outer = [f"o{d}" for d in range(count - 1)]
-    return isl.Map(f"{{ [{', '.join([*outer, 'v'])}] -> [{', '.join([*outer, 'w'])}] : v < w }}")
+    space = set_space((), count)
+    relation = isl.Map.universe(isl.Space.map_from_set(space))
+    for at in range(count - 1):
+        relation = relation.equate(isl.dim_type.in_, at, isl.dim_type.out, at)
+    return relation.order_lt(isl.dim_type.in_, count - 1, isl.dim_type.out, count - 1)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import islpy as isl
 import numpy as np
 
+from codegen.affine import Affine
 from codegen.expr import loads
 from microkernels.dtypes import f64
 from microkernels.isa import ISA
@@ -22,6 +22,7 @@ from poly.default import default_schedule
 from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import schedule
+from poly.sets import function, index, number, set_space, zero
 
 PLAIN = 30_000_000
 """Iterations of plain loops that are affordable: some tenths of a second."""
@@ -83,9 +84,10 @@ def only(nest: Nest, rows: Rows) -> Nest:
     """The nest without the iterations that write other rows."""
     dimensions = len(nest.array(rows.array).shape)
     last = nest.array(rows.array).shape[rows.dimension].evaluate({}) - 1
-    names = ", ".join(f"d{at}" for at in range(dimensions))
-    place = f"d{rows.dimension}"
-    kept = isl.Set(f"{{ {rows.array}[{names}] : {place} = {last} or {place} mod {rows.step} = 0 }}")
+    space = set_space((), dimensions, rows.array)
+    place = index(space, rows.dimension)
+    is_last = place.eq_set(function(space, Affine.of(last)))
+    kept = is_last.union(place.mod_val(number(rows.step)).eq_set(zero(space)))
     return replace(
         nest,
         statements=tuple(

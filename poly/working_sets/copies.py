@@ -16,6 +16,7 @@ from functools import reduce
 
 import islpy as isl
 
+from poly.sets import index, mapped, set_space, zero
 from poly.working_sets.memory import Memory, Touch
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -70,9 +71,8 @@ def _deepened(corners: isl.Map, elements: isl.Map) -> isl.Map:
 def _relative(elements: isl.Map, corners: isl.Map, name: str) -> isl.Map:
     """`{ [time] -> copy[x0 - s0, x1 - s1] }` from `{ [time] -> A[x0, x1] }` and `{ [time] -> [s0, s1] }`."""
     rank = elements.dim(OUT)
-    x, s = _names("x", rank), _names("s", rank)
-    differences = ", ".join(f"{a} - {b}" for a, b in zip(x, s, strict=True))
-    minus = isl.Map(f"{{ [{', '.join((*x, *s))}] -> {name}[{differences}] }}")
+    space = set_space((), 2 * rank)
+    minus = mapped(space, name, [index(space, d).sub(index(space, rank + d)) for d in range(rank)])
     return elements.reset_tuple_id(OUT).flat_range_product(corners).apply_range(minus)
 
 
@@ -85,28 +85,27 @@ def _own(
     source: Memory, memory: Memory, footprint: isl.Map, corners: isl.Map, loops: tuple[str | None, ...]
 ) -> tuple[Touch, Touch]:
     """The copy's read and write of each element, at position 0 of a sequence in `loops`."""
-    rank = len(memory.shape)
-    t, x, s = _names("t", len(loops)), _names("x", rank), _names("s", rank)
-    moved = [f"{a} - {b}" for a, b in zip(x, s, strict=True)]
+    rank, depth = len(memory.shape), len(loops)
     copied = footprint.reset_tuple_id(OUT).flat_range_product(corners).wrap().flatten()
+    space = copied.get_space()
+    entries = [index(space, d) for d in range(depth + 2 * rank)]
+    t, x, s = entries[:depth], entries[depth : depth + rank], entries[depth + rank :]
+    moved = [a.sub(b) for a, b in zip(x, s, strict=True)]
 
-    def relation(name: str, entries: Sequence[str]) -> isl.Map:
-        return isl.Map(f"{{ [{', '.join((*t, *x, *s))}] -> {name}[{', '.join(entries)}] }}").intersect_domain(copied)
+    def relation(name: str, functions: Sequence[isl.Aff]) -> isl.Map:
+        return mapped(space, name, functions).intersect_domain(copied)
 
-    back = relation("", (*t, "0", *moved)).reverse()
+    back = relation("", (*t, zero(space), *moved)).reverse()
+    elements_text = ", ".join(f"x{d}" for d in range(rank))
     read = Touch(
         statement=f"pack {source.name}",
-        text=f"{source.name}[{', '.join(x)}]",
+        text=f"{source.name}[{elements_text}]",
         array=source.name,
         writes=False,
         elements=back.apply_range(relation(source.name, x)),
         instances=back.apply_range(relation("pack", x)),
         loops=(*loops, None, *(f"{source.name}_{d}" for d in range(rank))),
-        depth=len(loops) + 1 + rank,
+        depth=depth + 1 + rank,
     )
     elements = back.apply_range(relation(memory.name, moved))
-    return read, replace(read, text=f"{memory.name}[{', '.join(x)}]", array=memory.name, writes=True, elements=elements)
-
-
-def _names(letter: str, count: int) -> list[str]:
-    return [f"{letter}{d}" for d in range(count)]
+    return read, replace(read, text=f"{memory.name}[{elements_text}]", array=memory.name, writes=True, elements=elements)

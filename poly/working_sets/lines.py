@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from math import prod
 
 import islpy as isl
 import numpy as np
 
 from poly.budget import TooCostly, limited
+from poly.sets import index, mapped, number, set_space
 from poly.working_sets.counting import Count, count, points
 from poly.working_sets.memory import Memory
 
@@ -53,16 +55,22 @@ def _number(value: isl.Val) -> int:
 
 def _to_lines(memory: Memory) -> isl.Map:
     """`{ A[x0, x1] -> [floor((33*x0 + x1) / elements of a line)] }`."""
-    x = [f"x{d}" for d in range(len(memory.shape))]
-    offset = " + ".join(f"{prod(memory.shape[d + 1 :])}{name}" for d, name in enumerate(x))
-    return isl.Map(f"{{ {memory.name}[{', '.join(x)}] -> [floor(({offset}) / {max(1, LINE // memory.size)})] }}")
+    space = set_space((), len(memory.shape), memory.name)
+    steps = [(index(space, d), number(prod(memory.shape[d + 1 :]))) for d in range(len(memory.shape))]
+    offset = reduce(isl.Aff.add, (place.scale_val(stride) for place, stride in steps))
+    return mapped(space, "", [_line(offset, memory)])
 
 
 def _to_lines_of_rows(memory: Memory) -> isl.Map:
     """`{ A[x0, x1] -> [x0, floor(x1 / elements of a line)] }`."""
-    x = [f"x{d}" for d in range(len(memory.shape))]
-    last = f"floor({x[-1]} / {max(1, LINE // memory.size)})"
-    return isl.Map(f"{{ {memory.name}[{', '.join(x)}] -> [{', '.join((*x[:-1], last))}] }}")
+    space = set_space((), len(memory.shape), memory.name)
+    *outer, last = (index(space, d) for d in range(len(memory.shape)))
+    return mapped(space, "", [*outer, _line(last, memory)])
+
+
+def _line(offset: isl.Aff, memory: Memory) -> isl.Aff:
+    """The line that an element lies on, from its distance in elements to the start of one."""
+    return offset.scale_down_val(number(max(1, LINE // memory.size))).floor()
 
 
 def _lines_of_box(box: list[tuple[int, int]], memory: Memory) -> int:
