@@ -44,6 +44,8 @@ VARIABLES = frozenset({
 # fmt: on
 TYPED = ("abs", "add", "bits_of", "exp", "max", "min", "mul", "neg", "of_bits", "power", "sqrt", "sub", "tanh", "to")
 HELPERS = frozenset(f"{function}_{dtype}" for function in TYPED for dtype in DTYPES)
+QUOTIENT = re.compile(r".+__\d+")
+"""The quotient of a loop's variable: `i_j__28` is `i_j / 28`."""
 RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | TYPES | FUNCTIONS | HELPERS | VARIABLES
 
 
@@ -53,7 +55,7 @@ def c_name(name: str) -> str:
     Different names stay different: `double` becomes `double_`, `double_` becomes `double__`.
     """
     plain = name.rstrip("_")
-    return name + "_" if plain in RESERVED or is_macro(plain) else name
+    return name + "_" if plain in RESERVED or is_macro(plain) or QUOTIENT.fullmatch(plain) else name
 
 
 def function_name(name: str) -> str:

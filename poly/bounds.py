@@ -9,8 +9,8 @@ import islpy as isl
 
 from codegen.expr import Load
 from poly.errors import SpecError
-from poly.nest import Array, Nest, Statement, parameters
-from poly.sets import at_least
+from poly.nest import Array, Nest, Statement
+from poly.sets import at_least, parameters
 
 
 def check(nest: Nest) -> Nest:

@@ -29,6 +29,7 @@ from poly.box_place import BoxLayout, Place
 from poly.errors import ScheduleError
 from poly.instances import Instances, coordinate
 from poly.nest import Array, Nest, Statement
+from poly.sets import own_names
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
 
 
@@ -154,8 +155,7 @@ class Starts:
     @property
     def names(self) -> tuple[str, ...]:
         """The iterators that hold them."""
-        numbered = tuple(f"{self.buffer}_start{d}" for d in range(len(self.functions) - self.turns))
-        return (*numbered, f"{self.buffer}_turn") if self.turns else numbered
+        return own_names(f"{self.buffer}_start", len(self.functions))
 
     def shifted(self, load: Load) -> Load:
         """`A[i, j]` as `A_box[i - s0, j - s1]`, or as `A_box[turn, i - s0, j - s1]`."""
@@ -175,7 +175,7 @@ def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
     """`A_box_copy[i_tile, x0, x1, s0, s1]`, which is `A_box[x0 - s0, x1 - s1] = A[x0, x1]`."""
     name = f"{starts.buffer}_copy"
     domain = box.elements.wrap().flatten().set_tuple_name(name)
-    iterators = tuple(f"{starts.buffer}_{d}" for d in range(depth + len(box.starts)))
+    iterators = own_names(starts.buffer, depth + len(box.starts))
     indices = tuple(Affine.name(i) for i in iterators[depth:])
     copy = Statement(name, iterators, domain, Load(array, indices), "=", Load(array, indices))
     moved = starts.added(copy, _groups(domain, [coordinate(domain, d) for d in range(depth)]))

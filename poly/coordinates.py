@@ -8,12 +8,14 @@ Quotients are *atoms*: names of their own in the affine expressions, with their 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import islpy as isl
 
 from codegen.affine import Affine
+from codegen.names import fresh
+from poly.sets import own_names, parameters
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,19 @@ class Coordinates:
     atoms: Mapping[str, tuple[str, int]]
 
 
-def solve(
-    iterators: Sequence[str], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]
-) -> Coordinates | None:
+def solve(iterators: Sequence[str], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]) -> Coordinates | None:
     """The iterators as functions of the loops' values, or None where the loops don't determine them in a simple way."""
+    own = own_names("iterator", len(iterators))
+    found = _solved(own, domain, loops)
+    values = {i: found.iterators[name] for i, name in zip(iterators, own, strict=True)} if found else {}
+    return found and replace(found, iterators=values)
+
+
+def _solved(iterators: tuple[str, ...], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]) -> Coordinates | None:
+    """The same where no iterator is called like a loop or a size."""
     found = dict(_fixed(iterators, domain))
     atoms: dict[str, tuple[str, int]] = {}
+    taken = frozenset({*parameters(domain), *(name for name, _ in loops)})
     counted = [(name, f) for name, function in loops if (f := linear(iterators, function)) is not None]
     progress = True
     while progress and len(found) < len(iterators):
@@ -45,7 +54,7 @@ def solve(
             if len(unknown) == 1:
                 solved = _one(name, rest, unknown[0])
             else:
-                solved = _digits(name, rest, unknown, iterators, domain, atoms)
+                solved = _digits(name, rest, unknown, iterators, domain, atoms, taken)
             if solved:
                 found.update(solved)
                 progress = True
@@ -93,6 +102,7 @@ def _digits(
     iterators: Sequence[str],
     domain: isl.Set,
     atoms: dict[str, tuple[str, int]],
+    taken: frozenset[str],
 ) -> dict[str, Affine]:
     """Mixed-radix digits: `Q*p + q` with 0 <= q < Q determines both."""
     if rest.substitute(dict.fromkeys(unknown, 0)) != Affine():
@@ -110,7 +120,7 @@ def _digits(
             return {}
     quotients = []
     for weight in weights:
-        atom = name if weight == 1 else f"{name}__{weight}"
+        atom = name if weight == 1 else fresh(f"{name}__{weight}", taken)
         if weight != 1:
             atoms[atom] = (name, weight)
         quotients.append(Affine.name(atom))

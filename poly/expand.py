@@ -72,12 +72,12 @@ def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expa
         expansion.domains[name], expansion.statements[name] = domain, printed
     micros = [n for n in walk(tree) if isinstance(n, Micro)]
     expansion.initials = {m.initial: m.statement for m in micros if m.initial is not None}
-    expansion.tree = _expand(nest, _unique_names(tree), target, _Path(), expansion)
+    expansion.tree = _expand(nest, _unique_names(nest, tree), target, _Path(), expansion)
     return expansion
 
 
-def _unique_names(tree: Node) -> Node:
-    """Bands with names that differ along every path and that C leaves free, since they become C variables."""
+def _unique_names(nest: Nest, tree: Node) -> Node:
+    """Bands with names that differ along every path, and from those of sizes and arrays, as they become C variables."""
 
     def visit(node: Node, taken: frozenset[str]) -> Node:
         match node:
@@ -97,7 +97,7 @@ def _unique_names(tree: Node) -> Node:
                 return replace(node, rows=inner[0], columns=inner[1], reduce=tuple(b for b in inner[2:] if b))
         return node
 
-    return visit(tree, frozenset())
+    return visit(tree, frozenset({*nest.integers, *(array.name for array in nest.arrays)}))
 
 
 def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) -> Node:

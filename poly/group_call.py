@@ -18,7 +18,7 @@ from microkernels.errors import TargetError
 from microkernels.gpu_catalogue import GpuMicrokernel, find
 from microkernels.opencl_isa import DeviceISA
 from poly.address_spaces import BARRIER
-from poly.calls import LEVELS, Call, Operand, fixed, loop_lines, moved
+from poly.calls import LEVELS, Call, Operand, fixed, inner_bands, loop_lines, moved
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.polynomial import Polynomial
@@ -94,7 +94,8 @@ def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
     node, instances = tile.node, tile.instances
     kernel = find(node.kernel, tile.dtype)
     _check_reduction(tile)
-    taken = frozenset({*instances.names, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
+    loops = (*instances.names, *(band.name for band in inner_bands(node)))
+    taken = frozenset({*loops, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
     lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
     text = (*_filled(tile, kernel, lines), *_call(tile, kernel, lines, panels))
     workspaces = (

@@ -18,7 +18,7 @@ from microkernels.isa import ISA
 from poly.checks import checked_size
 from poly.compiled import Compiled, Told, compiled
 from poly.errors import ScheduleError
-from poly.lower import arguments, c_sizes
+from poly.lower import arguments
 from poly.nest import Nest
 from poly.recorded import RECORD_CHARACTERS, RECORD_SECONDS
 from poly.schedule import Schedule
@@ -183,4 +183,4 @@ def checked(kernel: Kernel) -> Kernel:
 
 def signature(nest: Nest, scratch: bool) -> Signature:
     """What the nest's C function takes."""
-    return Signature(nest.name, c_sizes(nest), arguments(nest), scratch)
+    return Signature(nest.name, nest.integers, arguments(nest), scratch)

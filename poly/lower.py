@@ -36,7 +36,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     return Program(
         name=nest.name,
-        sizes=c_sizes(nest),
+        sizes=nest.integers,
         buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
         ast=scan(expansion.domains, expansion.tree, nest.context),
         statements=expansion.statements,
@@ -79,11 +79,6 @@ def _check_types(nest: Nest, isa: ISA) -> None:
             remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
             told = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
             raise TargetError(f"{told}: take {remedy}.")
-
-
-def c_sizes(nest: Nest) -> tuple[str, ...]:
-    """The integers that the C function takes before the arrays: open sizes, then strides that are not known."""
-    return (*nest.sizes, *(s for array in nest.arrays for s in array.strides or () if isinstance(s, str)))
 
 
 def arguments(nest: Nest) -> tuple[Buffer, ...]:

@@ -24,11 +24,6 @@ Kind = Literal["array", "scalar", "local"]
 Op = Literal["=", "+", "*", "min", "max"]
 
 
-def parameters(domain: isl.Set) -> tuple[str, ...]:
-    """The names of a set's parameters, in order."""
-    return tuple(domain.get_dim_name(isl.dim_type.param, at) or "" for at in range(domain.dim(isl.dim_type.param)))
-
-
 @dataclass(frozen=True)
 class Array:
     """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
@@ -140,6 +135,11 @@ class Nest:
     def arguments(self) -> tuple[Array, ...]:
         """The arrays and scalars that a caller passes, in order."""
         return tuple(a for a in self.arrays if a.kind != "local")
+
+    @property
+    def integers(self) -> tuple[str, ...]:
+        """The integers that a kernel takes before the arrays: open sizes, then strides that are not known."""
+        return (*self.sizes, *(s for array in self.arrays for s in array.strides or () if isinstance(s, str)))
 
     @property
     def written(self) -> frozenset[str]:

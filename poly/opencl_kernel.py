@@ -10,7 +10,7 @@ from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 from microkernels.isa import ISA
 from poly.compiled import Told, device_program
-from poly.lower import arguments, c_sizes
+from poly.lower import arguments
 from poly.nest import Nest
 from poly.scheduled import Scheduled
 
@@ -52,7 +52,7 @@ class OpenCLKernel(Scheduled):
     @cached_property
     def signature(self) -> Signature:
         """The nest's sizes and arguments."""
-        return Signature(self.nest.name, c_sizes(self.nest), arguments(self.nest), False)
+        return Signature(self.nest.name, self.nest.integers, arguments(self.nest), False)
 
     @cached_property
     def executable(self) -> Any:

@@ -23,13 +23,14 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.address_spaces import panel_space
 from poly.calls import (
-    LEVELS,
     Call,
+    LEVELS,
     Operand,
     Panel,
     absorbed,
     atom_lines,
     fixed,
+    inner_bands,
     involves,
     iterators_of,
     loop_lines,
@@ -76,7 +77,7 @@ def panel_copy(
     """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
-    The buffer's name differs from those of arrays, sizes, and the other `workspaces`. Raises ScheduleError where the
+    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError where the
     loops don't determine what is read.
     """
     source = _source(nest, node, micro, outer, between)
@@ -86,7 +87,9 @@ def panel_copy(
     instances = Instances(
         f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
     )
-    taken = frozenset({array.name for array in nest.arrays} | set(nest.sizes) | {w.name for w in workspaces})
+    loops = (*(name for name, _ in outer), *(band.name for band in (*between, *inner_bands(micro))))
+    names = (*(array.name for array in nest.arrays), *(w.name for w in workspaces))
+    taken = frozenset({*nest.integers, *names, *loops})
     buffer = fresh(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]

@@ -27,9 +27,19 @@ def set_space(sizes: Sequence[str], rank: int, name: str = "") -> isl.Space:
     return space.set_tuple_name(SET, name) if name else space
 
 
+def parameters(space: isl.Space | isl.Set) -> tuple[str, ...]:
+    """The names of the parameters, in order."""
+    return tuple(space.get_dim_name(PARAM, at) or "" for at in range(space.dim(PARAM)))
+
+
+def own_names(what: str, count: int) -> tuple[str, ...]:
+    """Names for the dimensions of a set of the engine's own, `A_box'0` and so on, which no user can write."""
+    return tuple(f"{what}'{at}" for at in range(count))
+
+
 def function(space: isl.Space, value: Affine, iterators: Sequence[str] = ()) -> isl.Aff:
     """An expression as a function on a space whose dimensions are the iterators, and whose parameters are sizes."""
-    places = {name: (PARAM, at) for at in range(space.dim(PARAM)) if (name := space.get_dim_name(PARAM, at))}
+    places = {name: (PARAM, at) for at, name in enumerate(parameters(space))}
     places |= {name: (IN, at) for at, name in enumerate(iterators)}
     made = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space)).set_constant_val(number(value.constant))
     for name, coefficient in value.terms:
@@ -78,8 +88,7 @@ def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: S
 
 def mapped(space: isl.Space, name: str, functions: Sequence[isl.Aff]) -> isl.Map:
     """`{ domain -> name[values of the functions] }`; the functions are on the space, which is the domain's."""
-    sizes = [space.get_dim_name(PARAM, at) for at in range(space.dim(PARAM))]
-    target = isl.Space.map_from_domain_and_range(space, set_space(sizes, len(functions), name))
+    target = isl.Space.map_from_domain_and_range(space, set_space(parameters(space), len(functions), name))
     values = isl.MultiAff.zero(target)
     for at, value in enumerate(functions):
         values = values.set_aff(at, value)

@@ -28,10 +28,33 @@ FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
 
 def loops_text(nest: Nest, tree: Node) -> str:
     """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
-    plain, kernels = _plain(tree)
+    plain, kernels = _plain(_named_apart(tree, frozenset({*nest.sizes, *(array.name for array in nest.arrays)})))
     remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
     values = {size: Affine.name(size) for size in nest.sizes}
     return "\n".join(_Printer(nest, remarks).node(ast(nest, plain), _Scope(values)))
+
+
+def _named_apart(node: Node, taken: frozenset[str]) -> Node:
+    """The tree with `_` behind the names of loops that are called like a size or an array: `i_tile`, made from `i`."""
+
+    def band(old: Band) -> Band:
+        name = old.name
+        while name in taken:
+            name += "_"
+        return replace(old, name=name, body=_named_apart(old.body, taken))
+
+    match node:
+        case Band():
+            return band(node)
+        case Pack(body=body):
+            return replace(node, body=_named_apart(body, taken))
+        case Sequence(nodes):
+            return Sequence(tuple(_named_apart(child, taken) for child in nodes))
+        case Micro(rows=rows, columns=columns, reduce=reduce):
+            return replace(
+                node, rows=rows and band(rows), columns=columns and band(columns), reduce=tuple(map(band, reduce))
+            )
+    return node
 
 
 def _flags(band: Band) -> list[str]:

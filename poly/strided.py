@@ -13,7 +13,8 @@ def with_strides(nest: Nest) -> Nest:
 
     Neighbours along the last dimension stay neighbours.
     """
-    taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays)})
+    indices = (iterator for statement in nest.statements for iterator in statement.iterators)
+    taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays), *indices})
     names = {a.name: tuple(fresh(name, taken) for name in _stride_names(a)) for a in nest.arguments if a.shape}
     arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
     return replace(nest, arrays=arrays)

@@ -31,7 +31,7 @@ from poly.mapping.partials import Shared, completed, passes
 from poly.mapping.runners import Runners
 from poly.mapping.work_groups import Kernel, change_kernels, width
 from poly.nest import Statement
-from poly.sets import set_space
+from poly.sets import own_names, set_space
 from poly.steps.base import sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, children, statements
 
@@ -83,7 +83,7 @@ class _Placing:
 
     def text(self, barrier: str) -> Printed:
         fences = " | ".join(FENCES[memory] for memory in FENCES if memory in self.fences[barrier])
-        iterators = tuple(f"{barrier}_{d}" for d in range(self.barriers[barrier].dim(isl.dim_type.set)))
+        iterators = own_names(barrier, self.barriers[barrier].dim(isl.dim_type.set))
         return Printed(iterators, Text((f"barrier({fences});",), items=0))
 
     def _clashes(self, body: Node, around: tuple[Band, ...]) -> list[Clash]:

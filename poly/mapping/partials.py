@@ -31,6 +31,7 @@ from poly.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.mapping.runners import Runners, plainly_counted
 from poly.mapping.work_groups import Kernel, kernels, width
 from poly.nest import Array, Nest, Op, Statement
+from poly.sets import own_names
 from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 
@@ -132,14 +133,19 @@ class _Parts:
         name = f"{self.name}_start"
         neutral = _neutral(self.reduction.op, self.dtype)
         return Statement(
-            name, _iterators(name, runs), runs.set_tuple_name(name), Load(self.partial, FIRST), "=", neutral
+            name,
+            own_names(name, runs.dim(isl.dim_type.set)),
+            runs.set_tuple_name(name),
+            Load(self.partial, FIRST),
+            "=",
+            neutral,
         )
 
     def _end(self) -> Statement:
         """`S0_end[loops around, indices of the element]`."""
         name = f"{self.name}_end"
         domain = self.reduction.elements.wrap().flatten().set_tuple_name(name)
-        iterators = _iterators(name, domain)
+        iterators = own_names(name, domain.dim(isl.dim_type.set))
         rank = self.reduction.elements.dim(isl.dim_type.out)
         element = tuple(Affine.name(i) for i in iterators[len(iterators) - rank :])
         target, share = Load(self.reduction.array, element), Load(self.shares, FIRST)
@@ -158,7 +164,9 @@ class _Parts:
             f"    {BARRIER}",
             "}",
         )
-        return runs.set_tuple_name(name), Printed(_iterators(name, runs), Text(lines, items=self.items))
+        return runs.set_tuple_name(name), Printed(
+            own_names(name, runs.dim(isl.dim_type.set)), Text(lines, items=self.items)
+        )
 
 
 def _runs(runners: Runners, kernel: Kernel, region: Region) -> isl.Set:
@@ -170,10 +178,6 @@ def _runs(runners: Runners, kernel: Kernel, region: Region) -> isl.Set:
     around = [node for node in above if isinstance(node, Band)]
     loops = (*kernel.above, *kernel.groups, *around)
     return passes(Shared(runners.nest, runners.tree), around[-1] if around else kernel.body, loops)
-
-
-def _iterators(name: str, domain: isl.Set) -> tuple[str, ...]:
-    return tuple(f"{name}_{d}" for d in range(domain.dim(isl.dim_type.set)))
 
 
 def _neutral(op: Op, dtype: DType) -> Expr:

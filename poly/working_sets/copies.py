@@ -108,4 +108,6 @@ def _own(
         depth=depth + 1 + rank,
     )
     elements = back.apply_range(relation(memory.name, moved))
-    return read, replace(read, text=f"{memory.name}[{elements_text}]", array=memory.name, writes=True, elements=elements)
+    return read, replace(
+        read, text=f"{memory.name}[{elements_text}]", array=memory.name, writes=True, elements=elements
+    )
