@@ -26,6 +26,14 @@ from codegen.signature import Signature
 from codegen.workspace import Layout
 
 
+UNFUSED = """#if defined(__clang__)
+#pragma clang fp contract(off)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif"""
+"""Below it a product and a sum are rounded each by itself."""
+
+
 def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
     """The C text of a program.
 
@@ -33,7 +41,8 @@ def source(program: Program, threading: Threading = "openmp", bounds: bool = Fal
     """
     code = "\n\n".join([functions(program, "", threading, bounds), workspace_function(program)])
     helpers = used_helpers(code)
-    top = [heading(program), includes(code), definitions(helpers + code), helpers, program.preamble.strip("\n")]
+    unfused = "" if program.fused else UNFUSED
+    top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers, program.preamble.strip("\n")]
     parts = [*top, code, guard(Signature.of(program))]
     return "\n\n".join(part for part in parts if part)
 
@@ -89,6 +98,9 @@ def workspace_function(program: Program) -> str:
 def link_flags(text: str) -> tuple[str, ...]:
     """The compiler's flags that a C text made here needs to be built: OpenMP only where a loop is parallel.
 
+    clang takes UNFUSED for less than `-ffp-contract=fast`, so a text that has it needs the flag, too.
+
     A library with OpenMP stays loaded: its threads sleep in code that would go with the last library that needs it.
     """
-    return (("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()) + ("-lm",)
+    parallel = ("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()
+    return (*parallel, *(("-ffp-contract=off",) if UNFUSED in text else ()), "-lm")

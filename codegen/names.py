@@ -65,9 +65,13 @@ def function_name(name: str) -> str:
 
 def fresh(name: str, taken: frozenset[str]) -> str:
     """`name` as a C identifier, numbered where it is taken: `i`, `i_2`, `i_3`."""
-    base = c_name(re.sub(r"\W", "_", name))
-    candidate, count = base, 1
+    return numbered(c_name(re.sub(r"\W", "_", name)), taken)
+
+
+def numbered(name: str, taken: frozenset[str]) -> str:
+    """`name`, or else the first of `name_2`, `name_3` and so on that is not taken."""
+    candidate, count = name, 1
     while candidate in taken:
         count += 1
-        candidate = f"{base}_{count}"
+        candidate = f"{name}_{count}"
     return candidate

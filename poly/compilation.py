@@ -10,7 +10,7 @@ from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Told
 from poly.errors import ScheduleError
 from poly.kernel import Kernel, c_kernel, checked
-from poly.nest import Nest, checked_nest
+from poly.nest import Nest, checked_nest, difference
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.recorded import recorded, refuse
 from poly.schedule import Schedule
@@ -68,7 +68,7 @@ def compile_nest(
     Raises:
         SpecError: no nest, an unknown size, a size that is no integer, or an access outside of its array.
         ArgumentError: a number of threads, or a choice, that is none.
-        ScheduleError: the schedule is for another nest.
+        ScheduleError: the schedule is for another nest, or for other values of its sizes.
         TargetError: an unknown target, or one that can't be used here.
         ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
     """
@@ -80,15 +80,32 @@ def compile_nest(
     if schedule is not None:
         if not isinstance(schedule, Schedule):
             raise ScheduleError(f"{shown(schedule)} is no schedule. Make one with poly.schedule({nest.name}).")
-        if (schedule.nest.name, schedule.nest.source) != (nest.name, nest.source):
-            told = f"this is a schedule of {schedule.nest.name}, not of {nest.name}"
-            raise ScheduleError(f"{told}. Make it with poly.schedule({nest.name}).")
+        schedule = _matched(schedule, nest)
         nest = schedule.nest
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
     found = _from_record(nest, wanted, count) if kept and schedule is None else None
     return found or _kernel(nest, wanted, count, schedule)
+
+
+def _matched(schedule: Schedule, nest: Nest) -> Schedule:
+    """The schedule for this very nest, with the sizes that either has fixed; proven again where it was for another.
+
+    Raises:
+        ScheduleError: it is for other loops, or for other values of the sizes.
+    """
+    known, wanted = dict(schedule.nest.fixed), dict(nest.fixed)
+    unlike = [f"{n} = {known[n]}, not {wanted[n]}" for n in known if n in wanted and known[n] != wanted[n]]
+    apart = difference(schedule.nest, nest) or (unlike and f"it has {', '.join(unlike)}")
+    if apart:
+        same = schedule.nest.name == nest.name
+        told = f"another {nest.name}" if same else f"{schedule.nest.name}, not of {nest.name}"
+        remedy = f"Make one with poly.schedule({nest.name}), or prove its steps anew: schedule.on({nest.name})."
+        raise ScheduleError(f"this is a schedule of {told}: {apart}. {remedy}")
+    if schedule.nest.name == nest.name and wanted.keys() <= known.keys():
+        return schedule
+    return schedule.on(nest.with_sizes({name: value for name, value in known.items() if name not in wanted}))
 
 
 def _kernel(nest: Nest, target: Target, threads: int, told: Told) -> Kernel | OpenCLKernel:

@@ -69,7 +69,7 @@ def device_program(nest: Nest, isa: ISA, threads: int, told: Told) -> DeviceProg
 def _key(nest: Nest, isa: ISA, threads: int, told: Told) -> str:
     """What a compilation depends on."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
-    identity = (engine(), nest.source, nest.names, nest.fixed, nest.reassociate, arrays)
+    identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record is replayed only to compile it anew: its text is enough to find what was made from it.
     wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
     model = (caches(), known_rates(isa, threads)) if told is None else None

@@ -40,8 +40,8 @@ class Contraction:
 
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
-    """The statement as a contraction, or None where it is none."""
-    if statement.op != "+":
+    """The statement as a contraction, or None where it is none, or its sums must keep their order."""
+    if statement.op != "+" or not nest.reassociate:
         return None
     factors = _factors(statement.expr)
     operands = [f for f in factors if isinstance(f, Load) and f.indices]

@@ -111,7 +111,7 @@ def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, 
 
     None where it is no contraction, or the dependences or the loops don't allow it.
     """
-    if not made.nest.reassociate or recognise(made.nest, statement) is None:
+    if recognise(made.nest, statement) is None:
         return None
     alone = _distributed(made, statement)
     loops = _loops(alone, statement) if alone else None

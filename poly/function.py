@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from functools import partial
+from typing import Any, overload
 
 from codegen.affine import Affine
 from codegen.errors import ArgumentError
@@ -72,7 +73,17 @@ class Function(Nest):
         return self._kernels.get(None) or self._kernels.setdefault(None, compile_nest(self))
 
 
-def nest(function: Callable[..., Any]) -> Function:
+@overload
+def nest(function: Callable[..., Any], *, reassociate: bool = True) -> Function: ...
+
+
+@overload
+def nest(*, reassociate: bool = True) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def nest(
+    function: Callable[..., Any] | None = None, *, reassociate: bool = True
+) -> Function | Callable[[Callable[..., Any]], Function]:
     """Read a function of plain loops as a nest (a decorator).
 
         @poly.nest
@@ -82,19 +93,26 @@ def nest(function: Callable[..., Any]) -> Function:
                     for k in range(K):
                         C[i, j] += A[i, k] * B[k, j]
 
+    With `@poly.nest(reassociate=False)` each element is updated in the order in which the loops are written, each
+    operation rounded by itself, so that sums and products have the bits of the loops as written.
+
     Raises:
         SpecError: something in it is outside of what poly reads; the message shows where, and how to write it instead.
     """
-    return _callable(parse(function))
+    if function is None:
+        return partial(nest, reassociate=reassociate)
+    return _callable(parse(function, reassociate))
 
 
-def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Function:
+def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Function:
     """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. The output is assigned, as NumPy's is.
+
+    `reassociate=False` is that of `poly.nest`: products are summed up one by one, in the order of the letters.
 
     Raises:
         SpecError: subscripts that NumPy would refuse, or a size that is no letter of them.
     """
-    return _callable(_einsum(subscripts, dtype=dtype, **sizes))
+    return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, **sizes))
 
 
 def sizes(names: str) -> Any:

@@ -46,6 +46,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",
         isa=isa,
+        fused=nest.reassociate,
     )
 
 

@@ -39,9 +39,15 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     sets the output to 0 and whose work the kernel takes over.
 
     Raises:
-        ScheduleError: no contraction, or loops that do not fit the kernel's tile; it says which, and what to do.
+        ScheduleError: no contraction, one whose sums must keep their order, or loops that do not fit the kernel's tile;
+            it says which, and what to do.
         TargetError: no such microkernel.
     """
+    if not nest.reassociate:
+        raise ScheduleError(
+            f"microkernel({kernel}): {nest.name} has reassociate=False, and the kernel sums up in registers, with fused "
+            "multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
+        )
     chosen, contraction = _chosen(nest, tree, kernel, statement)
     _check_kernel(kernel, nest.array(chosen.target.array).dtype)
     if initial is not None and initial != zeroing(nest, chosen):

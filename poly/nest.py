@@ -99,7 +99,7 @@ class Nest:
     `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters
     are exactly `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order
     as written. `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in
-    it stand for. `opened` is the digest of the nest that this one was before sizes were fixed.
+    it stand for. `opened` is the digest of the nest that this one was before sizes were fixed or a statement parted.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Nest:
 
     @property
     def structure(self) -> str:
-        """A digest of arrays, statements and loops with all sizes open: the same for every name and for all sizes."""
+        """What tells nests apart: a digest of arrays, statements and loops with all sizes open, and without the name."""
         if self.opened:
             return self.opened
         arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
@@ -180,6 +180,28 @@ class Nest:
             names=tuple((n, v.substitute(fixed) if isinstance(v, Affine) else v) for n, v in self.names),
             opened=self.structure,
         )
+
+
+def difference(one: Nest, other: Nest) -> str | None:
+    """Where the loops of two nests first differ; None where they are the same but for their name and sizes' values."""
+    if one.structure == other.structure:
+        return None
+    if _arguments(one) != _arguments(other):
+        return f"they take {_arguments(one)}, and {_arguments(other)}"
+    if one.reassociate != other.reassociate:
+        return "only one of them allows to reassociate reductions"
+    numbers, others = _numbers(one), _numbers(other)
+    unlike = next((name for name in numbers if name in others and numbers[name] != others[name]), None)
+    return f"{unlike} is {numbers[unlike]} in the one, {others[unlike]} in the other" if unlike else "their loops differ"
+
+
+def _arguments(nest: Nest) -> str:
+    return ", ".join(f"{a.name}: {a.dtype.name}{'[' + ', '.join(':' * len(a.shape)) + ']'}" for a in nest.arguments)
+
+
+def _numbers(nest: Nest) -> dict[str, str]:
+    """What the free names in the loops stand for, but for sizes that were given a value."""
+    return {name: plain(value) for name, value in nest.names if name not in dict(nest.fixed)}
 
 
 def checked_nest(value: Any) -> Nest:

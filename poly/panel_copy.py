@@ -23,8 +23,8 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.address_spaces import panel_space
 from poly.calls import (
-    Call,
     LEVELS,
+    Call,
     Operand,
     Panel,
     absorbed,
@@ -77,8 +77,8 @@ def panel_copy(
     """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
-    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError where the
-    loops don't determine what is read.
+    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError where
+    the loops don't determine what is read.
     """
     source = _source(nest, node, micro, outer, between)
     statement, numbering = source.statement, source.numbering

@@ -72,7 +72,7 @@ class Case:
         plain = self.nest({word: word for word in self.words})
         for argument in plain.arguments:
             shape = [extent.evaluate(self.sizes) for extent in argument.shape]
-            whole = rng.integers(-4, 5, shape[:-1] + [shape[-1] + 3 * strided]).astype(argument.dtype.numpy_name)
+            whole = rng.integers(-4, 5, [*shape[:-1], shape[-1] + 3 * strided]).astype(argument.dtype.numpy_name)
             arrays.append(whole[..., : shape[-1]])
         kernel(*arrays)
         return arrays

@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.c import functions, used_helpers
+from codegen.c import UNFUSED, functions, used_helpers
 from codegen.header.items import items, renamed, two_spaces, used
 from codegen.header.macros import replaced
 from codegen.header.values import Header, Variant
@@ -68,16 +68,23 @@ def section(header: Header, isa: ISA) -> Section:
     """The section of `isa`: each item once, under the header's prefix."""
     kept: dict[str, Item] = {}
     names: dict[Variant, str] = {}
-    for routine in header.routines:
+    rounded: list[Item] = []
+    for routine in sorted(header.routines, key=lambda routine: not routine.reference.fused):
         for variant in routine.variants:
             if variant.isa == isa:
                 told = variant is routine.variants[0]  # its loops stand atop
                 made, names[variant] = _variant(variant, kept, header.threads, "" if told else variant.loops)
                 kept |= {name: item for item in made for name in item.names}
+                rounded += [] if variant.program.fused else made
     own = {name: own_name(name, isa) for name in kept}
-    body = "".join("\n" * item.spaced + renamed(item, own).text for item in dict.fromkeys(kept.values()))
-    text = "\n".join([opening(isa), "", replaced(body), closing(isa)])
+    fused = [item for item in dict.fromkeys(kept.values()) if item not in rounded]
+    texts = [_body(items, own) for items in (fused, dict.fromkeys(rounded))]
+    text = "\n".join([opening(isa), "", texts[0], *([UNFUSED, "", texts[1]] if rounded else []), closing(isa)])
     return Section(isa, text, {variant: own[name] for variant, name in names.items()})
+
+
+def _body(items: Iterable[Item], own: Mapping[str, str]) -> str:
+    return replaced("".join("\n" * item.spaced + renamed(item, own).text for item in items))
 
 
 def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading, loops: str) -> tuple[list[Item], str]:

@@ -56,7 +56,8 @@ def source(program: Program, kernels: Sequence[str]) -> str:
     tuned = _needed(program.preamble, code)
     widest = max((buffer.dtype for buffer in program.buffers), key=lambda dtype: dtype.size)
     known = prelude("\n".join([small, tuned, code]), program.isa.lanes(widest))
-    top = [heading(program), known, small, tuned]
+    unfused = "" if program.fused else "#pragma OPENCL FP_CONTRACT OFF"
+    top = [heading(program), unfused, known, small, tuned]
     return "\n\n".join(part for part in [*top, code] if part) + "\n"
 
 

@@ -13,6 +13,7 @@ from poly.explanation.explanation import Explanation
 from poly.explanation.text import bytes_text
 from poly.explanation.values import ARITHMETIC, Level
 from poly.machine.text import columns
+from poly.nest import difference
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
 from poly.tuning.status import time_text
@@ -63,9 +64,11 @@ def compare(
     """
     fixed = checked_sizes(sizes, more)
     one, other = (explain(what, target=target, threads=threads, sizes=fixed) for what in (first, second))
-    if (one.schedule.nest.source, one.schedule.nest.fixed) != (other.schedule.nest.source, other.schedule.nest.fixed):
-        names = f"{one.schedule.nest.name} and {other.schedule.nest.name}"
-        raise SpecError(f"schedules of different nests or sizes ({names}) can't be compared.")
+    nests = one.schedule.nest, other.schedule.nest
+    apart = difference(*nests) or ("" if dict(nests[0].fixed) == dict(nests[1].fixed) else "their sizes differ")
+    if apart:
+        names = f"{nests[0].name} and {nests[1].name}"
+        raise SpecError(f"schedules of different nests or sizes ({names}) can't be compared: {apart}.")
     return against(one, other)
 
 

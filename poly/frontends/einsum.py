@@ -41,7 +41,7 @@ class Subscripts:
         return self.letters[len(self.output) :]
 
 
-def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Nest:
+def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Nest:
     """The nest of an einsum in NumPy's notation; it assigns its output.
 
     The operands are `A, B` and the output `C`; with one operand, `A` and `B`; with more, all go on in the alphabet, the
@@ -66,7 +66,7 @@ def einsum(subscripts: str, *, dtype: DType = f32, **sizes: int) -> Nest:
             raise SpecError(f"{told}. Its indices: {known}.")
     text = _loops(parsed, arrays, names, dtype)
     environment = {name: Affine.name(name) for name in names.values()} | {dtype.name: dtype, "range": range}
-    nest = parse_text(Source(text, f'einsum("{subscripts}")', 1), environment)
+    nest = parse_text(Source(text, f'einsum("{subscripts}")', 1), environment, reassociate)
     return nest.with_sizes({names[letter]: value for letter, value in sizes.items()})
 
 

@@ -21,26 +21,29 @@ from poly.nest import Array, Nest
 from poly.sets import at_least
 
 
-def parse(function: Callable[..., Any]) -> Nest:
+def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
     """The loops of a function as a nest.
 
     Its arguments are annotated with `f32[M, K]` (arrays) or `f32` (scalars by value). The body is made of `for` over
     `range`, `if`, and assignments, with bounds, conditions and indices affine in sizes and outer indices.
+    `reassociate` says whether the updates of one element by a reduction may change places.
 
     Raises:
         SpecError: something in it is outside of that; the message shows where, and how to write it instead.
     """
     if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
         raise SpecError(f"{shown(function)} can't hold loops. Write them as a function with `def`.")
-    return parse_text(Source.of(function), names.environment(function))
+    return parse_text(Source.of(function), names.environment(function), reassociate)
 
 
-def parse_text(source: Source, environment: Mapping[str, Any]) -> Nest:
+def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool = True) -> Nest:
     """The loops of a function that is given as text; `environment` says what its free names stand for.
 
     Raises:
         SpecError: as `parse`.
     """
+    if not isinstance(reassociate, bool):
+        raise SpecError(f"reassociate is True or False, not {reassociate!r}.")
     function = _definition(source)
     constants = names.constants(function, environment)
     arguments = _arguments(function, source, environment)
@@ -60,6 +63,7 @@ def parse_text(source: Source, environment: Mapping[str, Any]) -> Nest:
         source=source.text,
         file=source.file,
         names=tuple(constants.items()),
+        reassociate=reassociate,
     )
 
 

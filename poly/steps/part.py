@@ -69,7 +69,8 @@ class Part:
         both = (replace(statement, domain=far), second)
         statements = (*nest.statements[:position], *both, *nest.statements[position + 1 :])
         doubled = _doubled(nest.tree, self.statement, self.near)
-        return replace(nest, statements=statements, tree=doubled), _doubled(tree, self.statement, self.near)
+        parted = replace(nest, statements=statements, tree=doubled, opened=nest.structure)
+        return parted, _doubled(tree, self.statement, self.near)
 
     def arguments(self) -> Arguments:
         return (self.statement,), {self.loop: self.size}
