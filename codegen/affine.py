@@ -39,6 +39,11 @@ class Affine:
     def names(self) -> frozenset[str]:
         return frozenset(name for name, _ in self.terms)
 
+    @property
+    def largest(self) -> int:
+        """The integer in it that is furthest from 0, without its sign."""
+        return max(abs(self.constant), *(abs(factor) for _, factor in self.terms), 0)
+
     def coefficient(self, name: str) -> int:
         """The factor of `name`; 0 where it doesn't occur."""
         return dict(self.terms).get(name, 0)

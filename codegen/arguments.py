@@ -15,6 +15,7 @@ import numpy as np
 from codegen.affine import Affine
 from codegen.errors import ArgumentError
 from codegen.program import Buffer
+from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe
 from microkernels.errors import plain, shown
 
@@ -104,6 +105,8 @@ def _given_size(size: str, keywords: Values) -> int:
     value = keywords[size]
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise ArgumentError(f"the size {size} must be an integer, 0 or larger; got {shown(value)}")
+    if value > LARGEST_INDEX:
+        raise ArgumentError(f"the size {size} must be at most 2**48; got {shown(value)}")
     return int(value)
 
 

@@ -35,8 +35,8 @@ FLAGS = (
 )
 """Flags of every build. Each operation rounds as IEEE 754 says, but a product and a sum may be fused into one rounding
 (-ffp-contract=fast), unless a nest's sums keep their order. errno and floating-point traps are given up, so a root is
-one instruction and a choice needs no branch. A library's calls go to its own functions (-Bsymbolic), also where a kernel
-is named as one of C's: `index`."""
+one instruction and a choice needs no branch. A library's calls go to its own functions (-Bsymbolic), also where a
+kernel is named as one of C's: `index`."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from codegen.program import Program, Threading
 from codegen.signature import Signature
 from codegen.workspace import Layout
 
-
 UNFUSED = """#if defined(__clang__)
 #pragma clang fp contract(off)
 #elif defined(__GNUC__)
@@ -42,8 +41,8 @@ def source(program: Program, threading: Threading = "openmp", bounds: bool = Fal
     code = "\n\n".join([functions(program, "", threading, bounds), workspace_function(program)])
     helpers = used_helpers(code)
     unfused = "" if program.fused else UNFUSED
-    top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers, program.preamble.strip("\n")]
-    parts = [*top, code, guard(Signature.of(program))]
+    top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers]
+    parts = [*top, program.preamble.strip("\n"), code, guard(Signature.of(program))]
     return "\n\n".join(part for part in parts if part)
 
 

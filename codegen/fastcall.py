@@ -21,6 +21,7 @@ from dataclasses import replace
 from codegen.affine import Affine
 from codegen.names import c_name, function_name
 from codegen.program import Buffer
+from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, Solve
 
 
@@ -86,7 +87,7 @@ def _conditions(signature: Signature) -> Iterator[str]:
             yield from _stride_conditions(b)
     yield from _extent_conditions(signature)
     for size in signature.given:
-        yield f"{size}.__class__ is int and {size} >= 0"
+        yield f"{size}.__class__ is int and 0 <= {size} <= {LARGEST_INDEX}"
     yield "threads.__class__ is int and 0 < threads <= 4096 and not _extra and not _keywords"
 
 

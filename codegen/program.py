@@ -104,8 +104,8 @@ class Program:
     Its C prototype is `int32_t NAME(int64_t SIZE…, T *restrict ARRAY… (const where only read), T SCALAR…, int64_t
     threads, void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t
     SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that goes before the function
-    (microkernels). `isa` has the vectors' width. Unless `fused`, a product and a sum are rounded each by itself. `fixed`
-    sizes are only for the comment atop. Names in C are those of `codegen.names.c_name`.
+    (microkernels). `isa` has the vectors' width. Unless `fused`, a product and a sum are rounded each by itself.
+    `fixed` sizes are only for the comment atop. Names in C are those of `codegen.names.c_name`.
     """
 
     name: str

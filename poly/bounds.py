@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 import islpy as isl
 
 from codegen.expr import Load
+from codegen.promotion import LARGEST_INDEX
+from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.nest import Array, Nest, Statement
 from poly.sets import at_least, parameters
@@ -23,11 +26,21 @@ def check(nest: Nest) -> Nest:
             x[i] = A[i, 0]    for A: f32[M, N]         if N >= 1: x[i] = A[i, 0]
 
     Raises:
-        SpecError: an access is outside; it is named with the smallest sizes and the first iteration at which it is.
+        SpecError: an array is larger than any memory, or an access is outside of its array; it is named with the
+            smallest sizes and the first iteration at which it is.
     """
+    _check_room(nest)
     statements = tuple(_checked(statement, nest) for statement in nest.statements)
     same = all(new is old for new, old in zip(statements, nest.statements, strict=True))
     return nest if same else replace(nest, statements=statements)
+
+
+def _check_room(nest: Nest) -> None:
+    """Refuse arrays that no memory holds: offsets in them would not fit in 64 bits."""
+    for array in nest.arrays:
+        known = prod((max(e.constant, 1) for e in array.shape if not e.terms), start=array.dtype.size)
+        if known > LARGEST_INDEX:
+            raise SpecError(f"{array} of {nest.name} takes {shown(known)} bytes or more: 2**48 is the most.")
 
 
 def _checked(statement: Statement, nest: Nest) -> Statement:

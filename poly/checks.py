@@ -14,11 +14,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from codegen.errors import ArgumentError
+from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import PolyError, shown
 from poly.errors import SpecError
-
-LARGEST = 2**63 - 1
-"""The largest size: what C's int64_t holds."""
 
 
 def checked_text(name: str, value: Any, such_as: str, error: type[PolyError] = ArgumentError) -> str:
@@ -76,6 +74,6 @@ def checked_size(what: str, value: Any, error: type[PolyError] = SpecError) -> i
     """The value of a size, an integer of Python or NumPy. Raises `error`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
         raise error(f"{what} must be an integer from 0 up, not {shown(value)}.")
-    if int(value) > LARGEST:
-        raise error(f"{what} must be an integer up to 2**63 - 1, not {shown(value)}.")
+    if int(value) > LARGEST_INDEX:
+        raise error(f"{what} must be an integer up to 2**48, not {shown(value)}.")
     return int(value)

@@ -17,6 +17,7 @@ from poly.expand import Expansion, expand
 from poly.instances import Instances
 from poly.mapping.items import with_items
 from poly.nest import Array, Nest
+from poly.overflow import check_room, prove
 from poly.scan import scan
 from poly.tree import Band, Micro, Node, Pack, Sequence, bands, statements, walk
 
@@ -27,21 +28,25 @@ ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     """The program that runs `nest` in the order of `tree` on `isa`.
 
-    Raises ScheduleError where a microkernel does not fit the loops below which it stands, TargetError where the target
-    does not compute with a type of the nest.
+    Raises ScheduleError where a microkernel does not fit the loops below which it stands, or an integer may leave 64
+    bits, TargetError where the target does not compute with a type of the nest.
     """
     _check_types(nest, isa)
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     boxed = with_items(with_boxes(nest, shared, isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
+    ast = scan(expansion.domains, expansion.tree, nest.context)
+    prove(ast, nest)
+    workspaces = (*expansion.workspaces, *boxed.workspaces)
+    check_room(workspaces)
     return Program(
         name=nest.name,
         sizes=nest.integers,
         buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
-        ast=scan(expansion.domains, expansion.tree, nest.context),
+        ast=ast,
         statements=expansion.statements,
         marks=expansion.marks,
-        workspaces=(*expansion.workspaces, *boxed.workspaces),
+        workspaces=workspaces,
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",

@@ -45,8 +45,8 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     """
     if not nest.reassociate:
         raise ScheduleError(
-            f"microkernel({kernel}): {nest.name} has reassociate=False, and the kernel sums up in registers, with fused "
-            "multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
+            f"microkernel({kernel}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
+            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
         )
     chosen, contraction = _chosen(nest, tree, kernel, statement)
     _check_kernel(kernel, nest.array(chosen.target.array).dtype)

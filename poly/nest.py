@@ -148,7 +148,7 @@ class Nest:
 
     @property
     def structure(self) -> str:
-        """What tells nests apart: a digest of arrays, statements and loops with all sizes open, and without the name."""
+        """What tells nests apart: a digest of arrays, statements and loops, all sizes open, without the name."""
         if self.opened:
             return self.opened
         arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
@@ -166,7 +166,7 @@ class Nest:
         """The same nest with some sizes fixed: they leave the sets, shapes and expressions.
 
         Raises:
-            SpecError: no dictionary, no such size, or a value that is no integer from 0 to 2**63 - 1.
+            SpecError: no dictionary, no such size, or a value that is no integer from 0 to 2**48.
         """
         fixed = _checked_values(self, values)
         return replace(
@@ -191,8 +191,9 @@ def difference(one: Nest, other: Nest) -> str | None:
     if one.reassociate != other.reassociate:
         return "only one of them allows to reassociate reductions"
     numbers, others = _numbers(one), _numbers(other)
-    unlike = next((name for name in numbers if name in others and numbers[name] != others[name]), None)
-    return f"{unlike} is {numbers[unlike]} in the one, {others[unlike]} in the other" if unlike else "their loops differ"
+    unlike = (name for name in numbers if name in others and numbers[name] != others[name])
+    told = (f"{name} is {numbers[name]} in the one, {others[name]} in the other" for name in unlike)
+    return next(told, "their loops differ")
 
 
 def _arguments(nest: Nest) -> str:
@@ -201,7 +202,7 @@ def _arguments(nest: Nest) -> str:
 
 def _numbers(nest: Nest) -> dict[str, str]:
     """What the free names in the loops stand for, but for sizes that were given a value."""
-    return {name: plain(value) for name, value in nest.names if name not in dict(nest.fixed)}
+    return {name: shown(value) for name, value in nest.names if name not in dict(nest.fixed)}
 
 
 def checked_nest(value: Any) -> Nest:

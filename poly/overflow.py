@@ -3,20 +3,23 @@
 What is generated is looked at, not what was asked for: each expression of isl's syntax tree gets the interval of its
 values, from the intervals of sizes and of the loops around.
 
-    for c0 in 0 … floor((N + 63)/64):         N: [0, 2**48)      c0: [0, 2**42]
+    for c0 in 0 … floor((N + 63)/64):         N: [0, 2**48]      c0: [0, 2**42]
       for c1 in 64*c0 … min(N, 64*c0 + 64):   c1: [0, 2**48]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
 
 from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, kind, operation
-from codegen.limits import MOST_BYTES, MOST_SIZE
+from codegen.program import Workspace
+from codegen.promotion import LARGEST_INDEX
+from microkernels.errors import shown
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.sets import PARAM, at_least, number, set_space
@@ -24,6 +27,9 @@ from poly.sets import PARAM, at_least, number, set_space
 MOST = (1 << 62) - 1
 """No integer is larger, so that none overflows when a step or a line's length is added to it."""
 
+MOST_KNOWN = 1 << 40
+"""The product of the numbers in the extents of a copy that depends on sizes."""
+NUMBER = re.compile(r"\b\d+\b")
 Interval = tuple[int, int]
 
 
@@ -36,16 +42,28 @@ def prove(ast: isl.AstNode, nest: Nest) -> None:
     _Proof(nest, "the loops", largest_sizes(nest)).node(ast)
 
 
+def check_room(workspaces: Iterable[Workspace]) -> None:
+    """Refuse copies of which the known part alone is larger than all memory, so that no product of it overflows.
+
+    Raises:
+        ScheduleError: which copy.
+    """
+    for workspace in workspaces:
+        known = prod(map(int, NUMBER.findall(workspace.count)), start=workspace.dtype.size)
+        if known > (LARGEST_INDEX if workspace.count.isdigit() else MOST_KNOWN):
+            raise ScheduleError(f"{workspace.name} would take {shown(known)} bytes or more. Remedy: smaller blocks.")
+
+
 def largest_sizes(nest: Nest) -> dict[str, Interval]:
     """The interval of each open size: no array is larger than all memory, as if each extent of 0 were 1."""
     allowed = nest.context
     for array in nest.arrays:
         known = prod((max(extent.constant, 1) for extent in array.shape if not extent.terms), start=array.dtype.size)
-        opened = [MOST_BYTES // known - extent for extent in array.shape if extent.terms]
-        allowed = allowed.intersect(at_least(nest.sizes, opened, 0)) if known <= MOST_BYTES else allowed
+        opened = [LARGEST_INDEX // known - extent for extent in array.shape if extent.terms]
+        allowed = allowed.intersect(at_least(nest.sizes, opened, 0)) if known <= LARGEST_INDEX else allowed
     space = set_space(nest.sizes, 0).params()
     for at in range(len(nest.sizes)):
-        allowed = allowed.intersect(isl.Set.universe(space).upper_bound_val(PARAM, at, number(MOST_SIZE)))
+        allowed = allowed.intersect(isl.Set.universe(space).upper_bound_val(PARAM, at, number(LARGEST_INDEX)))
     values = allowed.move_dims(isl.dim_type.set, 0, PARAM, 0, len(nest.sizes)) if nest.sizes else allowed
     return {size: (0, _greatest(values, at)) for at, size in enumerate(nest.sizes)}
 
@@ -131,7 +149,7 @@ class _Proof:
         if op in COMPARISONS or op in CONNECTIVES:
             return (0, 1)
         match op, of:
-            case ("cond" | "select"), [_, first, second]:
+            case (("cond" | "select"), [_, first, second]):
                 return min(first[0], second[0]), max(first[1], second[1])
             case "min", _:
                 return min(low for low, _ in of), min(high for _, high in of)
@@ -146,19 +164,19 @@ class _Proof:
             case "mul", [(a, b), (c, d)]:
                 corners = (a * c, a * d, b * c, b * d)
                 return min(corners), max(corners)
-            case ("fdiv_q" | "pdiv_q" | "div"), [(a, b), (c, _)] if c > 0:
+            case (("fdiv_q" | "pdiv_q" | "div"), [(a, b), (c, _)]) if c > 0:
                 return a // c, b // c
-            case ("pdiv_r" | "zdiv_r"), [_, (_, d)] if d > 0:
+            case (("pdiv_r" | "zdiv_r"), [_, (_, d)]) if d > 0:
                 return 0, d - 1
         raise AssertionError(f"isl made an operation that has no interval: {op}")
 
     def _checked(self, interval: Interval) -> Interval:
         low, high = interval
-        if -MOST <= low and high <= MOST:
+        if low >= -MOST and high <= MOST:
             return interval
         most = max(-low, high)
-        sizes = f", at sizes up to {MOST_SIZE}" if self.nest.sizes else ""
+        sizes = ", at sizes up to 2**48" if self.nest.sizes else ""
         raise ScheduleError(
-            f"{self.place} of {self.nest.name} would reckon with integers up to {most:.2g}{sizes}: they fit in 62 bits."
+            f"{self.place} of {self.nest.name} would count up to {shown(most)}{sizes}, and 2**62 is the most."
             f" Remedy: smaller factors, blocks or constants{', or known sizes' if self.nest.sizes else ''}."
         )

@@ -18,6 +18,8 @@ from poly.tree import Band, Memory, Node, Pack, Sequence, children, statements
 
 MEMORIES = get_args(Memory)
 MOST_BUFFERS = 2
+MOST_PAD = 4096
+"""Elements: rows of a copy lie in other banks or lines by far fewer."""
 
 
 def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
@@ -50,7 +52,7 @@ def _check_layout(copy: Pack, at: str | None) -> None:
     """Refuse a memory, a padding or a number of boxes that there is none of."""
     if copy.memory not in MEMORIES:
         raise ScheduleError(f"pack({copy.array}, memory={shown(copy.memory)}): the memories are {', '.join(MEMORIES)}.")
-    check_integer(f"the padding of the rows of a copy of {copy.array}", copy.pad, least=0)
+    check_integer(f"the padding of the rows of a copy of {copy.array}", copy.pad, least=0, most=MOST_PAD)
     check_integer(f"the number of boxes for {copy.array}", copy.buffers, least=1)
     if copy.buffers > MOST_BUFFERS:
         raise ScheduleError(f"pack({copy.array}, buffers={shown(copy.buffers)}): there are 1 or {MOST_BUFFERS} boxes.")

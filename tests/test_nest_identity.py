@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import poly
+from microkernels.isa import ISAS
 from poly import f32, f64
 from poly.nest import difference
 from poly.records.key import key_for
-from microkernels.isa import ISAS
 
 M, N = poly.sizes("M N")
 
@@ -46,7 +46,11 @@ PAIRS: list[tuple[Callable[[], poly.Nest], Callable[[], poly.Nest], str]] = [
     (lambda: scaling(2.0), lambda: scaling(2.0, f32), "they take A: f64[:, :], s: f64[:], and A: f32[:, :], s: f32[:]"),
     (lambda: shifted(1), lambda: shifted(2), "offset is 1 in the one, 2 in the other"),
     (lambda: shifted(1), lambda: scaling(1.0), "they take x: f64[:], y: f64[:], and A: f64[:, :], s: f64[:]"),
-    (lambda: scaling(2.0), lambda: scaling(2.0, reassociate=False), "only one of them allows to reassociate reductions"),
+    (
+        lambda: scaling(2.0),
+        lambda: scaling(2.0, reassociate=False),
+        "only one of them allows to reassociate reductions",
+    ),
 ]
 IDS = ["factor", "kind of number", "type", "bounds", "loops", "reassociate"]
 

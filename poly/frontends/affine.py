@@ -27,10 +27,9 @@ def affine(node: ast.expr, scope: Scope) -> Affine:
         SpecError: it is not affine, a name in it is neither an index nor a size, or an integer in it is too large.
     """
     found = _affine(node, scope)
-    for value in (found.constant, *(factor for _, factor in found.terms)):
-        if abs(value) > LARGEST_INDEX:
-            why = f"`{ast.unparse(node)}` has the integer {shortened(value)} in it"
-            raise scope.source.error(node, why, "Indices, bounds and sizes, and their factors, go up to 2**48.")
+    if found.largest > LARGEST_INDEX:
+        why = f"`{ast.unparse(node)}` has the integer {shortened(found.largest)} in it"
+        raise scope.source.error(node, why, "Indices, bounds and sizes, and their factors, go up to 2**48.")
     return found
 
 

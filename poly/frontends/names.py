@@ -14,7 +14,9 @@ from typing import Any
 from codegen.affine import Affine
 from codegen.expr import FUNCTIONS
 from codegen.names import KEYWORDS
+from codegen.promotion import LARGEST_INDEX
 from microkernels.dtypes import ArrayType, DType
+from microkernels.errors import shown
 from poly.frontends.source import Source
 
 _WORDS = "and or not exists implies mod floor ceil floord ceild min max rat true false infty infinity nan"
@@ -125,4 +127,7 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
             raise source.error(node, f"`{extent!r}` in the shape is neither a size nor an integer", remedy)
         if isinstance(extent, Integral) and int(extent) < 0:
             raise source.error(node, f"the extent {extent} is negative", remedy)
+        if Affine.of(extent).largest > LARGEST_INDEX:
+            why = f"the extent {shown(extent)} has the integer {shown(Affine.of(extent).largest)} in it"
+            raise source.error(node, why, "Extents and their factors go up to 2**48.")
     return value

@@ -10,6 +10,7 @@ from typing import Any
 from codegen.affine import Affine
 from microkernels.dtypes import DType
 from microkernels.errors import shown
+from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends import names
 from poly.frontends.locals import Locals
@@ -42,8 +43,7 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
     Raises:
         SpecError: as `parse`.
     """
-    if not isinstance(reassociate, bool):
-        raise SpecError(f"reassociate is True or False, not {reassociate!r}.")
+    checked_flag("reassociate", reassociate)
     function = _definition(source)
     constants = names.constants(function, environment)
     arguments = _arguments(function, source, environment)

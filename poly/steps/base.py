@@ -16,6 +16,9 @@ from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.tree import Band, Node, Pack, Sequence, bands, children
 
+MOST = 2**31 - 1
+"""The largest number that a step takes: no loop that is cut or moved by more is of use."""
+
 Arguments = tuple[tuple[object, ...], dict[str, object]]
 """Positional and keyword arguments of a method of `Schedule`."""
 
@@ -91,8 +94,8 @@ def find_loop(tree: Node, name: str) -> Band:
     raise ScheduleError(f"there is no loop {plain(name)}. Loops: {loops}.")
 
 
-def check_integer(what: str, value: object, least: int | None = None) -> None:
-    """Refuse what is no integer, or one below `least`.
+def check_integer(what: str, value: object, least: int | None = None, most: int = MOST) -> None:
+    """Refuse what is no integer, one below `least`, or one further than `most` from 0: all numbers of steps come here.
 
     Raises:
         ScheduleError: names `what`.
@@ -100,6 +103,9 @@ def check_integer(what: str, value: object, least: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
         bound = "" if least is None else f" from {least} up"
         raise ScheduleError(f"{what} must be an integer{bound}, not {shown(value)}.")
+    if abs(value) > most:
+        bound = f"from {-most if least is None else least} to {most}"
+        raise ScheduleError(f"{what} must be an integer {bound}, not {shown(value)}.")
 
 
 def check_given(tree: Node, step: str, needs: str, given: Sized) -> None:

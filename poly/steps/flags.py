@@ -10,6 +10,9 @@ from poly.nest import Nest
 from poly.steps.base import Arguments, check_given, check_integer, edit, find_loop
 from poly.tree import Node, bands
 
+MOST_UNROLLED = 1024
+"""Iterations written out: of more, no compiler makes sense."""
+
 
 @dataclass(frozen=True)
 class Parallel:
@@ -60,7 +63,7 @@ class Unroll:
     def apply(self, nest: Nest, tree: Node) -> Node:
         check_given(tree, self.name, "loops and factors, such as i=4", self.factors)
         for name, factor in self.factors:
-            check_integer(f"the unroll factor of loop {name}", factor, least=1)
+            check_integer(f"the unroll factor of loop {name}", factor, least=1, most=MOST_UNROLLED)
             band = find_loop(tree, name)
             tree = edit(tree, band, replace(band, unroll=factor))
         return tree
