@@ -122,6 +122,13 @@ def test_values_that_are_not_finite() -> None:
         )
 
 
+def test_a_sum_may_be_infinite_in_another_order() -> None:
+    """Its terms reach so far; a shorter one may not."""
+    expected, found = np.array([1.5e308, 1]), np.array([np.inf, 1])
+    assert difference("C", found, expected, 3) == ""
+    assert difference("C", found, expected, 1) == "wrong result: C[0] is inf, not 1.5e+308"
+
+
 def test_integers_are_equal_or_wrong() -> None:
     expected = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert difference("C", expected.copy(), expected, 1000) == ""
