@@ -6,6 +6,8 @@ Each pair of choices meets in one of the headers that are tried. `POLY_MATRIX=fu
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
@@ -14,6 +16,7 @@ from random import Random
 import pytest
 from header_nests import KINDS
 from headers import (
+    CLANG,
     HERE,
     INTEGERS,
     NATIVE,
@@ -101,6 +104,25 @@ def covering(builds: list[Build]) -> list[Build]:
 
 
 TRIED = list(enumerate(BUILDS if FULL else covering(BUILDS)))
+
+
+COMPLAINTS = {"memory": "heap-buffer-overflow", "integers": "unsigned integer overflow", "races": "data race"}
+FAULTS = {
+    "memory": "#include <stdlib.h>\n"
+    "int main(int n, char **a) { char *p = (char *)malloc((size_t)n); p[n] = **a; free(p); }",
+    "integers": "static unsigned less(unsigned a, unsigned b) { return a - b; }\n"
+    "int main(int n, char **a) { return a && less(1, 1 + (unsigned)n) == 0; }",
+    "races": "int main(void) { int sum = 0;\n#pragma omp parallel num_threads(2)\n  sum++;\nreturn 0 * sum; }",
+}
+
+
+@pytest.mark.parametrize("checker", FAULTS)
+def test_checkers_see_faults(checker: str, tmp_path: Path) -> None:
+    way = Build(CLANG, "c99", "-O0", checker, "openmp")
+    binary = build(way.toolchain, FAULTS[checker] + "\n", tmp_path, *way.flags)
+    done = subprocess.run([binary], capture_output=True, text=True, env=os.environ | way.environment)
+    assert done.returncode != 0
+    assert re.search(COMPLAINTS[checker], done.stderr), done.stderr
 
 
 def test_every_random_header_is_tried() -> None:
