@@ -22,10 +22,13 @@ def coordinates(domain: isl.Set, names: Sequence[str]) -> dict[str, isl.PwAff]:
 
 def iterations(domain: isl.Set) -> int:
     """The iterations in the box around a domain."""
-    if domain.is_empty():
-        return 0
+    return 0 if domain.is_empty() else prod(box_extents(domain))
+
+
+def box_extents(domain: isl.Set) -> tuple[int, ...]:
+    """The sides of the box around a domain that is not empty."""
     ends = ((domain.dim_min_val(at), domain.dim_max_val(at)) for at in range(domain.dim(isl.dim_type.set)))
-    return prod(last.to_python() - first.to_python() + 1 for first, last in ends)
+    return tuple(last.to_python() - first.to_python() + 1 for first, last in ends)
 
 
 def loop_values(domain: isl.Set, functions: Iterable[isl.PwAff]) -> isl.Map:

@@ -24,7 +24,7 @@ NUMBERS = count()
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 NEEDED_TOOLS = re.compile(
-    r"(?<!\w)(gcc|g\+\+|cc|clang[\w-]*|compilers?|cmake|valgrind|qemu[\w-]*|aarch64[\w-]*|s390x[\w-]*|pocl|pyopencl)(?!\w)",
+    r"(?<!\w)(gcc|g\+\+|cc|clang[\w-]*|compilers?|cmake|valgrind|qemu[\w-]*|aarch64[\w-]*|s390x[\w-]*|pocl|pyopencl|libblas-test)(?!\w)",
     re.IGNORECASE,
 )
 """A skip whose reason names one of these is no option of the user's: CI must have the tool."""

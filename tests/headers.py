@@ -61,6 +61,16 @@ AARCH64 = Toolchain(("aarch64-linux-gnu-gcc",), runner=("qemu-aarch64", "-L", "/
 AARCH64_CLANG = Toolchain((newest("clang"), "--target=aarch64-linux-gnu"), runner=AARCH64.runner)
 S390X = Toolchain(("s390x-linux-gnu-gcc",), runner=("qemu-s390x", "-L", "/usr/s390x-linux-gnu"))
 
+STANDARDS = {"c": ("c99", "c11"), "c++": ("c++11", "c++20")}
+"""By a toolchain's language."""
+
+HERE = [name for name, isa in ISAS.items() if isa.runs_here()]
+"""The instruction sets of this CPU, the best one first."""
+
+SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+INTEGERS = ("-fsanitize=undefined,integer,float-cast-overflow", "-fno-sanitize-recover=all")
+"""clang's: no integer changes its value unless a cast says so, and unsigned ones wrap where that is meant alone."""
+
 NUMBERS = {name: number for number, name in enumerate(("portable", "neon", "avx2", "avx512"), start=1)}
 """The instruction sets as a header's `NAME_isa` counts them."""
 
@@ -102,9 +112,17 @@ def succeed(command: Sequence[str | Path], **keywords: Any) -> str:
     return done.stdout
 
 
+def archer() -> dict[str, str]:
+    """The environment in which clang's OpenMP tells ThreadSanitizer what its threads wait for."""
+    library = Path(succeed([*CLANG.command, "-print-file-name=libarcher.so"]).strip())
+    if not library.is_file():
+        pytest.skip("clang has no libarcher.so: install its OpenMP")
+    return {"OMP_TOOL_LIBRARIES": str(library), "TSAN_OPTIONS": "ignore_noninstrumented_modules=1"}
+
+
 def build(toolchain: Toolchain, text: str, folder: Path, *flags: str, name: str = "program") -> Path:
     """Compile a program's text, without a warning, and link it; with `-c` among the flags, compile alone."""
-    need(toolchain, *(flag for flag in flags if flag.startswith("-fsanitize") or flag == "-fopenmp"))
+    need(toolchain, *(flag for flag in flags if flag.startswith(("-fsanitize", "-fopenmp", "-flto"))))
     source = folder / f"{name}{SUFFIX[toolchain.language]}"
     source.write_text(text)
     target = folder / (f"{name}.o" if "-c" in flags else name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from hypothesis import strategies as st
 
 from poly import f64, sizes
@@ -14,40 +17,60 @@ LOOPS = "ijk"
 VALUE_OF_N = 3
 
 
+@dataclass(frozen=True)
+class Index:
+    """What an index adds to a number: at most so many loops, the first of them times one of the factors."""
+
+    factors: tuple[str, ...] = ("", "", "2 * ", "-")
+    loops: int = 2
+
+
+Indices = Mapping[int, Index]
+"""Those of an array, by its dimensions."""
+
+FREE: Indices = {1: Index(), 2: Index()}
+WITHIN: Indices = {1: Index(("", "2 * ")), 2: Index(("",), 1)}
+"""Inside of their arrays whatever N is; the array of two dimensions is a small one."""
+
+
 @st.composite
-def nests(draw: st.DrawFn) -> Nest:
-    """A nest of up to three loops deep; its size N is open. Its elements lie in X (one index) and Y (two)."""
+def nests(draw: st.DrawFn, any_size: bool = False) -> Nest:
+    """A nest of up to three loops deep; its size N is open. Its elements lie in X (one index) and Y (two).
+
+    No index leaves its array where N is `VALUE_OF_N`, with `any_size` wherever it is 0 or more.
+    """
     names = iter([f"{letter}{number}" for number in ("", 1, 2, 3, 4, 5) for letter in LOOPS])
-    lines = _block(draw, (), names, depth=0)
-    text = "\n".join(["def nest(X: f64[N + 30], Y: f64[N + 30, N + 30]):", *("    " + line for line in lines)])
+    lines = _block(draw, (), names, WITHIN if any_size else FREE, depth=0)
+    length = "3 * N + 30" if any_size else "N + 30"
+    text = "\n".join([f"def nest(X: f64[{length}], Y: f64[N + 30, N + 30]):", *("    " + line for line in lines)])
     return parse_text(Source(text, "random", 1), {"N": N, "f64": f64})
 
 
-def _block(draw: st.DrawFn, around: tuple[str, ...], names, depth: int) -> list[str]:
+def _block(draw: st.DrawFn, around: tuple[str, ...], names, indices: Indices, depth: int) -> list[str]:
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 2))):
         if depth < 3 and (depth < 1 or draw(st.booleans())):
             loop = next(names)
             bound = draw(st.sampled_from(["3", "N", *(f"{outer} + 2" for outer in around[-1:])]))
             lines.append(f"for {loop} in range({bound}):")
-            lines += ["    " + line for line in _block(draw, (*around, loop), names, depth + 1)]
+            lines += ["    " + line for line in _block(draw, (*around, loop), names, indices, depth + 1)]
         else:
-            lines.append(_statement(draw, around))
+            lines.append(_statement(draw, around, indices))
     return lines
 
 
-def _statement(draw: st.DrawFn, around: tuple[str, ...]) -> str:
+def _statement(draw: st.DrawFn, around: tuple[str, ...], indices: Indices) -> str:
     op = draw(st.sampled_from(["=", "=", "=", "+=", "+=", "*="]))
-    operands = " + ".join(_access(draw, around) for _ in range(draw(st.integers(1, 2))))
-    return f"{_access(draw, around)} {op} {operands}"
+    operands = " + ".join(_access(draw, around, indices) for _ in range(draw(st.integers(1, 2))))
+    return f"{_access(draw, around, indices)} {op} {operands}"
 
 
-def _access(draw: st.DrawFn, around: tuple[str, ...]) -> str:
+def _access(draw: st.DrawFn, around: tuple[str, ...], indices: Indices) -> str:
     rank = draw(st.integers(1, 2))
-    return f"{'XY'[rank - 1]}[{', '.join(_index(draw, around) for _ in range(rank))}]"
+    return f"{'XY'[rank - 1]}[{', '.join(_index(draw, around, indices[rank]) for _ in range(rank))}]"
 
 
-def _index(draw: st.DrawFn, around: tuple[str, ...]) -> str:
-    terms = draw(st.lists(st.sampled_from(around), max_size=2, unique=True)) if around else []
-    factor = draw(st.sampled_from(["", "", "2 * ", "-"])) if terms else ""
+def _index(draw: st.DrawFn, around: tuple[str, ...], index: Index) -> str:
+    terms = draw(st.lists(st.sampled_from(around), max_size=index.loops, unique=True)) if around else []
+    factor = draw(st.sampled_from(index.factors)) if terms else ""
     return f"{factor}{' + '.join([*terms, str(draw(st.integers(7, 9)))])}"

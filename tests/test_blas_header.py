@@ -16,10 +16,13 @@ from headers import (
     CLANGXX,
     GCC,
     GXX,
+    HERE,
+    INTEGERS,
     NATIVE,
     S390X,
     X86_32,
     Toolchain,
+    archer,
     build,
     implementation,
     need_isa,
@@ -146,9 +149,33 @@ def test_selftest_under_sanitizers(isa: str, tmp_path: Path) -> None:
     """clang's: gcc takes minutes to build them into kernels that are inlined."""
     need_isa(isa)
     write_blas(tmp_path / "blas.h", ROUTINES, isas=[isa], threads="none")
-    flags = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    flags = ("-O1", "-g", "-fsanitize=address", *INTEGERS)
     told = run(CLANG, build(CLANG, implementation("blas", "SELFTEST"), tmp_path, *flags))
     assert told.endswith("\n0 failures\n")
+
+
+@pytest.mark.parametrize("threads", ["openmp", "pthreads"])
+def test_threads_do_not_race(threads: Any, tmp_path: Path) -> None:
+    write_blas(tmp_path / "blas.h", ["gemm", "syrk"], isas=HERE[:1], threads=threads)
+    text = "#define BLAS_THREADS 2\n" + implementation("blas") + LARGE_PRODUCTS
+    flags = ("-O1", "-g", "-fsanitize=thread", *["-fopenmp"] * (threads == "openmp"))
+    binary = build(CLANG, text, tmp_path, *flags)
+    run(CLANG, binary, **(archer() if threads == "openmp" else {}))
+
+
+LARGE_PRODUCTS = """enum { N = 171 };
+static float a[N * N], b[N * N], c[N * N];
+
+int main(void)
+{
+  for (int i = 0; i < N * N; i++)
+    a[i] = b[i] = 1;
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1, a, N, b, N, 0, c, N);
+  cblas_sgemm(CblasColMajor, CblasTrans, CblasNoTrans, N, N, N, 1, a, N, b, N, 1, c, N);
+  cblas_ssyrk(CblasRowMajor, CblasUpper, CblasTrans, N, N, 1, a, N, 1, c, N);
+  return c[0] > 3 * N - 1 && c[N] < 2 * N + 1 ? 0 : 1;
+}
+"""
 
 
 @pytest.mark.parametrize("threads", ["openmp", "pthreads"])

@@ -14,6 +14,7 @@ from headers import (
     GCC,
     GXX,
     NATIVE,
+    STANDARDS,
     Toolchain,
     build,
     header,
@@ -24,7 +25,6 @@ from headers import (
     succeed,
 )
 
-STANDARDS = {"c": ("c99", "c11"), "c++": ("c++11", "c++20")}
 CASES = [
     pytest.param(toolchain, standard, id=f"{toolchain}-{standard}")
     for toolchain in NATIVE

@@ -13,7 +13,7 @@ from header_calls import Call, Program, routine, start
 from header_check_nests import ALL, convolution, matmul, turned, two_mm
 from header_fuzzer import fuzzer, whole_fuzzer
 from header_verdicts import Placed, placed, verdict
-from headers import CLANG, GCC, Toolchain, need
+from headers import CLANG, GCC, INTEGERS, Toolchain, need
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,7 +94,7 @@ def check_bytes(arrays: list[Placed]) -> None:
 
 
 FUZZED = (matmul, turned, convolution, two_mm)
-FUZZING = ("-std=c99", "-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
+FUZZING = ("-std=c99", "-O1", "-g", "-fsanitize=fuzzer,address", *INTEGERS)
 
 MISTAKES = {
     "sizes": (r"> \(uint64_t\)MATMUL_SIZE_LIMIT\) return MATMUL_BAD_SIZE", "> UINT64_MAX) return MATMUL_BAD_SIZE"),

@@ -10,14 +10,23 @@ from pathlib import Path
 import pytest
 from header_nests import KINDS, matmul, wide
 from header_programs import CLIMB, program
-from headers import CLANG, GCC, NUMBERS, build, header, implementation, need_isa, need_tool, run
+from headers import (
+    CLANG,
+    GCC,
+    HERE,
+    INTEGERS,
+    NUMBERS,
+    SANITIZED,
+    build,
+    header,
+    implementation,
+    need_isa,
+    need_tool,
+    run,
+)
 
-from microkernels.isa import ISAS
-
-CHECKED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
-STRICTLY = (*CHECKED, "-fsanitize=integer,float-cast-overflow")
-"""What clang knows beyond: also integers without a sign that wrap around where the text doesn't say so."""
-HERE = [name for name, isa in ISAS.items() if isa.runs_here()]
+CHECKED = (*SANITIZED, "-O1", "-g")
+STRICTLY = (*CHECKED, *INTEGERS)
 
 
 def test_products_touch_nothing_else(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from codegen.affine import Affine
 from codegen.program import Buffer
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
 from poly.measure.compare import difference
 from poly.measure.data import Arena
 from poly.measure.facts import CALLS, DRIFT, facts
@@ -120,6 +122,13 @@ def test_values_that_are_not_finite() -> None:
         )
 
 
+def test_a_sum_may_be_infinite_in_another_order() -> None:
+    """Its terms reach so far; a shorter one may not."""
+    expected, found = np.array([1.5e308, 1]), np.array([np.inf, 1])
+    assert difference("C", found, expected, 3) == ""
+    assert difference("C", found, expected, 1) == "wrong result: C[0] is inf, not 1.5e+308"
+
+
 def test_integers_are_equal_or_wrong() -> None:
     expected = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert difference("C", expected.copy(), expected, 1000) == ""
@@ -151,6 +160,28 @@ def test_facts(
     found = facts(getattr(classic_nests, name).with_sizes(sizes))
     assert length in (None, found.length)
     assert (found.delicate, found.settable, found.calls) == (delicate, settable, calls)
+
+
+@pytest.mark.parametrize(
+    ("statement", "length"),
+    [
+        ("X[i] += Y[i, k]", 30),
+        ("X[i + k] += Y[i, k]", 4),
+        ("Y[3, 4] += Y[i, k]", 120),
+        ("Y[i, i] += X[k]", 30),
+        ("Y[i, 2] += X[k]", 30),
+        ("Y[3, 4] += X[k]", 120 * 4),
+        ("X[i] += Y[i, 7]", 30 * 30),
+        ("X[7] += X[8]", 120 * 120),
+        ("X[7] += X[8] + i + k", 120),
+        ("X[7] = X[8]", 120),
+        ("X[i] = Y[i, k]", 30),
+    ],
+)
+def test_lengths(statement: str, length: int) -> None:
+    """However large the array is of which a few elements are written; equal terms are rounded the same way."""
+    text = f"def nest(X: f64[40], Y: f64[40, 40]):\n  for i in range(4):\n    for k in range(30):\n      {statement}\n"
+    assert facts(parse_text(Source(text, "here", 1), {"f64": f64})).length == length
 
 
 Noise = Callable[[Random], tuple[float, float]]

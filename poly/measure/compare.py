@@ -19,7 +19,8 @@ def difference(name: str, found: Array, expected: Array, length: int) -> str:
     """What is wrong with an array, in words; empty where nothing is.
 
     Integers must be equal. Floats may differ by the rounding of sums of `length` terms, which grows with its root,
-    relative to the element and to the mean of all; where the trusted result is not finite, nothing is asked.
+    relative to the element and to the mean of all. Where the trusted result is not finite nothing is asked, nor where it
+    is so large that the terms in another order may not be.
     """
     flat, wanted = found.reshape(-1), expected.reshape(-1)
     mean = _mean(wanted) if wanted.dtype.kind == "f" else 0.0
@@ -55,5 +56,5 @@ def _excess(found: Array, wanted: Array, mean: float, length: int) -> Array:
         allowed = SLACK * float(kind.eps) * sqrt(max(1, length)) * (np.abs(wanted.astype(np.float64)) + mean)
         excess = np.abs(found.astype(np.float64) - wanted) / (allowed + float(kind.tiny))
     excess[~np.isfinite(excess)] = np.inf
-    excess[~np.isfinite(wanted)] = 0.0
+    excess[~(np.abs(wanted) <= float(kind.max) / max(1, length))] = 0.0
     return excess

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.expr import Binary, Call, loads, walk
-from poly.instances import iterations
+from codegen.affine import Affine
+from codegen.expr import Binary, Call, Expr, Index, Load, loads, walk
+from poly.instances import box_extents, iterations
 from poly.nest import Nest, Statement
 
 DRIFT = 8
@@ -18,7 +20,8 @@ CALLS = 100_000
 class Facts:
     """What measuring needs to know of a nest.
 
-    `length` is about how many terms an element is made of, `calls` how many calls in a row keep the values normal.
+    `length` is about how many terms an element is made of; the same one r times counts r times as much again, as it is
+    rounded the same way each time. `calls` is how many calls in a row keep the values normal.
     `delicate`: it divides by its data, takes roots or multiplies up. `settable` are the arrays that it both sets and
     reads.
     """
@@ -32,21 +35,38 @@ class Facts:
 
 def facts(nest: Nest) -> Facts:
     """The facts of a nest without open sizes."""
-    counts = {s.name: iterations(s.domain) for s in nest.statements}
-    lengths = (ceil(counts[s.name] / max(1, _elements(nest, s.target.array))) for s in nest.statements)
     assigned = frozenset(s.target.array for s in nest.statements if s.op == "=")
     read = frozenset(load.array for s in nest.statements for load in s.reads)
     return Facts(
-        iterations=sum(counts.values()),
-        length=sum(lengths),
+        iterations=sum(iterations(s.domain) for s in nest.statements),
+        length=sum(_length(nest, s) for s in nest.statements if not s.domain.is_empty()),
         calls=DRIFT if drifts(nest) else CALLS,
         delicate=delicate(nest),
         settable=frozenset(a.name for a in nest.arguments if a.name in assigned & read and a.dtype.is_float),
     )
 
 
-def _elements(nest: Nest, array: str) -> int:
-    return prod(extent.evaluate({}) for extent in nest.array(array).shape)
+def _length(nest: Nest, statement: Statement) -> int:
+    """About how many terms an element of the target is made of; see `Facts`."""
+    extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
+    target = statement.target.indices
+    used = (*target, *(affine for node in walk(statement.expr) for affine in _affines(node)))
+    same = prod(extents[loop] for loop in extents if not any(loop in affine.names for affine in used))
+    terms = ceil(prod(extents.values()) / _elements(nest, statement.target, extents))
+    return terms if statement.op == "=" else terms * same
+
+
+def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
+    """No fewer than a statement writes: the whole array, or all values of its indices or of their loops."""
+    whole = prod(extent.evaluate({}) for extent in nest.array(target.array).shape)
+    values = prod(1 + sum(abs(c) * (extents[n] - 1) for n, c in index.terms) for index in target.indices)
+    loops = prod(extents[name] for name in {name for index in target.indices for name in index.names})
+    return max(1, min(whole, values, loops))
+
+
+def _affines(node: Expr) -> tuple[Affine, ...]:
+    """The loops that a part of an expression speaks of."""
+    return node.indices if isinstance(node, Load) else (node.affine,) if isinstance(node, Index) else ()
 
 
 def drifts(nest: Nest) -> bool:

@@ -139,14 +139,15 @@ static double try_mean(const try_array *a, int64_t *strange)
 }
 
 /* The error of an element by what is allowed. Integers are equal; floats differ by `scale` at most, relative to the
-   element and the mean. Nothing is asked where none that is finite is wanted, but to write nothing where nothing is. */
-static double try_excess(const try_array *a, int64_t at, double scale, double mean)
+   element and the mean. Nothing is asked where more than `most` is wanted, or no number, but to write nothing where
+   nothing is: a sum that is nearly infinite may be so in another order. */
+static double try_excess(const try_array *a, int64_t at, double scale, double mean, double most)
 {
   const unsigned char *const want = a->copy[TRY_WANT] + (size_t)at;
   const double wanted = try_get(a, TRY_WANT, at), found = try_get(a, TRY_HAVE, at);
   if (!memcmp(a->copy[TRY_HAVE] + (size_t)at, want, (size_t)a->width)) return 0.0;
   if (!try_is_float(a)) return DBL_MAX;
-  if (!try_is_finite(wanted)) return try_is_untouched(want, a->width) ? DBL_MAX : 0.0;
+  if (!(fabs(wanted) <= most)) return try_is_untouched(want, a->width) ? DBL_MAX : 0.0;
   if (!try_is_finite(found)) return DBL_MAX;
   return fabs(found - wanted) / (scale * (fabs(wanted) + mean) + (a->is->type == 'f' ? (double)FLT_MIN : DBL_MIN));
 }
@@ -159,10 +160,11 @@ static void try_compare(const try_array *a, int64_t terms, try_error *worst)
   int64_t subscript[TRY_RANK] = {0}, at = a->shift, strange = 0, left;
   const double mean = written ? try_mean(a, &strange) : 0.0;
   const double scale = 32.0 * (a->is->type == 'f' ? (double)FLT_EPSILON : DBL_EPSILON) * sqrt((double)terms);
+  const double most = (a->is->type == 'f' ? (double)FLT_MAX : DBL_MAX) / (double)terms;
   unsigned char *const have = a->copy[TRY_HAVE];
   const char *place = NULL;
   for (left = written ? a->elements : 0; left > 0; left--, at = try_next(a, subscript)) {
-    const double excess = try_excess(a, at, scale, mean);
+    const double excess = try_excess(a, at, scale, mean, most);
     if (excess > worst->excess) {
       worst->excess = excess;
       worst->array = a;
