@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -15,7 +15,7 @@ from fuzz import data as values
 from fuzz.data import Data
 from fuzz.interpreter import Rejected
 from fuzz.nests import draw_program
-from fuzz.pairs import Failure, Pair, Refused, Run, Steps, against_reference, failed, prepared
+from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
 from fuzz.routes import ROUTES, device_isa
 from fuzz.schedules import Drawing, StepFailed, kinds
 from poly.schedule import Schedule
@@ -64,6 +64,9 @@ def run_case(
             nest = prepared(base)
         with report.timed("reference"):
             found = against_reference(base, data)
+    except Slow:
+        report.counts["slow nests"] += 1
+        return report
     except Refused:
         report.counts["refused nests"] += 1
         return report
@@ -86,8 +89,6 @@ def run_case(
 
 
 def _with(base: Pair, steps: Steps) -> Pair:
-    from dataclasses import replace
-
     return replace(base, steps=steps)
 
 
@@ -138,7 +139,11 @@ def _schedules(nest: poly.Nest, base: Pair, rng: Random, report: Report, announc
             yield None, None
             continue
         try:
-            taken = drawing.draw(kind)
+            with bounded():
+                taken = drawing.draw(kind)
+        except Slow:
+            report.counts["slow schedules"] += 1
+            continue
         except StepFailed as error:
             report.failures.append(failed("error", error.error, _with(base, error.steps)))
             continue

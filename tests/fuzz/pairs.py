@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import islpy as isl
 import numpy as np
 
 import poly
@@ -67,6 +70,31 @@ class Failure:
         return f"{self.kind}: {self.text}"
 
 
+LIMIT = 12_000_000
+"""Operations that isl may take for one question of the fuzzer's, some seconds; a case that takes more is given up."""
+
+
+class Slow(Exception):
+    """Poly took too long."""
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Give up what takes isl too long. Raises Slow."""
+    context = isl.DEFAULT_CONTEXT
+    context.reset_operations()
+    context.set_max_operations(LIMIT)
+    start = time.perf_counter()
+    try:
+        yield
+    except isl.Error as error:
+        if time.perf_counter() - start > 1:
+            raise Slow(str(error)) from error
+        raise
+    finally:
+        context.set_max_operations(0)
+
+
 class Refused(Exception):
     """Poly refused the nest or a step, by an error of its own."""
 
@@ -91,7 +119,8 @@ def prepared(pair: Pair) -> poly.Nest:
     """The nest with its sizes fixed, proven to stay inside of its arrays. Raises Refused."""
     try:
         nest = nest_of(pair.program)
-        return check(nest.with_sizes(pair.fixed()) if pair.known else nest)
+        with bounded():
+            return check(nest.with_sizes(pair.fixed()) if pair.known else nest)
     except REFUSALS as error:
         raise Refused(str(error)) from error
 
@@ -111,10 +140,11 @@ def kernel_of(nest: poly.Nest, told: Schedule | None, target: str, threads: int,
     """A kernel under a name of its own that is translated but not built. Raises Refused where poly refuses."""
     isa = parse(target).isa
     try:
-        base = nest if told is None or told.nest is nest else check(told.nest)
-        made = followed(base, isa, threads, told)
-        named = replace(made, nest=replace(made.nest, name=name))
-        text: Compiled = translate(named, isa)
+        with bounded():
+            base = nest if told is None or told.nest is nest else check(told.nest)
+            made = followed(base, isa, threads, told)
+            named = replace(made, nest=replace(made.nest, name=name))
+            text: Compiled = translate(named, isa)
     except REFUSALS as error:
         raise Refused(f"{type(error).__name__}: {error}") from error
     return Kernel(named.nest, isa, threads, named, text)
@@ -163,7 +193,7 @@ def tried(pair: Pair) -> Failure | None:
     try:
         data = arguments(pair)
         nest = prepared(pair)
-    except (Refused, Rejected):
+    except (Refused, Rejected, Slow):
         return None
     except Exception as error:
         return failed("error", error, pair)
@@ -171,8 +201,9 @@ def tried(pair: Pair) -> Failure | None:
     if found:
         return found
     try:
-        told = scheduled(nest, pair.steps)
-    except Refused:
+        with bounded():
+            told = scheduled(nest, pair.steps)
+    except (Refused, Slow):
         return None
     except StepFailed as error:
         return failed("error", error.error, pair)

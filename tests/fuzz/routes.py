@@ -21,7 +21,7 @@ import numpy as np
 import poly
 from fuzz import library
 from fuzz.data import Data, difference
-from fuzz.pairs import Failure, Pair, Refused, called, failed, kernel_of, scheduled
+from fuzz.pairs import Failure, Pair, Refused, Slow, bounded, called, failed, kernel_of, scheduled
 from fuzz.schedules import REFUSALS
 from fuzz.sources import nest_of
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
@@ -43,6 +43,8 @@ def translated(pairs: Sequence[Pair], nest: poly.Nest, tolds: Sequence[Schedule 
     for number, (pair, told) in enumerate(zip(pairs, tolds, strict=True)):
         try:
             made.append(kernel_of(nest, told, pair.target, pair.threads, f"{pair.program.name}_k{number}"))
+        except Slow as slow:
+            made.append(Refused(f"slow: {slow}"))
         except Refused as refused:
             made.append(refused if told is not None else failed("default", refused, pair))
         except Exception as error:
@@ -93,18 +95,26 @@ def _publicly(pair: Pair, data: Sequence[Data], announce: Announce) -> Outcome:
     """As a user would: the nest as it was read, its sizes given to poly.compile, no schedule or one made for it."""
     announce(pair)
     try:
-        nest = nest_of(pair.program)
-        told = scheduled(nest.with_sizes(pair.fixed()) if pair.known else nest, pair.steps)
-        options: dict[str, Any] = {"target": pair.target, "threads": pair.threads, "records": False}
-        sizes = pair.fixed() if told is None else {}
-        kernel = poly.compile(nest if told is None else told.nest, schedule=told, sizes=sizes, **options)
-        kernel.function  # noqa: B018 - builds it
+        with bounded():
+            kernel = _compiled(pair)
+    except Slow as slow:
+        return Refused(f"slow: {slow}")
     except REFUSALS as error:
         return Refused(str(error)) if pair.steps is not None else failed("default", error, pair)
     except Exception as error:
         return failed("error", error, pair)
     wrong = _run(pair, kernel, data, announce)
     return wrong or _strided(pair, kernel, data[0])
+
+
+def _compiled(pair: Pair) -> Kernel:
+    nest = nest_of(pair.program)
+    told = scheduled(nest.with_sizes(pair.fixed()) if pair.known else nest, pair.steps)
+    options: dict[str, Any] = {"target": pair.target, "threads": pair.threads, "records": False}
+    sizes = pair.fixed() if told is None else {}
+    kernel = poly.compile(nest if told is None else told.nest, schedule=told, sizes=sizes, **options)
+    kernel.function  # noqa: B018 - builds it
+    return kernel
 
 
 def _strided(pair: Pair, kernel: Kernel, data: Data) -> Failure | None:
@@ -285,7 +295,10 @@ def _on_device(pair: Pair, nest: poly.Nest, told: Schedule | None, data, announc
     isa = device_isa(pair.target)
     announce(pair)
     try:
-        kernel = opencl_kernel(nest if told is None else told.nest, isa, isa.units, told, device())
+        with bounded():
+            kernel = opencl_kernel(nest if told is None else told.nest, isa, isa.units, told, device())
+    except Slow as slow:
+        return Refused(f"slow: {slow}")
     except REFUSALS as error:
         return Refused(str(error)) if told is not None else failed("default", error, pair)
     except Exception as error:

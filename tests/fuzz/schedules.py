@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+import islpy as isl
+
 import poly
 from microkernels.catalogue import shapes
 from microkernels.isa import ISA
@@ -35,10 +37,14 @@ class Step:
     kwargs: tuple[tuple[str, Any], ...] = ()
 
     def apply(self, made: Schedule) -> Schedule:
-        return getattr(made, self.method)(*self.args, **dict(self.kwargs))
+        return getattr(made, self.method)(*self.args, **self._named())
+
+    def _named(self) -> dict[str, Any]:
+        """The arguments by name; blocks are kept as pairs, so that steps hash."""
+        return {k: dict(v) if isinstance(v, tuple) else v for k, v in self.kwargs}
 
     def __str__(self) -> str:
-        texts = [*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs)]
+        texts = [*map(repr, self.args), *(f"{k}={v!r}" for k, v in self._named().items())]
         return f".{self.method}({', '.join(texts)})"
 
 
@@ -56,6 +62,8 @@ class Taken:
         except REFUSALS:
             self.refused += 1
             return False
+        except isl.Error:
+            raise  # it may be that isl was given up
         except Exception as error:
             raise StepFailed((*self.steps, step), error) from error
         self.made, self.steps = made, (*self.steps, step)
@@ -175,7 +183,8 @@ class Drawing:
     def _blocks(self, taken: Taken, loops: list[str]) -> None:
         """Blocks around the tiles, as for the cache."""
         chosen = self.rng.sample(loops, min(len(loops), self.rng.choice((1, 2))))
-        taken.take(Step(self.rng.choice(("tile", "split")), (), tuple((n, self.rng.choice((2, 5, 12, 32))) for n in chosen)))
+        sizes = tuple((name, self.rng.choice((2, 5, 12, 32))) for name in chosen)
+        taken.take(Step(self.rng.choice(("tile", "split")), (), sizes))
 
     def _shape(self) -> tuple[str, int, int] | None:
         """A microkernel, and a tile of its size or of another."""
@@ -327,13 +336,14 @@ class Drawing:
         self.rng.shuffle(text)
         last = "".join(c.upper() if self.rng.random() < 0.15 else c for c in text)
         cut = {c: self._size() for c in letters if text.count(c) > 1}
-        return Step("loops", (last,), (("blocks", cut),) if cut else ())
+        return Step("loops", (last,), (("blocks", tuple(cut.items())),) if cut else ())
 
     def _groups(self, made: Schedule) -> Step:
         return Step("groups", tuple(self._some(made, 3)))
 
     def _items(self, made: Schedule) -> Step:
-        return Step("items", (), tuple((name, self.rng.choice((1, 2, 3, 4, 8, 16, 32))) for name in self._some(made, 2)))
+        numbers = (1, 2, 3, 4, 8, 16, 32)
+        return Step("items", (), tuple((name, self.rng.choice(numbers)) for name in self._some(made, 2)))
 
 
 def kinds(rng: Random, count: int) -> Iterator[str]:
