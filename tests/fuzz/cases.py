@@ -46,9 +46,7 @@ class Report:
             self.seconds[what] += time.perf_counter() - start
 
 
-def run_case(
-    seed: int, number: int, routes: tuple[str, ...], folder: Path, announce: Callable[[Pair], None]
-) -> Report:
+def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, announce: Callable[[Pair], None]) -> Report:
     """Draw a case and try it; `announce` is told each pair before its code runs."""
     report = Report()
     rng = Random(f"poly {seed}/{number}")
@@ -126,7 +124,9 @@ def _runs(name: str) -> bool:
     return ISAS[name].runs_here()
 
 
-def _schedules(nest: poly.Nest, base: Pair, rng: Random, report: Report, announce) -> Iterator[tuple[Steps, Schedule | None]]:
+def _schedules(
+    nest: poly.Nest, base: Pair, rng: Random, report: Report, announce
+) -> Iterator[tuple[Steps, Schedule | None]]:
     """Random schedules, none of them twice."""
     opencl = base.route == "opencl"
     isa = device_isa(base.target) if opencl else parse(base.target).isa

@@ -7,7 +7,24 @@ from random import Random
 
 from fuzz.names import Names
 from fuzz.nests import Drawn
-from fuzz.syntax import Arg, Assign, Binary, Call, Condition, Expr, For, If, Joined, Lin, Name, Number, Program, Read, Stmt, Test
+from fuzz.syntax import (
+    Arg,
+    Assign,
+    Binary,
+    Call,
+    Condition,
+    Expr,
+    For,
+    If,
+    Joined,
+    Lin,
+    Name,
+    Number,
+    Program,
+    Read,
+    Stmt,
+    Test,
+)
 
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13)
 WIDE = (12, 13, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 97, 127, 129, 131)

@@ -87,7 +87,9 @@ class Guarded:
         for array, buffer in zip(self.arguments, self.buffers, strict=True):
             if buffer is None:
                 continue
-            start = array.__array_interface__["data"][0] - buffer.__array_interface__["data"][0] if array.size else GUARD
+            start = (
+                array.__array_interface__["data"][0] - buffer.__array_interface__["data"][0] if array.size else GUARD
+            )
             if not (buffer[:start] == 0xFF).all() or not (buffer[start + array.nbytes :] == 0xFF).all():
                 return False
         return True

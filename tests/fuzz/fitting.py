@@ -160,7 +160,10 @@ def named_values(program: Program) -> set[str]:
             case Read(indices=indices):
                 lin(*indices)
             case _:
-                for child in (*getattr(expr, "args", ()), *(getattr(expr, k, None) for k in ("value", "left", "right"))):
+                for child in (
+                    *getattr(expr, "args", ()),
+                    *(getattr(expr, k, None) for k in ("value", "left", "right")),
+                ):
                     if child is not None and not isinstance(child, int | float):
                         value(child)
 

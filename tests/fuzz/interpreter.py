@@ -401,6 +401,7 @@ def converter(kind: str, wanted: str) -> Callable[[Any], Any]:
 def unary(kind: str, op: str, inner: Closure) -> Closure:
     apply = abs if op == "abs" else (lambda value: -value)
     if kind in EPSILON:
+
         def run(names: dict[str, Any]) -> Pair:
             value, bound = inner(names)
             return apply(value), bound

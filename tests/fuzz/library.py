@@ -27,7 +27,9 @@ class BuildFailed(Exception):
 def build(kernels: Sequence[Kernel], directory: Path, name: str) -> None:
     """Build the kernels' texts and give each kernel its library, so that it can be called. Raises BuildFailed."""
     texts = [kernel.compiled.source for kernel in kernels]
-    flags = tuple(dict.fromkeys(flag for kernel in kernels for flag in kernel.compiled.flags if not flag.startswith("-l")))
+    flags = tuple(
+        dict.fromkeys(flag for kernel in kernels for flag in kernel.compiled.flags if not flag.startswith("-l"))
+    )
     path = directory / f"{name}.so"
     try:
         _compile([merged(texts)], flags, path)

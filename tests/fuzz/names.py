@@ -15,17 +15,18 @@ LOCALS = ("tmp", "acc", "tot", "w", "h")
 CONSTANTS = ("factor", "PERIOD", "offset")
 FUNCTIONS = ("nest", "f", "run_it")
 
-ODD = tuple(
-    """
-    x0 x1 x2 d0 d1 d2 i0 i1 c0 c1 o0 o1 e0 p0 p1 s0 t0 k0 k1 S0 S1 S S_ n0 n1 a b c e M_ FP M N_ N_ld A_ld x_ld C_ld A_stride0
-    x_bytes A_bytes threads threads_ workspace tile tile_rows row lane lanes item group at past first mine number offsets run call
-    barrier thread length given this_row steps0 this new delete template class_ namespace private public operator xor bitand typename
-    half constant kernel local pipe uchar uint float4 int8 double2 index j0 y1 yn gamma_ pow main abs_ select div labs free
-    NAN_ INFINITY_ HUGE linux unix I INT32 UINT8 BYTE SIZE result status problem isa variant total count_ value buffer memory
-    packed panel left right alpha_ beta_ i_tile j_tile k_tile i_2 j_2 i_j N_tile near S0_near tmp_2 A_2 int_ double_ poly_ np_
-    imin imax align64 overlap fma v_f32 load store zero ints vec tail omp_get_thread_num bool_ u8 i16 f16_ ld lda ldb ldc
-    """.split()
-)
+ODD_WORDS = """
+    x0 x1 x2 d0 d1 d2 i0 i1 c0 c1 o0 o1 e0 p0 p1 s0 t0 k0 k1 S0 S1 S S_ n0 n1 a b c e M_ FP M N_ N_ld A_ld
+    x_ld C_ld A_stride0 x_bytes A_bytes threads threads_ workspace tile tile_rows row lane lanes item group at
+    past first mine number offsets run call barrier thread length given this_row steps0 this new delete
+    template class_ namespace private public operator xor bitand typename half constant kernel local pipe
+    uchar uint float4 int8 double2 index j0 y1 yn gamma_ pow main abs_ select div labs free NAN_ INFINITY_
+    HUGE linux unix I INT32 UINT8 BYTE SIZE result status problem isa variant total count_ value buffer memory
+    packed panel left right alpha_ beta_ i_tile j_tile k_tile i_2 j_2 i_j N_tile near S0_near tmp_2 A_2 int_
+    double_ poly_ np_ imin imax align64 overlap fma v_f32 load store zero ints vec tail omp_get_thread_num
+    bool_ u8 i16 f16_ ld lda ldb ldc
+"""
+ODD = tuple(ODD_WORDS.split())
 
 
 class Names:

@@ -234,7 +234,13 @@ class Generator:
             inner = replace(place, loops=(*place.loops, reading.index))
             first = replace(
                 writing,
-                body=(Assign(target, rng.choice(("=", "+=")) if fill else "=", self._value(inner_of(place, writing), family, 2)),),
+                body=(
+                    Assign(
+                        target,
+                        rng.choice(("=", "+=")) if fill else "=",
+                        self._value(inner_of(place, writing), family, 2),
+                    ),
+                ),
             )
             second = replace(reading, body=(self._assign(inner, family, use=self._element(inner, (name, rank))),))
             return [local, first, second]
@@ -300,7 +306,9 @@ class Generator:
         if draw < 0.8:
             op = rng.choices("+-*/", (5, 3, 4, 0.5 if is_float else 0.1))[0]
             if op == "/":
-                return Binary("/", self._value(place, family, depth - 1), Number(rng.choice((2, 4, 3)) * (1.0 if is_float else 1)))
+                return Binary(
+                    "/", self._value(place, family, depth - 1), Number(rng.choice((2, 4, 3)) * (1.0 if is_float else 1))
+                )
             return Binary(op, self._value(place, family, depth - 1), self._value(place, family, depth - 1))
         if draw < 0.85:
             return Negative(self._value(place, family, depth - 1))
@@ -340,7 +348,9 @@ class Generator:
             return Number(rng.choice((0, 1, 2, 3, -1, 5, 100)))
         if rng.random() < 0.12:
             big = Binary("*", Binary("*", Number(60 * 60), Number(24 * 365)), Number(100))
-            return rng.choice((big, Binary("*", Number(2**16), Number(2**16)), Number(2**33), Number(10**12), Number(2**70)))
+            return rng.choice(
+                (big, Binary("*", Number(2**16), Number(2**16)), Number(2**33), Number(10**12), Number(2**70))
+            )
         return Number(rng.choice((0.5, 0.25, 2.0, -1.0, 1, 3, 0.125, 1.5, 0.1, 0, 2)))
 
     # --- stencils ---

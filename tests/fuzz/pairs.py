@@ -162,7 +162,9 @@ def called(pair: Pair, kernel: Any, data: Data, run: Run, looser: float = 1.0) -
     wrong = values.difference(pair.program, data, guarded.arguments, looser)
     if wrong:
         return Failure("wrong", f"with {data.sizes}: {wrong}", pair)
-    return None if guarded.intact() else Failure("guard", f"with {data.sizes}: bytes around an array have changed", pair)
+    return (
+        None if guarded.intact() else Failure("guard", f"with {data.sizes}: bytes around an array have changed", pair)
+    )
 
 
 def given_sizes(program: Program, sizes: dict[str, int], kernel: Any) -> dict[str, int]:
@@ -210,4 +212,3 @@ def tried(pair: Pair) -> Failure | None:
     with tempfile.TemporaryDirectory(prefix="poly-fuzz-") as folder:
         outcomes = ROUTES[pair.route]([pair], nest, [told], data, Path(folder), lambda _: None)
     return outcomes[0] if isinstance(outcomes[0], Failure) else None
-

@@ -1,9 +1,9 @@
 """Ways to compile and run the schedules of one nest. Each takes pairs that differ in their schedules alone.
 
-    c        in this process, all schedules in one library, built quickly
-    public   `poly.compile` with its own flags, one after the other; also strided arrays and the nest called directly
-    header   one C header with all of them, under the address and undefined behaviour sanitizers, in a program of its own
-    opencl   the CPU's device, as a CPU and as a GPU
+c        in this process, all schedules in one library, built quickly
+public   `poly.compile` with its own flags, one after the other; also strided arrays and the nest called directly
+header   one C header with all of them, under the address and undefined behaviour sanitizers, in a program of its own
+opencl   the CPU's device, as a CPU and as a GPU
 """
 
 from __future__ import annotations
