@@ -47,11 +47,13 @@ def command(
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     click.echo(f"seed {seed}", err=True)
     total = _watched(Plan(seed, seconds, pairs, case, chosen, workers, first))
-    tests = [shrink(found, seed, 10.0 if no_reduce else 120.0) for found in total.found.values()]
+    tests = [shrink(found, seed, 0.0 if no_reduce else 120.0) for found in total.found.values()]
     if tests:
         click.echo("\n\n".join([HEAD, *tests]))
     for name, found in total.found.items():
         click.echo(f"fault: {name}, {found.times} times, first in case {found.case}: {found.failure}"[:400], err=True)
+    parts = ", ".join(f"{what} {seconds:.0f}" for what, seconds in total.seconds.most_common())
+    click.echo(f"seconds of processors: {parts}", err=True)
     click.echo(total.line())
     sys.exit(1 if total.found else 0)
 

@@ -1,4 +1,4 @@
-"""Arguments for a nest: arrays between guards, with poison wherever no value is needed, and what they must hold after."""
+"""Arguments for a nest: arrays between guards, poison wherever no value is needed, and what they must hold after."""
 
 from __future__ import annotations
 

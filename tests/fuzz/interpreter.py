@@ -146,7 +146,8 @@ def _count(body: tuple[Stmt, ...], names: dict[str, Any], left: int) -> int:
                 if plain:
                     left -= len(statement.body) * len(statement.range(names))
                 else:
-                    for names[statement.index] in statement.range(names):
+                    for value in statement.range(names):
+                        names[statement.index] = value
                         left = _count(statement.body, names, left - 1)
             case If(test, then, orelse):
                 left = _count(then if test.holds(names) else orelse, names, left)
@@ -212,7 +213,8 @@ class Run:
         steps = [self.statement(s) for s in loop.body]
 
         def run(names: dict[str, Any]) -> None:
-            for names[loop.index] in loop.range(names):
+            for value in loop.range(names):
+                names[loop.index] = value
                 for step in steps:
                     step(names)
 

@@ -32,7 +32,7 @@ from fuzz.syntax import (
 )
 
 DTYPES = ("f64", "f32", "f64", "f32", "f64", "f32", "i64", "i32", "i8")
-SMALL = (0, 1, 1, 2, 3, 3, 4, 5, 5, 7, 8, 9)
+SMALL = (0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9)
 LARGE = (12, 13, 15, 16, 17, 19, 24, 31, 33)
 
 
@@ -73,10 +73,7 @@ def draw_program(rng: Random) -> Drawn:
     from fuzz.contractions import contraction
 
     kind = rng.choices(["any", "contraction", "stencil", "deep"], [40, 38, 14, 8])[0]
-    if kind == "contraction":
-        drawn = contraction(rng)
-    else:
-        drawn = Generator(rng, kind).drawn()
+    drawn = contraction(rng) if kind == "contraction" else Generator(rng, kind).drawn()
     return _finished(drawn, rng)
 
 

@@ -189,7 +189,7 @@ def against_reference(pair: Pair, data: Iterable[Data]) -> Failure | None:
 
 
 def tried(pair: Pair) -> Failure | None:
-    """One pair from the start, by its route; what a case is reduced by. Refused or meaningless pairs have no failure."""
+    """One pair from the start, by its route. Pairs that are refused or mean nothing have no failure."""
     from fuzz.routes import ROUTES
 
     try:

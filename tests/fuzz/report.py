@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 
@@ -11,6 +12,8 @@ from fuzz.data import NUMPY
 from fuzz.interpreter import Rejected
 from fuzz.pairs import Failure, Pair, arguments
 
+MOST = 200
+"""Elements that are written out."""
 HEAD = "import numpy as np\n\nimport poly\nfrom poly import f32, f64, i8, i32, i64\n"
 
 
@@ -20,10 +23,16 @@ def as_test(failure: Failure, name: str) -> str:
     assert pair is not None
     why = re.sub(r"\s+", " ", str(failure)).replace('"""', "'''").replace("\\", "/")[:220]
     try:
-        body = _plain(pair) if pair.route in ("c", "public") else _by_fuzzer(pair)
+        body = _plain(pair) if pair.route in ("c", "public") and _elements(pair) <= MOST else _by_fuzzer(pair)
     except Rejected:
         body = _by_fuzzer(pair)
     return f'def test_{name}() -> None:\n    """{why}"""\n' + textwrap.indent(body, "    ")
+
+
+def _elements(pair: Pair) -> int:
+    """How many numbers stand in the arrays."""
+    arrays = ([e.value(dict(run.sizes)) for e in a.shape or ()] for run in pair.runs for a in pair.program.args)
+    return sum(math.prod(shape) for shape in arrays)
 
 
 def _by_fuzzer(pair: Pair) -> str:

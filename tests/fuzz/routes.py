@@ -173,7 +173,7 @@ def in_header(pairs, nest, tolds, data, folder: Path, announce: Announce) -> lis
 
 
 def _header_program(kernels: Sequence[Any], pair: Pair, folder: Path) -> Path:
-    """A program that reads arguments from a file, calls one of the kernels by its number, and writes the arrays back."""
+    """A program that reads arguments from a file, calls the kernel of a number, and writes the arrays back."""
     isa = kernels[0].isa.name
     isas = ["portable"] if isa == "portable" else [isa, "portable"]
     path = poly.write_header(folder / "fuzzed.h", kernels, prefix="fuzzed", isas=isas, threads="none")

@@ -71,9 +71,9 @@ class Total:
         """One line of counts."""
         routes = ", ".join(f"{self.counts[route]} {route}" for route in SHARES if self.counts[route])
         steps = f"{self.counts['steps']} steps taken, {self.counts['refused steps']} refused"
-        rate = self.pairs / max(self.elapsed, 1e-9)
+        speed = f"{self.elapsed:.0f} s, {self.pairs / max(self.elapsed, 1e-9):.1f} a second"
         return (
-            f"{self.pairs} pairs ({routes}) of {self.cases} nests in {self.elapsed:.0f} s, {rate:.1f} a second; {steps}, "
+            f"{self.pairs} pairs ({routes}) of {self.cases} nests in {speed}; {steps}, "
             f"{self.counts['refused pairs']} pairs refused, {len(self.found)} faults"
         )
 
@@ -124,6 +124,8 @@ def shrink(found: Found, seed: int, seconds: float = 120.0) -> str:
     failure = found.failure
     if failure.pair is None:
         return f"# case {found.case} of seed {seed}: {failure}\n"
+    if not seconds:
+        return as_test(failure, f"fuzz_{seed}_{found.case}")
     worker = Worker()
 
     def attempt(pair: Pair) -> Failure | None:
