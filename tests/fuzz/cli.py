@@ -12,6 +12,12 @@ from fuzz.report import HEAD
 from fuzz.run import Plan, Total, run, shrink
 
 
+REDUCING = 90.0
+"""Seconds for each fault."""
+MOST = 12
+"""How many faults are reduced and printed."""
+
+
 @click.command("fuzz")
 @click.option("--seconds", type=click.FloatRange(min=0), help="How long to try. Default: a minute, without --pairs.")
 @click.option("--pairs", type=click.IntRange(min=1), help="How many pairs of a nest and a schedule to try.")
@@ -47,7 +53,7 @@ def command(
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     click.echo(f"seed {seed}", err=True)
     total = _watched(Plan(seed, seconds, pairs, case, chosen, workers, first))
-    tests = [shrink(found, seed, 0.0 if no_reduce else 120.0) for found in total.found.values()]
+    tests = [shrink(found, seed, 0.0 if no_reduce else REDUCING) for found in list(total.found.values())[:MOST]]
     if tests:
         click.echo("\n\n".join([HEAD, *tests]))
     for name, found in total.found.items():

@@ -34,6 +34,7 @@ from fuzz.syntax import (
     walk,
 )
 
+NUMBERS = r"[\d.]+|'[^']*'|\[.*?\]"
 Tried = Callable[[Pair], Failure | None]
 
 
@@ -47,8 +48,18 @@ def key(failure: Failure) -> str:
     if failure.kind in ("wrong", "guard", "crash", "hang", "reference"):
         return failure.kind
     text = failure.text.split(": ", 1)
-    said = re.sub(r"[\d.]+|'[^']*'|\[.*?\]", "#", text[-1].splitlines()[0] if text[-1] else "")[:60]
-    return f"{failure.kind} {text[0]} {said}"
+    said = text[-1].splitlines()[0] if text[-1] else ""
+    return f"{failure.kind} {re.sub(NUMBERS, '#', text[0])} {re.sub(NUMBERS, '#', said)[:60]}"
+
+
+def group(failure: Failure) -> str:
+    """What failures are told apart by before they are reduced: for wrong results also the route and the steps."""
+    pair = failure.pair
+    if pair is None or key(failure) != failure.kind:
+        return key(failure)
+    kinds = "integers" if all(arg.dtype[0] == "i" for arg in pair.program.args) else "floats"
+    steps = "default" if pair.steps is None else " ".join(sorted({step.method for step in pair.steps}))
+    return f"{key(failure)} {pair.route} {kinds} {steps}"
 
 
 def reduced(pair: Pair, failure: Failure, attempt: Tried, seconds: float = 120.0) -> tuple[Pair, Failure]:
@@ -370,4 +381,4 @@ def _with_names(pair: Pair, names: dict[str, str]) -> Pair:
     return renamed(pair, names)
 
 
-__all__ = ["Arg", "Iterable", "alike", "key", "reduced"]
+__all__ = ["Arg", "Iterable", "alike", "group", "key", "reduced"]

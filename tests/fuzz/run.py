@@ -11,7 +11,7 @@ from multiprocessing.connection import wait
 
 from fuzz.cases import SHARES, Report
 from fuzz.pairs import Failure, Pair
-from fuzz.reduce import key, reduced
+from fuzz.reduce import group, reduced
 from fuzz.report import as_test
 from fuzz.workers import Worker
 
@@ -64,7 +64,7 @@ class Total:
         self.counts += report.counts
         self.seconds += report.seconds
         for failure in report.failures:
-            known = self.found.setdefault(key(failure), Found(case, failure, 0))
+            known = self.found.setdefault(group(failure), Found(case, failure, 0))
             known.times += 1
 
     def line(self) -> str:
