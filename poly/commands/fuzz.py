@@ -25,7 +25,8 @@ class FromCheckout(click.Command):
 def _found() -> click.Command:
     if not (TESTS / "fuzz" / "cli.py").is_file():
         raise click.UsageError(
-            "the fuzzer lies with poly's tests, which are not installed. Run it from a checkout: pip install -e '.[dev]'"
+            "the fuzzer lies with poly's tests, which are not installed: "
+            "run it in a checkout, after pip install -e '.[dev]'"
         )
     sys.path.insert(0, str(TESTS))
     found = importlib.import_module("fuzz.cli").command

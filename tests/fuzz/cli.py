@@ -11,10 +11,9 @@ from fuzz.cases import SHARES
 from fuzz.report import HEAD
 from fuzz.run import Plan, Total, run, shrink
 
-
-REDUCING = 90.0
+REDUCING = 60.0
 """Seconds for each fault."""
-MOST = 12
+MOST = 20
 """How many faults are reduced and printed."""
 
 
@@ -53,9 +52,9 @@ def command(
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     click.echo(f"seed {seed}", err=True)
     total = _watched(Plan(seed, seconds, pairs, case, chosen, workers, first))
-    tests = [shrink(found, seed, 0.0 if no_reduce else REDUCING) for found in list(total.found.values())[:MOST]]
-    if tests:
-        click.echo("\n\n".join([HEAD, *tests]))
+    for number, found in enumerate(list(total.found.values())[:MOST]):
+        test = shrink(found, seed, 0.0 if no_reduce else REDUCING)
+        click.echo(test if number else f"{HEAD}\n\n{test}")
     for name, found in total.found.items():
         click.echo(f"fault: {name}, {found.times} times, first in case {found.case}: {found.failure}"[:400], err=True)
     parts = ", ".join(f"{what} {seconds:.0f}" for what, seconds in total.seconds.most_common())
