@@ -371,13 +371,7 @@ def weak(kind: str, wanted: str, closure: Closure) -> Closure:
     if wanted == "f64":
         return lambda names: (float(closure(names)), 0.0)
 
-    def fitting(names: dict[str, Any]) -> int:
-        value = closure(names)
-        if wanted != "int" and wrap(value, wanted) != value:
-            raise Rejected(f"{value} does not fit in {wanted}")
-        return value
-
-    return fitting
+    return lambda names: wrap(closure(names), wanted)
 
 
 def converter(kind: str, wanted: str) -> Callable[[Any], Any]:
@@ -393,9 +387,8 @@ def converter(kind: str, wanted: str) -> Callable[[Any], Any]:
         value, bound = pair
         if not bound < math.inf or math.trunc(value - bound) != math.trunc(value + bound):
             raise Rejected("rounding decides an integer")
-        if wrap(math.trunc(value), wanted) != math.trunc(value):
-            raise Rejected("a float that no integer holds")
-        return math.trunc(value)
+        least = -(1 << INTEGERS[wanted] - 1)
+        return math.trunc(value) if wrap(math.trunc(value), wanted) == math.trunc(value) else least
 
     return cut
 
