@@ -11,12 +11,13 @@ from typing import Any
 
 import click
 
-from poly.commands import header, machine, opencl, records, show, tune
+from poly.commands import fuzz, header, machine, opencl, records, show, tune
 from poly.errors import PolyError
 from poly.version import __version__
 
 GROUP = "poly.commands"
 OWN = (
+    fuzz.command,
     header.command,
     machine.command,
     opencl.command,

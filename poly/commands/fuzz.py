@@ -1,0 +1,37 @@
+"""`poly fuzz`: the differential fuzzer, which lies with the tests and works from a checkout alone."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+import poly
+
+TESTS = Path(poly.__file__).resolve().parent.parent / "tests"
+
+
+class FromCheckout(click.Command):
+    """The command of `tests/fuzz`, loaded when it is run: it is no part of the installed package."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        return _found().make_context(info_name, args, parent, **extra)  # type: ignore[arg-type]
+
+
+def _found() -> click.Command:
+    if not (TESTS / "fuzz" / "cli.py").is_file():
+        raise click.UsageError(
+            "the fuzzer lies with poly's tests, which are not installed: "
+            "run it in a checkout, after pip install -e '.[dev]'"
+        )
+    sys.path.insert(0, str(TESTS))
+    found = importlib.import_module("fuzz.cli").command
+    assert isinstance(found, click.Command)
+    return found
+
+
+command = FromCheckout("fuzz", help="Try random nests under random schedules (from a checkout).")

@@ -1,0 +1,165 @@
+"""A case: one random nest with several random schedules, made of a seed and a number alone."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+import poly
+from fuzz import data as values
+from fuzz.data import Data
+from fuzz.interpreter import Rejected
+from fuzz.nests import draw_program
+from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
+from fuzz.routes import ROUTES, device_isa
+from fuzz.schedules import Drawing, StepFailed, kinds
+from poly.schedule import Schedule
+from poly.spaces.derive import derive
+from poly.target import parse
+
+SHARES = {"c": 0.9, "public": 0.02, "header": 0.04, "opencl": 0.04}
+"""How often a case goes by a route, where all are asked for."""
+SCHEDULES = {"c": 14, "public": 3, "header": 4, "opencl": 3}
+"""How many schedules a case of a route has."""
+
+
+@dataclass
+class Report:
+    """What came of cases."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """Pairs by route (`c`, …), refused steps, refused pairs, nests that poly refused or that mean nothing."""
+    seconds: Counter[str] = field(default_factory=Counter)
+    """Of processors, by part, compilers included."""
+    failures: list[Failure] = field(default_factory=list)
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        start = sum(os.times()[:4])
+        try:
+            yield
+        finally:
+            self.seconds[what] += sum(os.times()[:4]) - start
+
+
+def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, announce: Callable[[Pair], None]) -> Report:
+    """Draw a case and try it; `announce` is told each pair before its code runs."""
+    report = Report()
+    rng = Random(f"poly {seed}/{number}")
+    route = rng.choices(routes, [SHARES[r] for r in routes])[0]
+    with report.timed("drawing"):
+        drawn = draw_program(rng)
+    base, data = _base(drawn.program, drawn.settings, route, rng, report)
+    if base is None:
+        return report
+    announce(base)
+    try:
+        with report.timed("front end"):
+            nest = prepared(base)
+        with report.timed("reference"):
+            found = against_reference(base, data)
+    except Slow:
+        report.counts["slow nests"] += 1
+        return report
+    except Refused:
+        report.counts["refused nests"] += 1
+        return report
+    except Exception as error:
+        report.failures.append(failed("error", error, base))
+        return report
+    if found:
+        report.failures.append(found)
+        return report
+    with report.timed("schedules"):
+        drawn_schedules = list(_schedules(nest, base, rng, report))
+    pairs = [_with(base, steps) for steps, _ in drawn_schedules]
+    with report.timed(f"route {route}"):
+        outcomes = ROUTES[route](pairs, nest, [told for _, told in drawn_schedules], data, folder, announce)
+    for outcome in outcomes:
+        report.counts["refused pairs" if isinstance(outcome, Refused) else route] += 1
+        if isinstance(outcome, Failure):
+            report.failures.append(outcome)
+    return report
+
+
+def _with(base: Pair, steps: Steps) -> Pair:
+    return replace(base, steps=steps)
+
+
+def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[Pair | None, list[Data]]:
+    """The pair without a schedule, and its data; None where the nest means nothing at its sizes."""
+    known = tuple(s for s in program.sizes if rng.random() < 0.9) if rng.random() < 0.5 else ()
+    if known:
+        settings = settings[:1]
+    kind = rng.choice(("small", "small", "small", "real", "wide"))
+    runs = tuple(Run(tuple(s.items()), kind, rng.randrange(2**32), rng.choice((0, 0, 1, 3))) for s in settings)
+    target = rng.choice(("opencl:cpu", "opencl:gpu")) if route == "opencl" else rng.choice(targets())
+    threads = 1 if route in ("header", "opencl") else rng.choice((1, 2))
+    base = Pair(program, runs, known, None, route, target, threads)
+    made: list[Data] = []
+    for run in runs:
+        try:
+            with report.timed("interpreter"):
+                drawn = values.draw(program, dict(run.sizes), run.kind, run.seed)
+                made.append(values.poisoned(program, dict(run.sizes), drawn, 3000))
+        except Rejected:
+            report.counts["rejected nests"] += 1
+            return None, []
+    return base, made
+
+
+def targets() -> tuple[str, ...]:
+    """C's targets that this machine runs."""
+    names = [name for name in ("avx512", "avx2", "neon") if _runs(name)]
+    return (*(f"c:{name}" for name in names), "c:portable")
+
+
+def _runs(name: str) -> bool:
+    from microkernels.isa import ISAS
+
+    return ISAS[name].runs_here()
+
+
+def _schedules(nest: poly.Nest, base: Pair, rng: Random, report: Report) -> Iterator[tuple[Steps, Schedule | None]]:
+    """Random schedules, none of them twice."""
+    opencl = base.route == "opencl"
+    isa = device_isa(base.target) if opencl else parse(base.target).isa
+    drawing = Drawing(nest, isa, base.target, base.threads, rng, base.target.endswith("gpu"))
+    if opencl:
+        drawing.space = lambda: _device_space(nest, isa)  # type: ignore[method-assign]
+    seen: set[Steps] = set()
+    for kind in kinds(rng, SCHEDULES[base.route]):
+        if kind == "default":
+            yield None, None
+            continue
+        try:
+            with bounded():
+                taken = drawing.draw(kind)
+        except Slow:
+            report.counts["slow schedules"] += 1
+            continue
+        except StepFailed as error:
+            report.failures.append(failed("error", error.error, _with(base, error.steps)))
+            continue
+        except Exception as error:
+            report.failures.append(failed("error", error, base))
+            continue
+        report.counts["refused steps"] += taken.refused
+        report.counts["steps"] += len(taken.steps)
+        if taken.steps not in seen:
+            seen.add(taken.steps)
+            yield taken.steps, taken.made
+
+
+def _device_space(nest: poly.Nest, isa):
+    from microkernels.opencl_isa import is_gpu
+    from poly.model.host import caches, rates
+    from poly.model.rates import nominal
+
+    known = nominal(isa) if is_gpu(isa) else rates(isa.units, tuple(sorted({a.dtype for a in nest.arrays}, key=str)))
+    return derive(nest, isa, isa.units, caches(), known)

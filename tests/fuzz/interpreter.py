@@ -1,0 +1,465 @@
+"""What a nest computes, and how far rounding may lead from it, said once more without poly.
+
+Integers wrap as NumPy's do. A float is a pair: its value, reckoned in double precision, and a bound on what rounding,
+fused multiply and add, and another order of a reduction's terms make of it. Where all values are multiples of GRID and
+small enough to be exact, the bound is 0, so that a single wrong term shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fuzz.syntax import Assign, Binary, Call, Expr, For, If, Local, Name, Negative, Number, Program, Read, Stmt, reads
+
+INTEGERS = {"i8": 8, "i32": 32, "i64": 64}
+EPSILON = {"f32": 2.0**-23, "f64": 2.0**-52}
+SMALLEST = {"f32": 1e-37, "f64": 1e-300}
+LARGEST = {"f32": 1e37, "f64": 1e300}
+EXACT = {"f32": 2.0**24, "f64": 2.0**52}
+GRID = 64.0
+"""Values that are multiples of 1/GRID are looked upon as exact while they are small."""
+LIBRARY = 8.0
+"""A function such as exp may be off by so many roundings."""
+
+Pair = tuple[float, float]
+Closure = Callable[[dict[str, Any]], Any]
+
+
+class Rejected(Exception):
+    """The nest means nothing at these sizes (it reads a local before it is written), or takes too long."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What each array holds at the end, the bound on its error, and which elements are touched or needed.
+
+    Needed are those that are read before they are written.
+    """
+
+    values: dict[str, np.ndarray]
+    bounds: dict[str, np.ndarray]
+    touched: dict[str, np.ndarray]
+    needed: dict[str, np.ndarray]
+    instances: int
+
+
+class Cells:
+    """The elements of an array or local. A cell is (value, bound, magnitude, terms, off the grid)."""
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], values: list[Any] | None) -> None:
+        self.dtype, self.shape = dtype, shape
+        count = math.prod(shape)
+        self.first = bytearray(count)
+        """1 where an element was written first, 2 where it was read first."""
+        floats = dtype in EPSILON
+        self.cells: list[Any] = [None] * count
+        if values is not None:
+            self.cells = [(v, 0.0, 0.0, 0, False) for v in values] if floats else list(values)
+
+    def place(self, indices: list[int]) -> int:
+        at = 0
+        for index, extent in zip(indices, self.shape, strict=True):
+            if not 0 <= index < extent:
+                raise Rejected(f"index {indices} outside of {self.shape}")
+            at = at * extent + index
+        return at
+
+    def read(self, at: int) -> Any:
+        cell = self.cells[at]
+        if cell is None:
+            raise Rejected("a local is read before it is written")
+        if not self.first[at]:
+            self.first[at] = 2
+        return settled(cell, self.dtype) if self.dtype in EPSILON else cell
+
+    def write(self, at: int, value: Any) -> None:
+        if not self.first[at]:
+            self.first[at] = 1
+        self.cells[at] = (*value, 0.0, 0, False) if self.dtype in EPSILON else value
+
+    def add(self, at: int, term: Any) -> None:
+        """`+=`, which may be one of many that go into the element in any order."""
+        if self.dtype not in EPSILON:
+            self.write(at, wrap(self.read(at) + term, self.dtype))
+            return
+        self.read(at)
+        value, bound, magnitude, terms, off = self.cells[at]
+        if not terms:
+            magnitude, off = abs(value), not on_grid(value)
+        off = off or not on_grid(term[0])
+        self.cells[at] = (value + term[0], bound + term[1], magnitude + abs(term[0]), terms + 1, off)
+
+
+def settled(cell: tuple[float, float, float, int, bool], dtype: str) -> Pair:
+    """A cell's value and bound."""
+    value, bound, magnitude, terms, off = cell
+    if not terms or (not off and not bound and magnitude * GRID < EXACT[dtype]):
+        return value, bound
+    if not magnitude < LARGEST[dtype]:
+        return value, math.inf
+    return value, bound + (terms + 2) * EPSILON[dtype] * magnitude + SMALLEST[dtype]
+
+
+def on_grid(value: float) -> bool:
+    return (value * GRID).is_integer() if math.isfinite(value) else False
+
+
+def rounded(value: float, bound: float, dtype: str, roundings: float = 1.0) -> Pair:
+    """The value of one operation, with what rounding it adds to the bound of its operands."""
+    if not bound and on_grid(value) and abs(value) * GRID < EXACT[dtype]:
+        return value, 0.0
+    if not abs(value) + bound < LARGEST[dtype]:
+        return 0.0, math.inf
+    return value, bound + roundings * EPSILON[dtype] * (abs(value) + bound) + SMALLEST[dtype]
+
+
+def wrap(value: int, dtype: str) -> int:
+    half = 1 << INTEGERS[dtype] - 1
+    return (value + half) % (2 * half) - half
+
+
+def interpret(program: Program, data: Mapping[str, Any], sizes: Mapping[str, int], most: int = 4000) -> Outcome:
+    """Run a nest on arrays and scalars by name, which stay as they are, for at most so many instances.
+
+    Raises:
+        Rejected: it means nothing, or has more instances.
+    """
+    _count(program.body, {**dict(program.constants), **sizes}, most)
+    return Run(program, data, sizes, most).outcome()
+
+
+def _count(body: tuple[Stmt, ...], names: dict[str, Any], left: int) -> int:
+    """How many instances are left of so many: counting them first is much cheaper than running too many.
+
+    Raises:
+        Rejected: there are more.
+    """
+    for statement in body:
+        match statement:
+            case For():
+                plain = all(isinstance(inner, Assign) for inner in statement.body)
+                if plain:
+                    left -= len(statement.body) * len(statement.range(names))
+                else:
+                    for value in statement.range(names):
+                        names[statement.index] = value
+                        left = _count(statement.body, names, left - 1)
+            case If(test, then, orelse):
+                left = _count(then if test.holds(names) else orelse, names, left)
+            case _:
+                left -= 1
+        if left < 0:
+            raise Rejected("too many instances")
+    return left
+
+
+class Run:
+    """One run of a nest: memory, the values of names, and a count of the instances."""
+
+    def __init__(self, program: Program, data: Mapping[str, Any], sizes: Mapping[str, int], most: int) -> None:
+        self.program = program
+        self.names: dict[str, Any] = {**dict(program.constants), **sizes}
+        self.memory: dict[str, Cells] = {}
+        self.types: dict[str, str] = {}
+        self.left = most
+        self.most = most
+        for arg in program.args:
+            self.types[arg.name] = arg.dtype
+            values = np.asarray(data[arg.name])
+            self.memory[arg.name] = Cells(arg.dtype, values.shape, values.ravel().tolist())
+
+    def outcome(self) -> Outcome:
+        for step in [self.statement(s) for s in self.program.body]:
+            step(self.names)
+        values, bounds, touched, needed = {}, {}, {}, {}
+        for arg in self.program.args:
+            cells = self.memory[arg.name]
+            floats = arg.dtype in EPSILON
+            pairs = [settled(c, arg.dtype) if floats else (c, 0.0) for c in cells.cells]
+            shape = cells.shape
+            kind = np.float64 if floats else np.int64
+            values[arg.name] = np.array([p[0] for p in pairs], kind).reshape(shape)
+            bounds[arg.name] = np.array([p[1] for p in pairs], np.float64).reshape(shape)
+            first = np.frombuffer(bytes(cells.first), np.uint8).reshape(shape)
+            touched[arg.name], needed[arg.name] = first > 0, first == 2
+        return Outcome(values, bounds, touched, needed, self.most - self.left)
+
+    # --- statements ---
+
+    def statement(self, statement: Stmt) -> Callable[[dict[str, Any]], None]:
+        match statement:
+            case For():
+                return self._for(statement)
+            case If(test, body, orelse):
+                then, other = [self.statement(s) for s in body], [self.statement(s) for s in orelse]
+
+                def choose(names: dict[str, Any]) -> None:
+                    for step in then if test.holds(names) else other:
+                        step(names)
+
+                return choose
+            case Assign():
+                return self._assign(statement)
+            case Local():
+                return self._local(statement)
+        raise TypeError(statement)
+
+    def _for(self, loop: For) -> Callable[[dict[str, Any]], None]:
+        steps = [self.statement(s) for s in loop.body]
+
+        def run(names: dict[str, Any]) -> None:
+            for value in loop.range(names):
+                names[loop.index] = value
+                for step in steps:
+                    step(names)
+
+        return run
+
+    def _local(self, local: Local) -> Callable[[dict[str, Any]], None]:
+        self.types[local.name] = local.dtype
+        store = None
+        if local.value is not None:
+            store = self._assign(Assign(Read(local.name, (), True), "=", local.value))
+
+        def make(names: dict[str, Any]) -> None:
+            shape = tuple(max(0, extent.value(names)) for extent in local.shape or ())
+            if local.shape is not None or local.name not in self.memory:
+                self.memory[local.name] = Cells(local.dtype, shape, None)
+            if store:
+                store(names)
+
+        return make
+
+    def _assign(self, assign: Assign) -> Callable[[dict[str, Any]], None]:
+        target, dtype = assign.target, self.types[assign.target.array]
+        op, value = as_update(assign)
+        find = self._place(target)
+        kind, evaluate = self._strong(value, dtype)
+        if op == "+" and kind != dtype:
+            op = "="
+            kind, evaluate = self._strong(Binary("+", target, value), dtype)
+        memory = self.memory
+        into = converter(kind, dtype)
+        if op == "*":
+            over = kind
+            multiply, lifted = arithmetic(op, over), converter(dtype, over)
+
+        def run(names: dict[str, Any]) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise Rejected("too many instances")
+            operand = evaluate(names)
+            cells, at = memory[target.array], find(names)
+            if op == "=":
+                cells.write(at, into(operand))
+            elif op == "+":
+                cells.add(at, operand)
+            else:
+                cells.write(at, into(multiply(lifted(cells.read(at)), operand)))
+
+        return run
+
+    def _place(self, read: Read) -> Callable[[dict[str, Any]], int]:
+        indices, memory, name = read.indices, self.memory, read.array
+        return lambda names: memory[name].place([index.value(names) for index in indices])
+
+    # --- expressions ---
+
+    def _strong(self, expr: Expr, dtype: str) -> tuple[str, Closure]:
+        """An operand and its type; a number takes the type that it is assigned to."""
+        kind, closure = self.expression(expr)
+        if kind not in ("int", "float"):
+            return kind, closure
+        wanted = dtype if kind == "int" or dtype in EPSILON else "f64"
+        return wanted, weak(kind, wanted, closure)
+
+    def expression(self, expr: Expr) -> tuple[str, Closure]:
+        """The type of an expression (`int` and `float` for numbers that have none of their own), and its value."""
+        match expr:
+            case Number(value):
+                return ("float" if isinstance(value, float) else "int"), lambda _: value
+            case Name(name):
+                kind = "float" if isinstance(self.names.get(name), float) else "int"
+                return kind, lambda names: names[name]
+            case Read(array):
+                find, memory = self._place(expr), self.memory
+                return self.types[array], lambda names: memory[array].read(find(names))
+            case Negative(value):
+                kind, inner = self.expression(value)
+                return kind, unary(kind, "-", inner)
+            case Binary(op, left, right):
+                return self._binary(op, self.expression(left), self.expression(right))
+            case Call(function, (value,)):
+                return self._function(function, *self.expression(value))
+            case Call(function, (left, right)):
+                return self._binary(function, self.expression(left), self.expression(right))
+        raise TypeError(expr)
+
+    def _binary(self, op: str, left: tuple[str, Closure], right: tuple[str, Closure]) -> tuple[str, Closure]:
+        kind = joined(left[0], right[0], op)
+        first, second = (lift(k, kind, closure) for k, closure in (left, right))
+        apply = arithmetic(op, kind)
+        return kind, lambda names: apply(first(names), second(names))
+
+    def _function(self, function: str, kind: str, inner: Closure) -> tuple[str, Closure]:
+        if function == "abs":
+            return kind, unary(kind, "abs", inner)
+        wanted = "float" if kind in ("int", "float") else kind if kind in EPSILON else "f64"
+        lifted = lift(kind, wanted, inner)
+        if wanted == "float":
+            raise Rejected("a function of numbers alone, which libraries round differently")
+        return wanted, lambda names: elementary(function, lifted(names), wanted)
+
+
+def as_update(assign: Assign) -> tuple[str, Expr]:
+    """The operator and operand of an assignment: `x = x + e` is an update, as `x += e` is."""
+    target, value = assign.target, assign.value
+    found: tuple[str, Expr] | None = None
+    match assign.op, value:
+        case "+=", _:
+            found = "+", value
+        case "-=", _:
+            found = "+", Negative(value)
+        case "*=", _:
+            found = "*", value
+        case "=", Binary("+", left, right) if right == target:
+            found = "+", left
+        case "=", Binary("+", left, right) if left == target:
+            found = "+", right
+        case "=", Binary("-", left, right) if left == target:
+            found = "+", Negative(right)
+    return found if found and target not in reads(found[1]) else plain(assign)
+
+
+def plain(assign: Assign) -> tuple[str, Expr]:
+    """The same as a plain assignment."""
+    op, value = assign.op, assign.value
+    return "=", value if op == "=" else Binary(op[0], assign.target, value)
+
+
+def joined(left: str, right: str, op: str) -> str:
+    """The type of an operation: a number takes the other's type, fractions and divisions make integers doubles."""
+    kinds = {left, right}
+    strong = kinds - {"int", "float"}
+    if not strong:
+        return "float" if "float" in kinds or op == "/" else "int"
+    kind = strong.pop() if len(strong) == 1 else "f64"
+    return "f64" if kind in INTEGERS and ("float" in kinds or op == "/") else kind
+
+
+def lift(kind: str, wanted: str, closure: Closure) -> Closure:
+    """A value in the type of the operation that it goes into."""
+    if kind == wanted:
+        return closure
+    if kind in ("int", "float"):
+        return weak(kind, wanted, closure)
+    convert = converter(kind, wanted)
+    return lambda names: convert(closure(names))
+
+
+def weak(kind: str, wanted: str, closure: Closure) -> Closure:
+    """A number in the type that it meets."""
+    if wanted == "float":
+        return lambda names: float(closure(names))
+    if wanted == "f32":
+        return lambda names: (float(np.float32(closure(names))), 0.0)
+    if wanted == "f64":
+        return lambda names: (float(closure(names)), 0.0)
+
+    return lambda names: wrap(closure(names), wanted)
+
+
+def converter(kind: str, wanted: str) -> Callable[[Any], Any]:
+    """From a strong type to another: integers become floats, floats are cut off."""
+    if kind == wanted:
+        return lambda value: value
+    if wanted in EPSILON:
+        if kind in INTEGERS:
+            return lambda value: rounded(float(value), 0.0, wanted) if abs(value) > 2**24 else (float(value), 0.0)
+        return lambda pair: rounded(*pair, wanted)
+
+    def cut(pair: Pair) -> int:
+        value, bound = pair
+        if not bound < math.inf or math.trunc(value - bound) != math.trunc(value + bound):
+            raise Rejected("rounding decides an integer")
+        least = -(1 << INTEGERS[wanted] - 1)
+        return math.trunc(value) if wrap(math.trunc(value), wanted) == math.trunc(value) else least
+
+    return cut
+
+
+def unary(kind: str, op: str, inner: Closure) -> Closure:
+    apply = abs if op == "abs" else (lambda value: -value)
+    if kind in EPSILON:
+
+        def run(names: dict[str, Any]) -> Pair:
+            value, bound = inner(names)
+            return apply(value), bound
+
+        return run
+    if kind in INTEGERS:
+        return lambda names: wrap(apply(inner(names)), kind)
+    return lambda names: apply(inner(names))
+
+
+def arithmetic(op: str, kind: str) -> Callable[[Any, Any], Any]:
+    """An operation on two values of one type."""
+    if kind in EPSILON:
+        return lambda a, b: floating(op, a, b, kind)
+    if op in ("min", "max"):
+        return min if op == "min" else max
+    if op == "/":
+        return divided
+    function = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}[op]
+    return (lambda a, b: wrap(function(a, b), kind)) if kind in INTEGERS else function
+
+
+def divided(a: float, b: float) -> float:
+    if b == 0:
+        raise Rejected("a number divided by zero")
+    return a / b
+
+
+def floating(op: str, a: Pair, b: Pair, dtype: str) -> Pair:
+    (x, dx), (y, dy) = a, b
+    if dx == math.inf or dy == math.inf:
+        return 0.0, math.inf
+    match op:
+        case "+":
+            return rounded(x + y, dx + dy, dtype)
+        case "-":
+            return rounded(x - y, dx + dy, dtype)
+        case "*":
+            return rounded(x * y, abs(x) * dy + abs(y) * dx + dx * dy, dtype)
+        case "/":
+            if not abs(y) > 2 * dy:
+                return 0.0, math.inf
+            return rounded(x / y, (dx + abs(x / y) * dy) / (abs(y) - dy), dtype, 4.0)
+        case "min":
+            return min(x, y), max(dx, dy)
+        case "max":
+            return max(x, y), max(dx, dy)
+    raise ValueError(op)
+
+
+def elementary(function: str, a: Pair, dtype: str) -> Pair:
+    x, dx = a
+    if dx == math.inf:
+        return 0.0, math.inf
+    match function:
+        case "exp":
+            if x + dx > 80 or dx > 1:
+                return 0.0, math.inf
+            return rounded(math.exp(x), (math.exp(dx) - 1) * math.exp(x) + 1e-300, dtype, LIBRARY)
+        case "tanh":
+            return rounded(math.tanh(x), dx + 1e-300, dtype, LIBRARY)
+        case "sqrt":
+            if x - dx < 0 or (dx and x <= 2 * dx):
+                return 0.0, math.inf
+            return rounded(math.sqrt(x), dx / math.sqrt(x) if dx else 0.0, dtype, 4.0)
+    raise ValueError(function)

@@ -1,0 +1,109 @@
+"""A failure as a pytest function that needs nothing of the fuzzer where that is possible."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+
+import numpy as np
+
+from fuzz.data import NUMPY
+from fuzz.interpreter import Rejected
+from fuzz.pairs import Failure, Pair, arguments
+
+MOST = 200
+"""Elements that are written out."""
+HEAD = "import numpy as np\n\nimport poly\nfrom poly import f32, f64, i8, i32, i64\n"
+
+
+def as_test(failure: Failure, name: str) -> str:
+    """The test's text."""
+    pair = failure.pair
+    assert pair is not None
+    why = re.sub(r"\s+", " ", str(failure)).replace('"""', "'''").replace("\\", "/")[:220]
+    try:
+        body = _plain(pair) if pair.route in ("c", "public") and _elements(pair) <= MOST else _by_fuzzer(pair)
+    except Rejected:
+        body = _by_fuzzer(pair)
+    return f'def test_{name}() -> None:\n    """{why}"""\n' + textwrap.indent(body, "    ")
+
+
+def _elements(pair: Pair) -> int:
+    """How many numbers stand in the arrays."""
+    arrays = ([e.value(dict(run.sizes)) for e in a.shape or ()] for run in pair.runs for a in pair.program.args)
+    return sum(math.prod(shape) for shape in arrays)
+
+
+def _by_fuzzer(pair: Pair) -> str:
+    """Headers and devices take a page of glue: the fuzzer's own is used."""
+    return (
+        "from fuzz.pairs import *\nfrom fuzz.schedules import *\nfrom fuzz.syntax import *\n\n"
+        f"# {pair.program.text()}".replace("\n", "\n# ").rstrip("# \n")
+        + f"\nassert tried(\n    {pair!r}\n) is None\n"
+    )
+
+
+def _plain(pair: Pair) -> str:
+    program = pair.program
+    lines = [f'{size} = poly.sizes("{size}")' for size in program.sizes]
+    lines += [f"{name} = {value!r}" for name, value in program.constants]
+    if program.functions and re.search(r"\b(exp|sqrt|tanh)\(", program.text()):
+        lines.append("from math import exp, sqrt, tanh")
+    lines += ["", program.text().rstrip(), ""]
+    nest = program.name
+    if not program.reassociate:
+        lines.append(f"{nest} = dataclasses.replace({nest}, reassociate=False)")
+    if pair.known:
+        nest = "known"
+        lines.append(f"known = {program.name}.with_sizes({pair.fixed()!r})")
+    schedule = ""
+    if pair.steps is not None:
+        lines.append(f"schedule = poly.schedule({nest}){''.join(map(str, pair.steps))}")
+        schedule = ", schedule=schedule"
+    options = f'target="{pair.target}", threads={pair.threads}, records=False'
+    lines.append(f"kernel = poly.compile({nest}{schedule}, {options})")
+    for run, data in zip(pair.runs, arguments(pair), strict=True):
+        told = []
+        for arg in program.args:
+            value = data.values[arg.name]
+            kind = f"np.{NUMPY[arg.dtype].__name__}"
+            if arg.shape is None:
+                lines.append(f"v_{arg.name} = {kind}({value!s})")
+            else:
+                lines.append(f"v_{arg.name} = {_array(value, kind)}")
+            told.append(f"v_{arg.name}")
+        sizes = dict(run.sizes)
+        told += [f"{s}={sizes[s]}" for s in program.sizes if s not in pair.known and not _told(program, s)]
+        lines.append(f"kernel({', '.join(told)})")
+        for arg in program.args:
+            if arg.shape is None:
+                continue
+            touched, bound = data.outcome.touched[arg.name], data.outcome.bounds[arg.name]
+            kind = f"np.{NUMPY[arg.dtype].__name__}"
+            expected = np.where(touched, data.outcome.values[arg.name], data.values[arg.name])
+            limit = 2 * float(np.max(bound, initial=0.0))
+            lines.append(
+                f"np.testing.assert_allclose(v_{arg.name}, {_array(expected.astype(NUMPY[arg.dtype]), kind)}, "
+                f"rtol=0, atol={limit:.3g})"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _told(program, size: str) -> bool:
+    """Whether some array's shape names the size."""
+    return any(extent.factor(size) for arg in program.args for extent in arg.shape or ())
+
+
+def _array(value: np.ndarray, kind: str) -> str:
+    if not value.size:
+        return f"np.zeros({value.shape}, {kind})"
+    flat = value.ravel()
+    if (flat == flat[0]).all() or np.isnan(flat.astype(float)).all():
+        return f"np.full({value.shape}, {_number(flat[0])}, {kind})"
+    text = re.sub(r"\bnan\b", "np.nan", repr(value.tolist()))
+    return f"np.array({text}, {kind})"
+
+
+def _number(value) -> str:
+    return "np.nan" if value != value else repr(value.item())

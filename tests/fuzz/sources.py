@@ -1,0 +1,33 @@
+"""From the fuzzer's value of a nest to poly's, by poly's own front door."""
+
+from __future__ import annotations
+
+import linecache
+import math
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import poly
+from fuzz.syntax import Program
+
+FILES = count()
+KEPT = 50
+"""Python reads the text of a function from its file: so many of them are kept."""
+
+
+def nest_of(program: Program) -> Any:
+    """The nest that poly reads. Raises what poly raises."""
+    text = program.text()
+    number = next(FILES)
+    file = f"<fuzz {number}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    linecache.cache.pop(f"<fuzz {number - KEPT}>", None)
+    names: dict[str, Any] = {"__name__": "fuzzed", "poly": poly}
+    names |= {dtype: getattr(poly, dtype) for dtype in ("f32", "f64", "i8", "i32", "i64")}
+    names |= {function: getattr(math, function) for function in program.functions}
+    names |= {size: poly.sizes(size) for size in program.sizes}
+    names |= dict(program.constants)
+    exec(compile(text, file, "exec"), names)
+    nest = names[program.name]
+    return nest if program.reassociate else replace(nest, reassociate=False)

@@ -1,0 +1,385 @@
+"""A nest as a value of the fuzzer's own, and the Python function that poly reads.
+
+Nothing here comes from poly: what a nest means is said by `fuzz.interpreter` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+Values: TypeAlias = Mapping[str, int]
+"""Integers by name."""
+
+
+@dataclass(frozen=True)
+class Lin:
+    """The sum of `factor * name` over `terms`, plus `constant`; no factor is 0."""
+
+    terms: tuple[tuple[str, int], ...] = ()
+    constant: int = 0
+
+    @staticmethod
+    def of(terms: Iterable[tuple[str, int]], constant: int = 0) -> Lin:
+        total: dict[str, int] = {}
+        for name, factor in terms:
+            total[name] = total.get(name, 0) + factor
+        return Lin(tuple((n, f) for n, f in total.items() if f), constant)
+
+    @staticmethod
+    def name(name: str) -> Lin:
+        return Lin(((name, 1),))
+
+    def __add__(self, other: Lin | int) -> Lin:
+        if isinstance(other, int):
+            return replace(self, constant=self.constant + other)
+        return Lin.of(self.terms + other.terms, self.constant + other.constant)
+
+    def __mul__(self, factor: int) -> Lin:
+        return Lin.of(((n, f * factor) for n, f in self.terms), self.constant * factor)
+
+    def __sub__(self, other: Lin | int) -> Lin:
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def factor(self, name: str) -> int:
+        return dict(self.terms).get(name, 0)
+
+    def value(self, values: Values) -> int:
+        return self.constant + sum(factor * values[name] for name, factor in self.terms)
+
+    def substitute(self, values: Mapping[str, Lin]) -> Lin:
+        result = Lin((), self.constant)
+        for name, factor in self.terms:
+            result = result + values.get(name, Lin.name(name)) * factor
+        return result
+
+    def __str__(self) -> str:
+        parts = [f"{'-' if f < 0 else '+'} {'' if abs(f) == 1 else f'{abs(f)}*'}{n}" for n, f in self.terms]
+        if self.constant or not parts:
+            parts.append(f"{'-' if self.constant < 0 else '+'} {abs(self.constant)}")
+        text = " ".join(parts)
+        return text[2:] if text.startswith("+") else f"-{text[2:]}"
+
+
+# --- expressions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A literal."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return repr(self.value) if self.value >= 0 else f"({self.value!r})"
+
+
+@dataclass(frozen=True)
+class Name:
+    """A loop's index, a size, or a constant from around the function, as a value."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Read:
+    """An element of an array or local; a `scalar` (argument by value, or local) has no index."""
+
+    array: str
+    indices: tuple[Lin, ...] = ()
+    scalar: bool = False
+
+    def __str__(self) -> str:
+        return self.array if self.scalar else f"{self.array}[{', '.join(map(str, self.indices)) or '()'}]"
+
+
+@dataclass(frozen=True)
+class Negative:
+    """`-value`."""
+
+    value: Expr
+
+    def __str__(self) -> str:
+        return f"(-{self.value})"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`left op right` with one of + - * /."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.op} {self.right})"
+
+
+@dataclass(frozen=True)
+class Call:
+    """`exp`, `sqrt`, `tanh`, `abs` of one argument, `min` and `max` of two."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.args))})"
+
+
+Expr: TypeAlias = Number | Name | Read | Negative | Binary | Call
+
+
+# --- conditions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """`inner // by`, or with `rest` `inner % by`."""
+
+    inner: Lin
+    by: int
+    rest: bool
+
+    def value(self, values: Values) -> int:
+        inner = self.inner.value(values)
+        return inner % self.by if self.rest else inner // self.by
+
+    def __str__(self) -> str:
+        return f"({self.inner}) {'%' if self.rest else '//'} {self.by}"
+
+
+COMPARISONS = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+
+
+@dataclass(frozen=True)
+class Test:
+    """`left op right`."""
+
+    left: Lin | Quotient
+    op: str
+    right: Lin
+
+    __test__ = False
+    """Nothing that pytest collects."""
+
+    def holds(self, values: Values) -> bool:
+        return COMPARISONS[self.op](self.left.value(values), self.right.value(values))
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two conditions, joined by `and` or `or`."""
+
+    word: Literal["and", "or"]
+    left: Condition
+    right: Condition
+
+    def holds(self, values: Values) -> bool:
+        first = self.left.holds(values)
+        return first and self.right.holds(values) if self.word == "and" else first or self.right.holds(values)
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.word} {self.right})"
+
+
+@dataclass(frozen=True)
+class Not:
+    """`not condition`."""
+
+    inner: Condition
+
+    def holds(self, values: Values) -> bool:
+        return not self.inner.holds(values)
+
+    def __str__(self) -> str:
+        return f"not ({self.inner})"
+
+
+Condition: TypeAlias = Test | Joined | Not
+
+
+# --- statements -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class For:
+    """`max(lower) <= index < min(upper)`; a negative step counts down from the last of these."""
+
+    index: str
+    lower: tuple[Lin, ...]
+    upper: tuple[Lin, ...]
+    step: int
+    body: tuple[Stmt, ...]
+
+    def range(self, values: Values) -> range:
+        low, high = max(b.value(values) for b in self.lower), min(b.value(values) for b in self.upper)
+        return range(low, high, self.step) if self.step > 0 else range(high - 1, low - 1, self.step)
+
+    def __str__(self) -> str:
+        low, high = _joined("max", self.lower), _joined("min", self.upper)
+        if self.step < 0:
+            first, last = _joined("min", [b - 1 for b in self.upper]), _joined("max", [b - 1 for b in self.lower])
+            return f"for {self.index} in range({first}, {last}, {self.step}):"
+        if self.step > 1:
+            return f"for {self.index} in range({low}, {high}, {self.step}):"
+        return f"for {self.index} in range({high if low == '0' else f'{low}, {high}'}):"
+
+
+def _joined(function: str, bounds: Iterable[Lin]) -> str:
+    texts = list(map(str, bounds))
+    return texts[0] if len(texts) == 1 else f"{function}({', '.join(texts)})"
+
+
+@dataclass(frozen=True)
+class If:
+    """`if test:`, with an `else` where there is one."""
+
+    test: Condition
+    body: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True)
+class Assign:
+    """`target op value` with op one of = += -= *= /=."""
+
+    target: Read
+    op: str
+    value: Expr
+
+    def __str__(self) -> str:
+        value = str(self.value)
+        bare = value[1:-1] if isinstance(self.value, Binary) else value
+        return f"{self.target} {self.op} {bare}"
+
+
+@dataclass(frozen=True)
+class Local:
+    """A local: an array of a shape, or where the shape is None a scalar with its first value.
+
+    `fill` is what all elements of an array are set to; it becomes loops as the shapes become known (`fuzz.fitting`).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Lin, ...] | None
+    value: Expr | None = None
+    fill: Expr | None = None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return f"{self.name}: {self.dtype} = {self.value}"
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+Stmt: TypeAlias = For | If | Assign | Local
+
+
+# --- nests ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arg:
+    """An array of a shape, or where the shape is None a scalar by value."""
+
+    name: str
+    dtype: str
+    shape: tuple[Lin, ...] | None
+
+    def __str__(self) -> str:
+        shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape)) or '()'}]"
+        return f"{self.name}: {self.dtype}{shape}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A nest: a function over arguments, with sizes and constants from around it."""
+
+    name: str
+    args: tuple[Arg, ...]
+    body: tuple[Stmt, ...]
+    sizes: tuple[str, ...]
+    constants: tuple[tuple[str, float], ...] = ()
+    reassociate: bool = True
+    functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh"))
+
+    def text(self, decorator: str = "@poly.nest") -> str:
+        """The function as Python, which poly reads."""
+        head = f"def {self.name}({', '.join(map(str, self.args))}):"
+        lines = [decorator, head, *("    " + line for line in block(self.body))]
+        return "\n".join(filter(None, lines)) + "\n"
+
+
+def block(body: Iterable[Stmt]) -> list[str]:
+    """The lines of statements."""
+    lines = [line for statement in body for line in _lines(statement)]
+    return lines or ["pass"]
+
+
+def _lines(statement: Stmt) -> Iterator[str]:
+    match statement:
+        case For(body=body):
+            yield str(statement)
+            yield from ("    " + line for line in block(body))
+        case If(test, body, orelse):
+            yield f"if {test}:"
+            yield from ("    " + line for line in block(body))
+            if orelse:
+                yield "else:"
+                yield from ("    " + line for line in block(orelse))
+        case _:
+            yield str(statement)
+
+
+def walk(body: Iterable[Stmt], around: tuple[For, ...] = ()) -> Iterator[tuple[Stmt, tuple[For, ...]]]:
+    """All statements, each with the loops around it, parents first."""
+    for statement in body:
+        yield statement, around
+        match statement:
+            case For(body=inner):
+                yield from walk(inner, (*around, statement))
+            case If(_, inner, orelse):
+                yield from walk((*inner, *orelse), around)
+
+
+def reads(expr: Expr | None) -> Iterator[Read]:
+    """All elements that an expression reads."""
+    match expr:
+        case Read():
+            yield expr
+        case Negative(value):
+            yield from reads(value)
+        case Binary(_, left, right):
+            yield from reads(left)
+            yield from reads(right)
+        case Call(_, args):
+            for arg in args:
+                yield from reads(arg)
+
+
+def map_reads(expr: Expr, change) -> Expr:
+    """The expression with `change(read)` for each element that it reads."""
+    match expr:
+        case Read():
+            return change(expr)
+        case Negative(value):
+            return Negative(map_reads(value, change))
+        case Binary(op, left, right):
+            return Binary(op, map_reads(left, change), map_reads(right, change))
+        case Call(function, args):
+            return Call(function, tuple(map_reads(arg, change) for arg in args))
+    return expr
