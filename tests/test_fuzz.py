@@ -335,10 +335,10 @@ def test_a_seed_and_a_number_make_a_case_again(tmp_path: Path) -> None:
 
 def test_names_change_in_steps_too() -> None:
     pair = replace(pair_of(MATMUL), steps=(Step("tile", (), (("i", 4),)), Step("order", ("i_tile j k i",))))
-    other = renamed(pair, {"i": "x0", "M": "d0"})
-    assert "".join(map(str, other.steps or ())) == ".tile(x0=4).order('x0_tile j k x0')"
-    assert other.program.sizes == ("d0", "K", "N")
-    assert dict(other.runs[0].sizes)["d0"] == 5
+    other = renamed(pair, {"i": "row", "M": "L"})
+    assert "".join(map(str, other.steps or ())) == ".tile(row=4).order('row_tile j k row')"
+    assert other.program.sizes == ("L", "K", "N")
+    assert dict(other.runs[0].sizes)["L"] == 5
     assert tried(other) is None
 
 

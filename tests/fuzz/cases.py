@@ -76,7 +76,7 @@ def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, anno
         report.failures.append(found)
         return report
     with report.timed("schedules"):
-        drawn_schedules = list(_schedules(nest, base, rng, report))
+        drawn_schedules = list(_schedules(nest, base, rng, report, announce))
     pairs = [_with(base, steps) for steps, _ in drawn_schedules]
     with report.timed(f"route {route}"):
         outcomes = ROUTES[route](pairs, nest, [told for _, told in drawn_schedules], data, folder, announce)
@@ -125,11 +125,14 @@ def _runs(name: str) -> bool:
     return ISAS[name].runs_here()
 
 
-def _schedules(nest: poly.Nest, base: Pair, rng: Random, report: Report) -> Iterator[tuple[Steps, Schedule | None]]:
+def _schedules(
+    nest: poly.Nest, base: Pair, rng: Random, report: Report, announce: Callable[[Pair], None]
+) -> Iterator[tuple[Steps, Schedule | None]]:
     """Random schedules, none of them twice."""
     opencl = base.route == "opencl"
     isa = device_isa(base.target) if opencl else parse(base.target).isa
     drawing = Drawing(nest, isa, base.target, base.threads, rng, base.target.endswith("gpu"))
+    drawing.before = lambda steps: announce(_with(base, steps))
     if opencl:
         drawing.space = lambda: _device_space(nest, isa)  # type: ignore[method-assign]
     seen: set[Steps] = set()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import cffi
@@ -24,13 +25,17 @@ class BuildFailed(Exception):
     """The compiler refused a text."""
 
 
-def build(kernels: Sequence[Kernel], directory: Path, name: str) -> None:
+NUMBERS = count()
+"""A library that is loaded must not be written over: each has a file of its own."""
+
+
+def build(kernels: Sequence[Kernel], directory: Path) -> None:
     """Build the kernels' texts and give each kernel its library, so that it can be called. Raises BuildFailed."""
     texts = [kernel.compiled.source for kernel in kernels]
     flags = tuple(
         dict.fromkeys(flag for kernel in kernels for flag in kernel.compiled.flags if not flag.startswith("-l"))
     )
-    path = directory / f"{name}.so"
+    path = directory / f"kernels{next(NUMBERS)}.so"
     try:
         _compile([merged(texts)], flags, path)
     except BuildFailed:

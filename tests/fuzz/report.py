@@ -14,7 +14,7 @@ from fuzz.pairs import Failure, Pair, arguments
 
 MOST = 200
 """Elements that are written out."""
-HEAD = "import numpy as np\n\nimport poly\nfrom poly import f32, f64, i8, i32, i64\n"
+HEAD = "import dataclasses\n\nimport numpy as np\n\nimport poly\nfrom poly import f32, f64, i8, i32, i64\n"
 
 
 def as_test(failure: Failure, name: str) -> str:
@@ -37,11 +37,9 @@ def _elements(pair: Pair) -> int:
 
 def _by_fuzzer(pair: Pair) -> str:
     """Headers and devices take a page of glue: the fuzzer's own is used."""
-    return (
-        "from fuzz.pairs import *\nfrom fuzz.schedules import *\nfrom fuzz.syntax import *\n\n"
-        f"# {pair.program.text()}".replace("\n", "\n# ").rstrip("# \n")
-        + f"\nassert tried(\n    {pair!r}\n) is None\n"
-    )
+    text = textwrap.indent(pair.program.text(), "# ")
+    imports = "from fuzz.pairs import Pair, Run, tried\nfrom fuzz.schedules import Step\nfrom fuzz.syntax import *\n"
+    return f"{imports}\n{text}assert tried(\n    {pair!r}\n) is None\n"
 
 
 def _plain(pair: Pair) -> str:

@@ -57,7 +57,7 @@ def in_c(pairs, nest, tolds, data, folder: Path, announce: Announce) -> list[Out
     kernels = [kernel for kernel in made if isinstance(kernel, Kernel)]
     try:
         if kernels:
-            library.build(kernels, folder, "kernels")
+            library.build(kernels, folder)
     except library.BuildFailed:
         return [_alone(pair, kernel, data, folder, announce) for pair, kernel in zip(pairs, made, strict=True)]
     return [_run(pair, kernel, data, announce) for pair, kernel in zip(pairs, made, strict=True)]
@@ -67,7 +67,7 @@ def _alone(pair: Pair, kernel: Kernel | Outcome, data: Sequence[Data], folder: P
     """One kernel in a library of its own, to find the one that can't be built."""
     if isinstance(kernel, Kernel):
         try:
-            library.build([kernel], folder, kernel.nest.name)
+            library.build([kernel], folder)
         except library.BuildFailed as error:
             return Failure("build", str(error)[:3000], pair)
     return _run(pair, kernel, data, announce)

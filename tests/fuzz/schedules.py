@@ -55,8 +55,11 @@ class Taken:
     made: Schedule
     steps: tuple[Step, ...] = ()
     refused: int = 0
+    before: Callable[[tuple[Step, ...]], None] = lambda _: None
+    """Told the steps before the last of them is taken: a process that hangs there has named it."""
 
     def take(self, step: Step) -> bool:
+        self.before((*self.steps, step))
         try:
             made = step.apply(self.made)
         except REFUSALS:
@@ -89,11 +92,12 @@ class Drawing:
     def __init__(self, nest: poly.Nest, isa: ISA, target: str, threads: int, rng: Random, gpu: bool = False) -> None:
         self.nest, self.isa, self.target, self.threads, self.rng = nest, isa, target, threads, rng
         self.gpu = gpu
+        self.before: Callable[[tuple[Step, ...]], None] = lambda _: None
         self._space: Any = None
 
     def draw(self, kind: str) -> Taken:
         """One schedule of a kind. Raises StepFailed."""
-        taken = Taken(poly.schedule(self.nest))
+        taken = Taken(poly.schedule(self.nest), before=self.before)
         match kind:
             case "walk":
                 self._walk(taken, self.rng.choice((1, 2, 3, 4, 5, 7)))
@@ -167,7 +171,7 @@ class Drawing:
         statement = rng.choice(statements(taken.made.tree)) if rng.random() < 0.5 else None
         named = (("statement", statement),) if statement else ()
         for first, second in ways[:8] or [(loops[0], loops[0])]:
-            tiled = Taken(taken.made, taken.steps)
+            tiled = Taken(taken.made, taken.steps, before=self.before)
             sizes = ((first, rows), (second, columns)) if first != second else ((first, columns),)
             ok = tiled.take(Step("tile", (), sizes)) and tiled.take(Step("microkernel", (name,), named))
             taken.refused += tiled.refused

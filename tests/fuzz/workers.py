@@ -17,7 +17,7 @@ from typing import Any
 from fuzz.cases import Report, run_case
 from fuzz.pairs import Failure, Pair, tried
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds after which a process that says nothing is taken for hung."""
 MEMORY = 6 << 30
 """Bytes of address space that a process may take: what asks for more fails there, and leaves the machine alone."""
