@@ -21,7 +21,7 @@ from codegen.header.api import call_arguments, names, size_arguments
 from codegen.header.checks import LIMITS
 from codegen.header.dispatch import most_parameters, need_parameters, run_parameters, select_parameters
 from codegen.header.entry import functions, prototypes
-from codegen.header.macros import MACROS
+from codegen.header.macros import definitions
 from codegen.header.prefix import prefixed
 from codegen.header.status import STATUSES
 from codegen.parameters import Parameter, prototype
@@ -61,7 +61,7 @@ static void stub_number(int64_t value) {{ stub_seen[stub_count++] = (uint64_t)va
 static void stub_address(const void *value);
 static inline pfx_isa pfx_chosen_isa(void) {{ return PFX_ISA_PORTABLE; }}
 
-{MACROS}"""
+{definitions("")}"""
 
 ADDRESS = """/* What stands for nothing is told as null. */
 static void stub_address(const void *value)

@@ -115,7 +115,7 @@ static uint64_t take(int bytes)
 }
 
 /* A size or a stride: mostly small, else near a power of two, or anything. */
-static int64_t take_number(void)
+__attribute__((no_sanitize("integer"))) static int64_t take_number(void)
 {
   const uint64_t way = take(1);
   if (way < 160) return (int64_t)(way % 8);

@@ -8,7 +8,7 @@ enum { PFX_TRIALS = 300, PFX_WORDS = 1 << 20 };
 static uint32_t pfx_seed = 1;
 static int pfx_failures = 0;
 
-static uint32_t pfx_random(uint32_t below)
+PFX_WRAPS static uint32_t pfx_random(uint32_t below)
 {
   pfx_seed = pfx_seed * 1664525u + 1013904223u;
   return (pfx_seed >> 8) % below;
