@@ -30,6 +30,7 @@ MOST = (1 << 62) - 1
 MOST_KNOWN = 1 << 40
 """The product of the numbers in the extents of a copy that depends on sizes."""
 NUMBER = re.compile(r"\b\d+\b")
+FACTOR = re.compile(r"[^*]+")
 Interval = tuple[int, int]
 
 
@@ -49,9 +50,14 @@ def check_room(workspaces: Iterable[Workspace]) -> None:
         ScheduleError: which copy.
     """
     for workspace in workspaces:
-        known = prod(map(int, NUMBER.findall(workspace.count)), start=workspace.dtype.size)
+        known = prod(map(_largest, FACTOR.findall(workspace.count)), start=workspace.dtype.size)
         if known > (LARGEST_INDEX if workspace.count.isdigit() else MOST_KNOWN):
             raise ScheduleError(f"{workspace.name} would take {shown(known)} bytes or more. Remedy: smaller blocks.")
+
+
+def _largest(factor: str) -> int:
+    """The largest number in an extent, such as 64 in `imin(64, N)`."""
+    return max(map(int, NUMBER.findall(factor)), default=1)
 
 
 def largest_sizes(nest: Nest) -> dict[str, Interval]:
@@ -98,8 +104,8 @@ class _Proof:
                 for child in children(node):
                     self.node(child)
             case _:
-                name, *values = arguments(node.user_get_expr())
-                inside = replace(self, place=f"statement {name.get_id().get_name()}")
+                statement, *values = arguments(node.user_get_expr())
+                inside = replace(self, place=f"statement {statement.get_id().get_name()}")
                 for value in values:
                     inside.value(value)
 

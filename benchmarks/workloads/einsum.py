@@ -73,4 +73,4 @@ def contraction(text: str) -> Contraction:
 
 
 def _nest(problem: Contraction, dtype: DType) -> Any:
-    return poly.einsum(problem.subscripts, dtype=dtype, **dict(problem.extents))
+    return poly.einsum(problem.subscripts, dtype=dtype, reassociate=True, **dict(problem.extents))

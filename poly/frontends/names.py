@@ -127,7 +127,8 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
             raise source.error(node, f"`{extent!r}` in the shape is neither a size nor an integer", remedy)
         if isinstance(extent, Integral) and int(extent) < 0:
             raise source.error(node, f"the extent {extent} is negative", remedy)
-        if Affine.of(extent).largest > LARGEST_INDEX:
-            why = f"the extent {shown(extent)} has the integer {shown(Affine.of(extent).largest)} in it"
+        largest = extent.largest if isinstance(extent, Affine) else int(extent)
+        if largest > LARGEST_INDEX:
+            why = f"the extent {shown(extent)} has the integer {shown(largest)} in it"
             raise source.error(node, why, "Extents and their factors go up to 2**48.")
     return value
