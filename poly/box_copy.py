@@ -26,7 +26,7 @@ from microkernels.isa import ISA
 from poly.box import Box, enclose
 from poly.box_loops import copy_loops
 from poly.box_place import BoxLayout, Place
-from poly.errors import ScheduleError
+from poly.contraction import recognise
 from poly.instances import Instances, coordinate
 from poly.nest import Array, Nest, Statement
 from poly.sets import own_names
@@ -52,56 +52,54 @@ def with_boxes(nest: Nest, tree: Node, isa: ISA) -> Boxed:
     """The nest with a statement for each copy that no microkernel reads; inner copies first, which the outer ones feed.
 
     Raises:
-        ScheduleError: a copy of an operand in a role, where no microkernel reads it; a memory that `isa` lacks, that is
-            too small, or that not all who read the copy can reach; a layout for what a microkernel lays out itself.
+        ScheduleError: a memory that `isa` lacks, that is too small, or that not all who read the copy can reach.
     """
     boxed = Boxed(nest, tree)
-    for node in walk(tree):
-        if isinstance(node, Pack) and reading_kernels(nest, node):
-            _check_panels(node, reading_kernels(nest, node)[0])
     while packs := [n for n in walk(boxed.tree) if isinstance(n, Pack) and not reading_kernels(nest, n)]:
-        boxed = _with_box(boxed, packs[-1], isa)
+        boxed = _with_box(nest, boxed, packs[-1], isa)
     return boxed
-
-
-def _check_panels(node: Pack, micro: Micro) -> None:
-    """Refuse a memory or a layout for a copy that a microkernel reads."""
-    if node.label != node.array:
-        raise ScheduleError(
-            f"pack({node.array}): {micro.kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
-        )
 
 
 def reading_kernels(nest: Nest, node: Pack) -> list[Micro]:
     """The microkernels below a copy that read it."""
     micros = [n for n in walk(node.body) if isinstance(n, Micro) and node.statement in (None, n.statement)]
-    return [m for m in micros if _reads(nest.statement(m.statement), node.array)]
+    return [m for m in micros if any(load.array == node.array for load in nest.statement(m.statement).reads)]
 
 
-def _reads(statement: Statement, array: str) -> list[isl.Map]:
-    """The access relations of the statement's reads of an array."""
-    return [statement.relation(load) for load in statement.reads if load.array == array]
+def boxed_reads(written: Nest, nest: Nest, node: Pack) -> dict[str, tuple[Load, ...]]:
+    """For each plain statement below a copy that reads it, what it reads there; `written` is the nest without copies.
 
-
-def _readers(nest: Nest, node: Pack) -> list[Statement]:
-    """The plain statements below a copy that read it."""
-    leaves = [nest.statement(n.statement) for n in walk(node.body) if isinstance(n, Leaf)]
-    return [s for s in leaves if _reads(s, node.array) and node.statement in (None, s.name)]
-
-
-def _with_box(boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
-    """One copy made a statement."""
-    nest, tree = boxed.nest, boxed.tree
+    With a role, that is a contraction's operand in that role alone.
+    """
+    names = [n.statement for n in walk(node.body) if isinstance(n, Leaf) and node.statement in (None, n.statement)]
+    found = {name: tuple(dict.fromkeys(nest.statement(name).reads)) for name in names}
     if node.role is not None:
-        raise ScheduleError(f"pack({node.array}, role={node.role}): no microkernel below the copy reads {node.array}.")
+        operands = {s.name: _operand(written, s, node.role) for s in written.statements if s.name in found}
+        found = {name: tuple(load for load in found[name] if load == operand) for name, operand in operands.items()}
+    own = {name: tuple(load for load in loads if load.array == node.array) for name, loads in found.items()}
+    return {name: loads for name, loads in own.items() if loads}
+
+
+def _operand(nest: Nest, statement: Statement, role: str) -> Load | None:
+    """What a contraction reads in a role; None where the statement is none."""
+    contraction = recognise(nest, statement)
+    if contraction is None:
+        return None
+    return contraction.left if role == "left" else contraction.right
+
+
+def _with_box(written: Nest, boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
+    """One copy made a statement; `written` is the nest without any."""
+    nest, tree = boxed.nest, boxed.tree
     place = Place.of(tree, node)
     place.check(isa)
     above = place.above
-    readers = _readers(nest, node)
+    read = boxed_reads(written, nest, node)
+    readers = [nest.statement(name) for name in read]
     groups = {s.name: _groups(s.domain, [band.function(s.name) for band in above]) for s in readers}
-    footprints = [groups[s.name].reverse().apply_range(read) for s in readers for read in _reads(s, node.array)]
-    footprint = reduce(isl.Map.union, footprints)
-    if footprint.is_empty():
+    footprints = [groups[s.name].reverse().apply_range(s.relation(load)) for s in readers for load in read[s.name]]
+    footprint = reduce(isl.Map.union, footprints) if footprints else None
+    if footprint is None or footprint.is_empty():  # what is read here lies in other copies, or nothing is
         return replace(boxed, tree=_Change(node, node.body).visit(tree))
     array = nest.array(node.array)
     taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
@@ -112,7 +110,7 @@ def _with_box(boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
     size = place.check_size(isa, layout.count, array.dtype, taken_there)
     starts = Starts.of(name, box, node.buffers)
     copy = _copy(array.name, starts, box, len(above))
-    redirected = {s.name: _redirected(s, array.name, starts, groups[s.name]) for s in readers}
+    redirected = {s.name: _redirected(s, read[s.name], starts, groups[s.name]) for s in readers}
     loops = copy_loops(nest, tree, place, copy, box.extents)
     changed = _Change(node, Sequence((loops, node.body)), above, copy, redirected).visit(tree)
     shape = (*[Affine.of(node.buffers)] * (node.buffers > 1), *array.shape)
@@ -182,9 +180,9 @@ def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
     return replace(moved, target=starts.shifted(copy.target))
 
 
-def _redirected(statement: Statement, array: str, starts: Starts, groups: isl.Map) -> Statement:
-    """The statement with the box in place of the array."""
-    expr = map_loads(statement.expr, lambda load: starts.shifted(load) if load.array == array else load)
+def _redirected(statement: Statement, read: tuple[Load, ...], starts: Starts, groups: isl.Map) -> Statement:
+    """The statement with the box in place of the array, where it reads these elements."""
+    expr = map_loads(statement.expr, lambda load: starts.shifted(load) if load in read else load)
     return replace(starts.added(statement, groups), expr=expr)
 
 

@@ -21,7 +21,6 @@ from codegen.program import Assign, LoopMark, Statement, Workspace
 from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
 from poly.calls import Call, Panel
-from poly.errors import ScheduleError
 from poly.instances import coordinate
 from poly.micro_call import kernel_call
 from poly.nest import Nest
@@ -154,17 +153,9 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
 
 def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
     micro = reading_kernels(nest, node)[0]
-    if micro.streams or micro.by_group:
-        way = "brings its operands into panels of its own" if micro.by_group else "reads its operands where they lie"
-        raise ScheduleError(f"pack({node.array}): {micro.kernel} {way}. Remedy: leave this step out.")
     between = _bands_to(node.body, micro)
     loops_around = path.loops(micro.statement)
     copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
-    if (micro.statement, copy.role) in path.panels:
-        raise ScheduleError(
-            f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "
-            "Remedy: pack it once."
-        )
     out.domains[copy.call.name] = copy.call.domain
     out.statements[copy.call.name] = Statement(copy.call.iterators, copy.call.text)
     out.workspaces.append(copy.workspace)

@@ -19,7 +19,6 @@ from microkernels.gpu_catalogue import GpuMicrokernel, find
 from microkernels.opencl_isa import DeviceISA
 from poly.address_spaces import BARRIER
 from poly.calls import LEVELS, Call, Operand, fixed, inner_bands, loop_lines, moved
-from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.polynomial import Polynomial
 from poly.tile import Tile
@@ -93,7 +92,6 @@ def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
     """
     node, instances = tile.node, tile.instances
     kernel = find(node.kernel, tile.dtype)
-    _check_reduction(tile)
     loops = (*instances.names, *(band.name for band in inner_bands(node)))
     taken = frozenset({*loops, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
     lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
@@ -128,17 +126,6 @@ def _check_device(kernel: GpuMicrokernel, local_bytes: int, isa: DeviceISA) -> N
             f"memory for {kernel.dtype}; the device has {isa.max_items} and {isa.local_bytes}{f64}. "
             "Remedy: a smaller tile."
         )
-
-
-def _check_reduction(tile: Tile) -> None:
-    """Refuse operands that the kernel can't walk through by strides."""
-    for operand in (tile.left, tile.right):
-        for band in tile.node.reduce:
-            if not operand.is_linear(band.name):
-                raise ScheduleError(
-                    f"microkernel({tile.node.kernel}): {operand.array} has no constant stride along {band.name}. "
-                    "Remedy: don't flatten the loops of the reduction."
-                )
 
 
 def _filled(tile: Tile, kernel: GpuMicrokernel, lines: Lines) -> list[str]:

@@ -19,7 +19,7 @@ from poly.mapping.items import with_items
 from poly.nest import Array, Nest
 from poly.overflow import check_room, prove
 from poly.scan import scan
-from poly.tree import Band, Micro, Node, Pack, Sequence, bands, statements, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, statements, walk
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """The C text of the routines beside the outer-product kernels and packing."""
@@ -33,7 +33,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     """
     _check_types(nest, isa)
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
-    boxed = with_items(with_boxes(nest, shared, isa), isa)
+    boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     ast = scan(expansion.domains, expansion.tree, nest.context)
     prove(ast, nest)
@@ -53,6 +53,18 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         isa=isa,
         fused=nest.reassociate,
     )
+
+
+def _without_idle(nest: Nest, node: Node) -> Node:
+    """The tree without the microkernels of statements that have no instances: there is no tile to call them for."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(_without_idle(nest, child) for child in nodes))
+        case Pack() | Band():
+            return replace(node, body=_without_idle(nest, node.body))
+        case Micro() if nest.statement(node.statement).domain.is_empty():
+            return Leaf(node.statement)
+    return node
 
 
 def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:

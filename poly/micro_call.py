@@ -27,7 +27,6 @@ from poly.calls import (
     moved,
 )
 from poly.corners import operand_checks, panel_check
-from poly.errors import ScheduleError
 from poly.group_call import group_call
 from poly.nest import Nest, Statement
 from poly.polynomial import Polynomial
@@ -49,8 +48,7 @@ def kernel_call(
 ) -> Call:
     """The statement that stands for all the iterations below the loops that surround the microkernel.
 
-    Raises ScheduleError if these iterations are not a full box of rows, columns and reduction steps, or an operand does
-    not lie as the kernel reads it; TargetError if the kernel is made for another instruction set.
+    Raises TargetError if the kernel is made for another instruction set.
     """
     made_for = node.kernel.split("_")[1]
     if made_for != isa.name:
@@ -71,7 +69,6 @@ def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) ->
     """The call of an outer-product kernel, whose operands are read in place or from panels."""
     node, output, instances = tile.node, tile.output, tile.instances
     kernel = find(node.kernel, tile.dtype)
-    _check_operands(node, tile.left, tile.right, right is not None)
     run, accumulate = run_length(output, node), tile.accumulate
     spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
     lines = [
@@ -134,25 +131,6 @@ def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
     own = band.function(statement.name)
     counted = frozenset(name for name in statement.iterators if involves(statement, own, frozenset({name})))
     return involves(statement, function, counted)
-
-
-def _check_operands(node: Micro, left: Operand, right: Operand, packed: bool) -> None:
-    """Refuse operands that the kernel can't walk through.
-
-    It takes the reduction by strides, and the columns of the right operand as they lie.
-    """
-    for op, band in ((op, band) for op in (left, right) for band in node.reduce):
-        if not op.is_linear(band.name):
-            raise ScheduleError(
-                f"microkernel({node.kernel}): {op.array} has no constant stride along {band.name}. "
-                "Remedy: don't flatten the loops of the reduction."
-            )
-    column = node.columns
-    if column and not packed and not (right.is_linear(column.name) and right.stride(column.name).constant == 1):
-        which = f"{right.array}, role=right" if left.array == right.array else right.array
-        raise ScheduleError(
-            f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. Remedy: pack({which})."
-        )
 
 
 def _pointers(

@@ -20,6 +20,7 @@ MEMORIES = get_args(Memory)
 MOST_BUFFERS = 2
 MOST_PAD = 4096
 """Elements: rows of a copy lie in other banks or lines by far fewer."""
+ROLES = ("left", "right")
 
 
 def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
@@ -49,9 +50,11 @@ def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
 
 
 def _check_layout(copy: Pack, at: str | None) -> None:
-    """Refuse a memory, a padding or a number of boxes that there is none of."""
+    """Refuse a memory, a role, a padding or a number of boxes that there is none of."""
     if copy.memory not in MEMORIES:
         raise ScheduleError(f"pack({copy.array}, memory={shown(copy.memory)}): the memories are {', '.join(MEMORIES)}.")
+    if copy.role not in (None, *ROLES):
+        raise ScheduleError(f"pack({copy.array}, role={shown(copy.role)}): the roles are {' and '.join(ROLES)}.")
     check_integer(f"the padding of the rows of a copy of {copy.array}", copy.pad, least=0, most=MOST_PAD)
     check_integer(f"the number of boxes for {copy.array}", copy.buffers, least=1)
     if copy.buffers > MOST_BUFFERS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 import islpy as isl
 
@@ -128,12 +129,29 @@ class Source:
     numbering: tuple[Band, ...]
 
 
+def role_of(nest: Nest, node: Pack, micro: Micro) -> Literal["left", "right"]:
+    """The operand of a microkernel that a copy lays out in panels.
+
+    Raises:
+        ScheduleError: the kernel does not read the array in the role that the copy names.
+    """
+    contraction = absorbed(nest, micro)
+    assert contraction is not None, "a microkernel stands for a contraction"
+    role: Literal["left", "right"] = "right" if contraction.left.array != node.array or node.role == "right" else "left"
+    operand_ = contraction.right if role == "right" else contraction.left
+    if operand_.array != node.array or node.role not in (None, role):
+        raise ScheduleError(
+            f"pack({node.array}, role={node.role}): {node.array} is not the {node.role} operand of {micro.kernel}. "
+            "Remedy: leave role out."
+        )
+    return role
+
+
 def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> Source:
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
-    if contraction is None:
-        raise ScheduleError(f"pack({node.array}): {statement.name} is not a contraction")
-    role = node.role or ("left" if contraction.left.array == node.array else "right")
+    assert contraction is not None, "a microkernel stands for a contraction"
+    role = role_of(nest, node, micro)
     dtype = nest.array(node.array).dtype
     kernel = find(micro.kernel, dtype)
     if role == "left":

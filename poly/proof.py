@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from poly.errors import ScheduleError
 from poly.legality import broken_flag, violations, witness
+from poly.makeable import check_makeable
 from poly.mapping.legality import conflict
 from poly.mapping.work_groups import misfit
 from poly.nest import Nest
 from poly.remedies import remedy
-from poly.steps import Groups, Parallel, Step, Vectorize, call_text
+from poly.steps import Groups, Items, Microkernel, Pack, Parallel, Step, Unroll, Vectorize, call_text
 from poly.tree import Band, Node
+
+MARKS = (Groups, Items, Parallel, Unroll, Vectorize)
+"""Steps that say how a loop runs, and leave the loops as they are."""
 
 
 def checked(nest: Nest, tree: Node, step: Step) -> Node:
@@ -23,12 +27,24 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
     unfit = misfit(result)
     if unfit is not None:
         raise ScheduleError(f"{_plain(step)} does not fit: {unfit}.")
+    _check_makeable(nest, result, step)
     reason = _objection(nest, result, step) if step.reorders else None
     if reason is None:
         return result
     steps = remedy(nest, tree, step)
     advice = f" Remedy: {', '.join(map(_plain, steps))}." if steps else ""
     raise ScheduleError(f"{_plain(step)} is illegal: {reason}.{advice}")
+
+
+def _check_makeable(nest: Nest, tree: Node, step: Step) -> None:
+    if isinstance(step, MARKS):
+        return
+    try:
+        check_makeable(nest, tree)
+    except ScheduleError as error:
+        if isinstance(step, Microkernel | Pack):
+            raise
+        raise ScheduleError(f"{_plain(step)} does not fit: {error}") from error
 
 
 def _objection(nest: Nest, tree: Node, step: Step) -> str | None:

@@ -122,26 +122,48 @@ def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequen
     return bool(isl.Set.from_multi_pw_aff(counts.min_multi_pw_aff()).is_subset(counts))
 
 
-def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> Tile:
-    """The tile of a microkernel below `loops`.
+def checked_operands(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> tuple[Operand, Operand]:
+    """The left and the right operand of a microkernel below `loops`.
 
-    Raises ScheduleError if its iterations are not a full box of rows, columns and reduction steps.
+    Raises:
+        ScheduleError: its iterations are not a full box of rows, columns and reduction steps, or the loops don't tell
+            which they are.
     """
     statement = nest.statement(node.statement)
-    contraction = absorbed(nest, node)
-    if contraction is None:
-        raise ScheduleError(f"microkernel({node.kernel}): {statement.name} is not a contraction")
-    instances = Instances(f"{statement.name}_tile", statement.domain, loops)
+    contraction = _contraction(nest, node)
     functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
-    if not instances.is_box([function for _, function in functions]):
-        raise ScheduleError(f"microkernel({node.kernel}): the iterations of a tile of {statement.name} are not a box")
+    if not Instances("tile", statement.domain, loops).is_box([function for _, function in functions]):
+        inside = ", ".join(name for name, _ in functions)
+        raise ScheduleError(
+            f"microkernel({node.kernel}): the iterations of a tile of {statement.name} are not a box: the range of one "
+            f"of the loops {inside} changes with another of them. Remedy: order the loops such that the kernel takes "
+            "others, or tile them such that only whole tiles are left to it."
+        )
     coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
     if coordinates is None:
         raise ScheduleError(
-            f"microkernel({node.kernel}): the loops around {statement.name} don't determine its iterators"
+            f"microkernel({node.kernel}): the loops around {statement.name} don't determine its iterators. "
+            "Remedy: skew or flatten none of them."
         )
     if node.initial is not None and not begins_at_lows(statement, contraction, loops):
         raise ScheduleError(late_start(node))
+    return operand(nest, contraction.left, coordinates), operand(nest, contraction.right, coordinates)
+
+
+def _contraction(nest: Nest, node: Micro) -> Contraction:
+    contraction = absorbed(nest, node)
+    assert contraction is not None, "a microkernel stands for a contraction"
+    return contraction
+
+
+def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> Tile:
+    """The tile of a microkernel below `loops`, for which `checked_operands` found nothing wrong."""
+    statement = nest.statement(node.statement)
+    contraction = _contraction(nest, node)
+    instances = Instances(f"{statement.name}_tile", statement.domain, loops)
+    functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
+    coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
+    assert coordinates is not None, "the loops determine the iterators"
     return Tile(
         node,
         statement,

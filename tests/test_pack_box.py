@@ -293,7 +293,7 @@ def refusal(make: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: poly.schedule(matmul).pack("D"), "pack(D): matmul has no array D. Arrays: A, B, C."),
+        (lambda: poly.schedule(matmul).pack("D"), "pack: matmul has no array D. Arrays: A, B, C."),
         (lambda: poly.schedule(matmul).pack("A", at="m"), "there is no loop m. Loops: i, j, k."),
         (lambda: poly.schedule(transpose).pack("B"), "pack(B): transpose does not read B."),
         (lambda: poly.schedule(two_readers).pack("A", at="j", statement="S0"), "pack(A): S0 does not read A."),
@@ -302,8 +302,8 @@ def refusal(make: Callable[[], object]) -> str:
             "pack(C): the same loops write C; only what is read alone can be copied.",
         ),
         (
-            lambda: poly.compile(matmul, schedule=poly.schedule(matmul).pack("A", role="left")),
-            "pack(A, role=left): no microkernel below the copy reads A.",
+            lambda: poly.schedule(matmul).pack("A", role="right"),
+            "pack(A, role=right): no contraction reads A as its right operand here. Remedy: leave role out.",
         ),
         (
             lambda: poly.compile(

@@ -297,7 +297,7 @@ def test_a_strategy_of_ones_own() -> None:
         ({"seconds": "10"}, poly.SearchError, "seconds must be a number, not '10'"),
         ({"strategy": "dropplet"}, poly.SearchError, "did you mean 'droplet'"),
         ({"start": "middle"}, poly.SearchError, "not at 'middle'"),
-        ({"threads": 0}, poly.ArgumentError, "threads must be an integer from 1 up"),
+        ({"threads": 0}, poly.ArgumentError, "threads must be an integer from 1 to 4096; got 0"),
         ({"target": "c:mmx"}, poly.TargetError, "unknown target 'c:mmx'"),
         ({"sizes": {"Q": 3}}, poly.SpecError, "no size Q"),
         ({"at": {"M": 3}}, poly.SpecError, "no size M that is still open"),

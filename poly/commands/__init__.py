@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from poly.commands import fuzz, header, machine, opencl, records, show, tune
-from poly.errors import PolyError
+from poly.errors import FileError, PolyError
 from poly.version import __version__
 
 GROUP = "poly.commands"
@@ -28,9 +28,11 @@ OWN = (
 
 
 class UserError(click.ClickException):
-    """Something that the user can put right: one message, no traceback."""
+    """Something that the user can put right: one message, no traceback. Status 1 for files, 2 for all else."""
 
-    exit_code = 2
+    def __init__(self, error: PolyError) -> None:
+        super().__init__(str(error))
+        self.exit_code = 1 if isinstance(error, FileError) else 2
 
     def show(self, file: Any = None) -> None:
         click.echo(f"poly: {self.format_message()}", err=True)
@@ -58,7 +60,7 @@ class Commands(click.Group):
             try:
                 return super().invoke(context)
             except PolyError as error:
-                raise UserError(str(error)) from error
+                raise UserError(error) from error
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -21,7 +21,7 @@ from poly.dependences import dependences
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.steps.base import Arguments, check_integer, find_loop
-from poly.tree import Band, Leaf, Node, Sequence
+from poly.tree import Band, Leaf, Micro, Node, Sequence, walk
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,9 @@ class Part:
             raise ScheduleError(
                 f"statement {plain(self.statement)} is not in loop {self.loop}. Statements there: {around}."
             )
+        if any(isinstance(node, Micro) and node.statement == self.statement for node in walk(tree)):
+            told = f"part({self.statement}): a microkernel runs {self.statement} already"
+            raise ScheduleError(f"{told}. Remedy: part first, then microkernel.")
         statement = nest.statement(self.statement)
         near = _near(nest, statement, loop, self.size)
         far = statement.domain.subtract(near).coalesce()

@@ -1,0 +1,101 @@
+"""Whether the microkernels and copies in a loop tree can be made, asked after each step: what was accepted compiles.
+
+Left to the compilation is only what depends on the target: its instruction set, its memories and their sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from poly.box_copy import boxed_reads, reading_kernels
+from poly.calls import Operand
+from poly.errors import ScheduleError
+from poly.nest import Nest
+from poly.panel_copy import role_of
+from poly.tile import checked_operands
+from poly.tree import Band, Micro, Node, Pack, Sequence, walk
+
+
+@dataclass(frozen=True)
+class _Above:
+    """The loops above a node, and the operands (statement and role) that copies above it lay out in panels."""
+
+    bands: tuple[Band, ...] = ()
+    panels: frozenset[tuple[str, str]] = frozenset()
+
+
+def check_makeable(nest: Nest, tree: Node) -> None:
+    """Refuse a tree with a microkernel or a copy that cannot be made.
+
+    Raises:
+        ScheduleError: which, why, and what to do.
+    """
+    if any(isinstance(node, Micro | Pack) for node in walk(tree)):
+        _check(nest, tree, _Above())
+
+
+def _check(nest: Nest, node: Node, above: _Above) -> None:
+    match node:
+        case Sequence(nodes):
+            for child in nodes:
+                _check(nest, child, above)
+        case Band(body=body):
+            _check(nest, body, replace(above, bands=(*above.bands, node)))
+        case Pack(body=body):
+            _check(nest, body, replace(above, panels=above.panels | _panels(nest, node, above)))
+        case Micro():
+            _check_kernel(nest, node, above)
+
+
+def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
+    """The operand that a copy lays out in panels; none where it is a box."""
+    micros = reading_kernels(nest, node)
+    if not micros:
+        if node.role is not None and not boxed_reads(nest, nest, node):
+            raise ScheduleError(
+                f"pack({node.array}, role={node.role}): no contraction reads {node.array} as its {node.role} operand "
+                "here. Remedy: leave role out."
+            )
+        return set()
+    micro = micros[0]
+    if micro.streams or micro.by_group:
+        way = "brings its operands into panels of its own" if micro.by_group else "reads its operands where they lie"
+        raise ScheduleError(f"pack({node.array}): {micro.kernel} {way}. Remedy: leave this step out.")
+    if node.label != node.array:
+        raise ScheduleError(
+            f"pack({node.array}): {micro.kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
+        )
+    panel = (micro.statement, role_of(nest, node, micro))
+    if panel in above.panels:
+        raise ScheduleError(
+            f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "
+            "Remedy: pack it once."
+        )
+    return {panel}
+
+
+def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
+    """The kernel walks through the reduction by strides, and along the columns of the right operand as they lie."""
+    loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
+    left, right = checked_operands(nest, node, loops)
+    if node.streams:
+        return
+    for operand in (left, right):
+        for band in node.reduce:
+            if not operand.is_linear(band.name):
+                raise ScheduleError(
+                    f"microkernel({node.kernel}): {operand.array} has no constant stride along {band.name}. "
+                    "Remedy: don't flatten the loops of the reduction."
+                )
+    if not node.by_group and (node.statement, "right") not in above.panels:
+        _check_columns(node, left, right)
+
+
+def _check_columns(node: Micro, left: Operand, right: Operand) -> None:
+    column = node.columns
+    if column and not (right.is_linear(column.name) and right.stride(column.name).constant == 1):
+        which = f"{right.array}, role=right" if left.array == right.array else right.array
+        raise ScheduleError(
+            f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. "
+            f"Remedy: pack({which}) before."
+        )
