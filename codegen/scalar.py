@@ -203,6 +203,8 @@ def function_name(function: str, dtype: DType) -> str:
 
 def strides(buffer: Buffer) -> tuple[str, ...]:
     """The distance between neighbours along each dimension in elements, as C texts that bind like a name."""
+    if buffer.strides is not None and buffer.kind != "local":
+        return tuple(map(c_name, buffer.strides))
     if buffer.strides is not None:
         return tuple(s if re.fullmatch(r"\w+", s) else f"({s})" for s in buffer.strides)
     return tuple(product(buffer.shape[dimension + 1 :]) for dimension in range(len(buffer.shape)))

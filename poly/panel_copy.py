@@ -15,7 +15,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.definitions import needed
 from codegen.integer import primary, room
-from codegen.names import fresh
+from codegen.names import another, c_name
 from codegen.program import Text, Workspace
 from microkernels.catalogue import find
 from microkernels.ctext import suffix
@@ -87,13 +87,13 @@ def panel_copy(
         f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
     )
     taken = frozenset({array.name for array in nest.arrays} | set(nest.sizes) | {w.name for w in workspaces})
-    buffer = fresh(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
+    buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     size = _product([*steps, str(source.width)])
     count = room([*extents, *steps, str(source.width)])
     space = panel_space(isa, private, source.dtype, count, workspaces)
-    panel = Panel(buffer, f"{number} * {size}" if number != "0" else "0", source.width, count, space)
+    panel = Panel(c_name(buffer), f"{number} * {size}" if number != "0" else "0", source.width, count, space)
     group = None
     if turned is not None:
         apart = _product([*extents[numbering.index(turned) + 1 :], size])
