@@ -30,16 +30,16 @@ STDLIB = frozenset(
 )
 MACROS = re.compile(
     r"""
-    _\w*                            # what is the compiler's and the library's: _Bool, __asm__, _mm512_setzero_ps
-    | [A-Z][A-Z0-9]*(_[A-Z0-9]+)+   # INT_MAX, CL_SUCCESS, PTHREAD_MUTEX_INITIALIZER, and whatever comes
+    [A-Z][A-Z0-9]*(_[A-Z0-9]+)+     # INT_MAX, CL_SUCCESS, PTHREAD_MUTEX_INITIALIZER, and whatever comes
     | M_[A-Z0-9_]+(l|f\d*x?) | HUGE_VAL_?[Fl]\w* | CL_\w+ | P_tmpdir | L_(tmpnam|ctermid|cuserid)
     | E[A-Z]{2}[A-Z0-9]* | EL\d[A-Z]+ | E2BIG | W(NOHANG|UNTRACED|STOPPED|EXITED|CONTINUED|NOWAIT) | S?NAN(F\d*X?|L)?
-    | NULL | INFINITY | MAXFLOAT | BUFSIZ | NFDBITS | HUGE | DOMAIN | SING | (OVER|UNDER)FLOW | [PT]LOSS | TRUE | FALSE | I
-    | bool | true | false | complex | imaginary | errno | std(in|out|err) | unix | linux | i386 | alloca | assert
+    | NULL | INFINITY | MAXFLOAT | BUFSIZ | NFDBITS | HUGE | DOMAIN | SING | (OVER|UNDER)FLOW | [PT]LOSS | TRUE | FALSE
+    | I | bool | true | false | complex | imaginary | errno | std(in|out|err) | unix | linux | i386 | alloca | assert
+    | CSIGNAL | WEOF | math_errhandling | sched_priority
     """,
     re.VERBOSE,
 )
-"""Macros of the headers that generated text includes, by the look of them, and what C keeps for compilers."""
+"""Macros of the headers that generated text includes, by the look of them."""
 
 GENERATED = re.compile(
     r"""
@@ -62,11 +62,22 @@ TYPES = re.compile(
 """Types, and what OpenCL C makes of their names."""
 
 
+FUNCTION_MACROS = re.compile(
+    r"""
+    CMPLX\w* | W[A-Z]+(STATUS|ED|SIG) | (be|le)\d+toh | hto(be|le)\d+ | offsetof | pthread_\w+ | strn?dupa
+    | is(canonical|eqsig|signaling|subnormal|zero)
+    """,
+    re.VERBOSE,
+)
+"""Macros with arguments."""
+
+
 def is_word(name: str) -> bool:
     """Whether the name may mean something else in generated text, wherever it stands."""
     return any(words.fullmatch(name) for words in (MACROS, GENERATED, TYPES))
 
 
 def is_function(name: str) -> bool:
-    """Whether the headers declare a function of the name; a variable may hide it."""
-    return name in MATH or (name[-1:] in ("f", "l") and name[:-1] in MATH) or name in STDLIB
+    """Whether the headers declare a function of the name, or define a macro with arguments; a variable may hide it."""
+    plain = name[:-1] if name[-1:] in ("f", "l") and name[:-1] in MATH else name
+    return plain in MATH or plain in STDLIB or bool(FUNCTION_MACROS.fullmatch(plain))

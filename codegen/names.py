@@ -41,8 +41,11 @@ RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | FUNCTIONS | VARIABLES
 def c_name(name: str) -> str:
     """The C identifier for a size, array, scalar or loop: the name, with `_` where C or the generated code has its own.
 
-    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`.
+    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`. A name that begins with
+    `_` may be the compiler's, with any number of them behind: it gets a letter too.
     """
+    if name.startswith("_"):
+        return f"{name}_v"
     plain = name.rstrip("_")
     return name + "_" if plain in RESERVED or is_word(plain) else name
 

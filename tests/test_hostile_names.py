@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from headers import CLANG, GCC, GXX, library, need, need_tool, newest, succeed
-from hostile_nests import FUNCTION, KINDS, NEUTRAL, ROLES, arguments, named, plausible, words
+from headers import CLANG, CLANGXX, GCC, GXX, Toolchain, need, succeed
+from hostile_nests import KINDS, NEUTRAL, ROLES, SHAPES, arguments, named, plausible, words
 from opencl_device import device
 
 import poly
 from codegen.names import c_name, function_name
-from microkernels.prune import WORD, items_of
 from poly.embed import write_header
 from poly.embed.opencl import write_opencl
 
-INCLUDED = ("math", "stdint", "stddef", "stdlib", "stdio", "string", "time", "float", "errno", "pthread", "immintrin", "complex")
+INCLUDED = ("math", "stdint", "stddef", "stdlib", "stdio", "string", "time", "float", "errno", "pthread", "complex")
 """Headers of C that generated texts include, or that a user includes before one."""
 BY_HAND = (
     *("M_", "M", "FP", "I", "NULL", "errno", "INFINITY_", "NAN_", "imin", "fmaf", "int64_t", "uint", "float4", "half"),
     *("private", "new", "new_", "new__", "this", "class_", "unix", "linux", "restrict_", "constant", "kernel", "FILE"),
     *("x0", "x1", "d0", "d1", "c0", "c1", "S0", "S0_tile", "item", "group", "v", "left", "lane", "given", "call"),
     *("cl_mem", "get_group_id", "barrier", "CLK_LOCAL_MEM_FENCE", "uint64_t", "try_imin", "stdin", "printf", "status"),
+    *("align64", "my_A", "all_x", "A_ld", "A_panels", "A_sum", "A_value", "i_tile", "threads", "workspace", "tile"),
 )
 
 
@@ -42,11 +41,11 @@ def accepted(name: str) -> bool:
     return not name.lower().startswith(("hhq_", "pfx_", "fnq"))
 
 
-def sets(count: int, seed: int, pool: list[str] | None = None) -> list[tuple[str, ...]]:
+def sets(count: int, seed: int) -> list[tuple[str, ...]]:
     """Names for all roles, by lot: words of generated texts, also as the texts make them of the other names."""
     rng = random.Random(seed)
     found = []
-    known = pool or [*words(), *BY_HAND * 8]
+    known = [*words(), *BY_HAND * 8]
     while len(found) < count:
         names: list[str] = []
         while len(names) < len(ROLES):
@@ -58,7 +57,7 @@ def sets(count: int, seed: int, pool: list[str] | None = None) -> list[tuple[str
     return found
 
 
-SETS = 5
+SETS = 4
 
 
 def each(seed: int) -> list[Any]:
@@ -89,7 +88,8 @@ def _apart(value: Any) -> Any:
 def test_names_in_c(kind: str, dtype: str, seed: int) -> None:
     for names in sets(SETS, seed):
         nest = named(kind, dtype, names, "nest")
-        for kernel in (poly.compile(nest, threads=2), poly.compile(nest, **dict(zip(nest.sizes, (23, 37, 19), strict=True)))):
+        known = dict(zip(nest.sizes, SHAPES.values(), strict=True))
+        for kernel in (poly.compile(nest, threads=2), poly.compile(nest, **known)):
             check(kernel, nest, f"{names}")
             check(kernel, nest, f"strided {names}", strided=True)
 
@@ -107,12 +107,12 @@ def test_names_in_headers(kind: str, dtype: str, seed: int, tmp_path: Path) -> N
     for number, names in enumerate(sets(2, seed)):
         nest = named(kind, dtype, names, "nest")
         threads = ("openmp", "pthreads", "none")[number % 3]
-        path = write_header(tmp_path / f"h{number}.h", poly.compile(nest, threads=2), prefix="hhq", threads=threads, isas=["avx2"])
+        kernel, options = poly.compile(nest, threads=2), {"threads": threads, "isas": ["avx2"]}
+        path = write_header(tmp_path / f"h{number}.h", kernel, prefix="hhq", **options)
         for toolchain, standard in ((GCC, "c99"), (GXX, "c++11"), (CLANG, "c11")):
             need(toolchain)
-            language, strict = toolchain.language, ("-Wall", "-Wextra", "-Werror")
-            flags = [*strict, f"-std={standard}", "-D", "HHQ_SELFTEST", "-D", "HHQ_DEBUG", "-x", language, path]
-            succeed([*toolchain.command, *flags, "-fsyntax-only"])
+            flags = ["-Wall", "-Wextra", "-Werror", f"-std={standard}", "-D", "HHQ_SELFTEST", "-D", "HHQ_DEBUG"]
+            succeed([*toolchain.command, *flags, "-x", toolchain.language, path, "-fsyntax-only"])
         binary = tmp_path / f"try{number}"
         succeed(["gcc", "-O1", "-x", "c", "-D", "HHQ_SELFTEST", path, "-o", binary, "-lm", "-pthread"])
         assert succeed([binary, "--quick"]).endswith("\nPASS\n"), names
@@ -128,3 +128,37 @@ def test_names_in_a_library_that_launches_kernels(kind: str, dtype: str, seed: i
         binary = folder / "check"
         succeed(["gcc", *flags, *files, "-o", binary, "-lOpenCL", "-lm"])
         succeed([binary, "--quick"], cwd=folder)
+
+
+@pytest.mark.parametrize("toolchain", [GCC, GXX, CLANG, CLANGXX], ids=str)
+def test_no_name_is_a_macro(toolchain: Toolchain) -> None:
+    """Of the C headers that stand before generated text; a name of a function is none with arguments either."""
+    need(toolchain)
+    text = "".join(f"#include <{name}.h>\n" for name in INCLUDED)
+    defined = succeed([*toolchain.command, "-x", toolchain.language, "-dM", "-E", "-"], input=text)
+    macros = re.findall(r"^#define (\w+)(\(?)", defined, re.M)
+    assert len(macros) > 400
+    names = {name for name, _ in macros}
+    plain = {name for name, bracket in macros if not bracket}
+    assert not [name for name in plain if c_name(name) in plain]
+    assert not [name for name in names if function_name(name) in names]
+
+
+def test_different_names_stay_different() -> None:
+    pool = [name + "_" * more for name in {*words(), *BY_HAND} for more in range(3)]
+    assert len({c_name(name) for name in pool}) == len(set(pool))
+
+
+def test_functions_of_a_header_may_be_called_as_what_it_is_made_of(tmp_path: Path) -> None:
+    """Nests with the names of the header's own functions, which give way."""
+    text = write_header(
+        tmp_path / "plain.h", poly.compile(named("rows", "f32", NEUTRAL, "fnq")), prefix="hhq"
+    ).read_text()
+    own = sorted({word.removeprefix("hhq_") for word in re.findall(r"\bhhq_[a-z]\w*", text)})
+    public = ("status", "isa", "status_text", "isa_in_use", "force_isa")
+    own = [word for word in own if word not in public and not word.startswith("fnq") and not word.endswith("avx512")]
+    nests = [named("rows", "f32", NEUTRAL, word) for word in random.Random(0).sample(own, 6)]
+    path = write_header(tmp_path / "all.h", [poly.compile(nest) for nest in nests], prefix="hhq", isas=["portable"])
+    for toolchain in (GCC, GXX):
+        flags = ["-Wall", "-Wextra", "-Werror", "-D", "HHQ_IMPLEMENTATION", "-fsyntax-only"]
+        succeed([*toolchain.command, *flags, "-x", toolchain.language, path])
