@@ -30,24 +30,54 @@ STDLIB = frozenset(
 )
 MACROS = re.compile(
     r"""
-    M_\w+ | FP_\w+ | HUGE_VAL[FL]? | INFINITY | NAN | NULL | MATH_ERR\w+ | EXIT_(SUCCESS|FAILURE)
-    | U?INT\w*_(MAX|MIN|C) | (SIZE|PTRDIFF|RAND|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN) | (BIG|LITTLE|PDP)_ENDIAN | BYTE_ORDER
-    | bool | __\w* | _[A-Z]\w*
+    [A-Z][A-Z0-9]*(_[A-Z0-9]+)+     # INT_MAX, CL_SUCCESS, PTHREAD_MUTEX_INITIALIZER, and whatever comes
+    | M_[A-Z0-9_]+(l|f\d*x?) | HUGE_VAL_?[Fl]\w* | CL_\w+ | P_tmpdir | L_(tmpnam|ctermid|cuserid)
+    | E[A-Z]{2}[A-Z0-9]* | EL\d[A-Z]+ | E2BIG | W(NOHANG|UNTRACED|STOPPED|EXITED|CONTINUED|NOWAIT) | S?NAN(F\d*X?|L)?
+    | NULL | INFINITY | MAXFLOAT | BUFSIZ | NFDBITS | HUGE | DOMAIN | SING | (OVER|UNDER)FLOW | [PT]LOSS | TRUE | FALSE
+    | I | bool | true | false | complex | imaginary | errno | std(in|out|err) | unix | linux | i386 | alloca | assert
+    | CSIGNAL | WEOF | math_errhandling | sched_priority
     """,
     re.VERBOSE,
 )
-"""Constants of the headers, and what C keeps for compilers: `_Bool`, `__asm__`."""
+"""Macros of the headers that generated text includes, by the look of them."""
+
+GENERATED = re.compile(
+    r"""
+    (\w+_)?([fi]\d+x\d+)(_lanes)?       # types of vectors and functions on them
+    | \w+_(f16|f32|f64|i8|i32|i64)(_\w+)?  # functions in a type, microkernels among them
+    | (poly|POLY|pfx|PFX|try|TRY)_\w+    # the texts' own prefixes
+    """,
+    re.VERBOSE,
+)
+"""Names that generated text makes by a pattern."""
+
+TYPES = re.compile(
+    r"""
+    \w+_t | FILE | cl[A-Z]\w* | cl(es)?_\w+                         # C's and POSIX's, and those of OpenCL's library
+    | (u?(char|short|int|long)|half|float|double|quad|bool)(2|3|4|8|16)?
+    | (get|convert|as|atomic|async)_\w+ | v(load|store)\w+
+    """,
+    re.VERBOSE,
+)
+"""Types, and what OpenCL C makes of their names."""
 
 
-VECTORS = re.compile(r"(\w+_)?[fi]\d+x\d+(_lanes)?|POLY_\w+")
-"""Generated types of vectors, functions on them, and macros."""
+FUNCTION_MACROS = re.compile(
+    r"""
+    CMPLX\w* | W[A-Z]+(STATUS|ED|SIG) | (be|le)\d+toh | hto(be|le)\d+ | offsetof | pthread_\w+ | strn?dupa
+    | is(canonical|eqsig|signaling|subnormal|zero)
+    """,
+    re.VERBOSE,
+)
+"""Macros with arguments."""
 
 
-def is_macro(name: str) -> bool:
-    """Whether the name may mean something else to the compiler, wherever it stands."""
-    return bool(MACROS.fullmatch(name) or VECTORS.fullmatch(name))
+def is_word(name: str) -> bool:
+    """Whether the name may mean something else in generated text, wherever it stands."""
+    return any(words.fullmatch(name) for words in (MACROS, GENERATED, TYPES))
 
 
 def is_function(name: str) -> bool:
-    """Whether the headers declare a function of the name; a variable may hide it."""
-    return name in MATH or (name[-1:] in ("f", "l") and name[:-1] in MATH) or name in STDLIB
+    """Whether the headers declare a function of the name, or define a macro with arguments; a variable may hide it."""
+    plain = name[:-1] if name[-1:] in ("f", "l") and name[:-1] in MATH else name
+    return plain in MATH or plain in STDLIB or bool(FUNCTION_MACROS.fullmatch(plain))

@@ -136,6 +136,11 @@ def product(extents: Sequence[Affine], factor: int = 1) -> str:
     return "*".join([*texts, *[str(number)] * (number != 1 or not texts)])
 
 
+def scaled(count: str, factor: int) -> str:
+    """A count (C text) times a number; two numbers become one, so C reckons in 64 bits throughout."""
+    return str(int(count) * factor) if count.isdigit() else f"({count})*{factor}"
+
+
 def room(extents: Sequence[str]) -> str:
     """The elements of an array with these extents (C texts), as C text; an extent below 0 means 0.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from codegen.c_words import is_function, is_macro
-from microkernels.dtypes import DTYPES
+from codegen.c_words import is_function, is_word
 
 # fmt: off
 KEYWORDS = frozenset({
     "asm", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
     "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short",
-    "signed", "sizeof", "static", "struct", "switch", "typedef", "typeof", "union", "unsigned", "void",
+    "signed", "sizeof", "static", "struct", "switch", "typedef", "typeof", "typeof_unqual", "union", "unsigned", "void",
     "volatile", "while",
 })
 CXX_KEYWORDS = frozenset({
@@ -23,39 +22,34 @@ CXX_KEYWORDS = frozenset({
     "throw", "true", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
 })
 OPENCL = frozenset({
-    "constant", "event_t", "generic", "global", "half", "image1d_t", "image2d_t", "image3d_t", "kernel", "local",
-    "pipe", "read_only", "read_write", "sampler_t", "uchar", "uint", "ulong", "ushort", "write_only",
-    *(f"{t}{n}" for t in ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
-      for n in (2, 3, 4, 8, 16)),
-})
-TYPES = frozenset({
-    "int32_t", "int64_t", "int8_t", "size_t", "uintptr_t",
+    "constant", "generic", "global", "half", "image1d_t", "image2d_t", "image3d_t", "kernel", "local",
+    "pipe", "read_only", "read_write", "uniform", "write_only",
 })
 FUNCTIONS = frozenset({
     "align64", "exp", "expf", "fabs", "fabsf", "floord", "imax", "imin", "omp_get_thread_num", "overlap", "sqrt",
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "INFINITY", "NAN", "NULL", "at", "barrier", "call", "first", "given", "group", "item", "lane", "lanes", "length",
-    "linux", "mine", "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1",
-    "steps2", "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "unix",
-    "workspace",
+    "at", "barrier", "call", "first", "given", "group", "item", "lane", "lanes", "length", "mine", "number", "offsets",
+    "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2", "this_column", "this_lane",
+    "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "workspace",
 })
 # fmt: on
-TYPED = ("abs", "add", "bits_of", "exp", "max", "min", "mul", "neg", "of_bits", "power", "sqrt", "sub", "tanh", "to")
-HELPERS = frozenset(f"{function}_{dtype}" for function in TYPED for dtype in DTYPES)
 QUOTIENT = re.compile(r".+__\d+")
 """The quotient of a loop's variable: `i_j__28` is `i_j / 28`."""
-RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | TYPES | FUNCTIONS | HELPERS | VARIABLES
+RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | FUNCTIONS | VARIABLES
 
 
 def c_name(name: str) -> str:
     """The C identifier for a size, array, scalar or loop: the name, with `_` where C or the generated code has its own.
 
-    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`.
+    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`. A name that begins with
+    `_` may be the compiler's, with any number of them behind: it gets a letter too.
     """
+    if name.startswith("_"):
+        return f"{name}_v"
     plain = name.rstrip("_")
-    return name + "_" if plain in RESERVED or is_macro(plain) or QUOTIENT.fullmatch(plain) else name
+    return name + "_" if plain in RESERVED or is_word(plain) or QUOTIENT.fullmatch(plain) else name
 
 
 def function_name(name: str) -> str:
@@ -65,11 +59,11 @@ def function_name(name: str) -> str:
 
 def fresh(name: str, taken: frozenset[str]) -> str:
     """`name` as a C identifier, numbered where it is taken: `i`, `i_2`, `i_3`."""
-    return numbered(c_name(re.sub(r"\W", "_", name)), taken)
+    return another(c_name(re.sub(r"\W", "_", name)), taken)
 
 
-def numbered(name: str, taken: frozenset[str]) -> str:
-    """`name`, or else the first of `name_2`, `name_3` and so on that is not taken."""
+def another(name: str, taken: frozenset[str]) -> str:
+    """A name that is not taken, for an array or size that is added to a nest: in C, it is `c_name` of it as all are."""
     candidate, count = name, 1
     while candidate in taken:
         count += 1

@@ -22,9 +22,10 @@ Threading = Literal["openmp", "pthreads", "none"]
 class Buffer:
     """An argument of the generated function.
 
-    `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) are C expressions;
-    None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local lies in the
-    workspace: it is the scratch array of its name in `Program.workspaces`, or where there is none a dense shared one.
+    `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) name sizes or
+    are integers, those of a local C expressions; None means dense, row-major. A scalar has kind "scalar", rank 0, and
+    is passed by value. A local lies in the workspace: it is the scratch array of its name in `Program.workspaces`, or
+    where there is none a dense shared one.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """Statement bodies as C: expressions in the arrays' own types, with the meaning that Python and NumPy give them.
 
 A number or an index takes the type of what it meets, as in NumPy: `2.0*x` is `2.0f*x` where `x` is f32. Numbers alone
-are reckoned as Python does, which has integers of any length. Integers wrap around: `x + y` is `add_i32(x, y)`. Division
-is true division also of integers. `max(a, b)` is `a` unless `b > a`, so a NaN goes through as it does in Python's loops.
+are reckoned as Python does, which has integers of any length. Integers wrap around: `x + y` is `add_i32(x, y)`.
+Division is true division also of integers. `max(a, b)` is `a` unless `b > a`, so a NaN goes through as it does in
+Python's loops.
 
 Each text carries the type that C gives it: a conversion that may change a value is written out, `(float)i`, so that no
 compiler has to warn of it.
@@ -203,6 +204,8 @@ def function_name(function: str, dtype: DType) -> str:
 
 def strides(buffer: Buffer) -> tuple[str, ...]:
     """The distance between neighbours along each dimension in elements, as C texts that bind like a name."""
+    if buffer.strides is not None and buffer.kind != "local":
+        return tuple(map(c_name, buffer.strides))
     if buffer.strides is not None:
         return tuple(s if re.fullmatch(r"\w+", s) else f"({s})" for s in buffer.strides)
     return tuple(product(buffer.shape[dimension + 1 :]) for dimension in range(len(buffer.shape)))

@@ -20,7 +20,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.expr import Load, map_loads
-from codegen.names import fresh
+from codegen.names import another
 from codegen.program import Buffer, Workspace
 from microkernels.isa import ISA
 from poly.box import Box, enclose
@@ -103,7 +103,7 @@ def _with_box(written: Nest, boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
         return replace(boxed, tree=_Change(node, node.body).visit(tree))
     array = nest.array(node.array)
     taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
-    name = fresh(f"{array.name}_box", frozenset(taken))
+    name = another(f"{array.name}_box", frozenset(taken))
     box = enclose(footprint, array.elements(nest.sizes))
     layout = BoxLayout.of(node, box.extents)
     taken_there = boxed.taken.get(place.kernel_name, 0) if node.memory == "local" else 0

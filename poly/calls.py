@@ -94,7 +94,7 @@ class Operand:
 def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
     """The addressing of an access."""
     array = nest.array(access.array)
-    sizes = {size: c_name(size) for size in nest.sizes}
+    sizes = {size: c_name(size) for size in (*nest.sizes, *filter(str.isidentifier, map(str, array.strides or ())))}
     names = {size: Affine.name(name) for size, name in sizes.items()}
     indices = (index.substitute(coordinates.iterators).substitute(names) for index in access.indices)
     places = tuple(zip(indices, array.shape, strict=True))

@@ -14,7 +14,7 @@ from itertools import pairwise
 import islpy as isl
 
 from codegen.affine import Affine
-from codegen.names import numbered
+from codegen.names import another
 from poly.sets import own_names, parameters
 
 
@@ -120,7 +120,7 @@ def _digits(
             return {}
     quotients = []
     for weight in weights:
-        atom = name if weight == 1 else numbered(f"{name}__{weight}", taken)
+        atom = name if weight == 1 else another(f"{name}__{weight}", taken)
         if weight != 1:
             atoms[atom] = (name, weight)
         quotients.append(Affine.name(atom))

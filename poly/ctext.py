@@ -11,7 +11,10 @@ from codegen.integer import integer
 
 
 def text(function: isl.PwAff, names: Sequence[str]) -> str:
-    """The C expression of a function of the loops `names` (its input dimensions) and the sizes (its parameters)."""
+    """The C expression of a function of the sizes (its parameters) and of loops (its input dimensions).
+
+    `names` are the variables of the loops in C.
+    """
     return str(value(function, names))
 
 
@@ -19,14 +22,15 @@ def value(function: isl.PwAff, names: Sequence[str]) -> Affine:
     """The same as an affine expression, in which what is not affine is a name."""
     function = function.coalesce()
     known = function.dim(isl.dim_type.param)
-    for position, name in enumerate(names):
+    own = [f"#{position}" for position in range(len(names))]  # no size has such a name
+    for position, name in enumerate(own):
         function = function.set_dim_id(isl.dim_type.in_, position, isl.Id(name))
     if names:
         function = function.reset_tuple_id(isl.dim_type.in_) if function.has_tuple_id(isl.dim_type.in_) else function
         function = function.move_dims(isl.dim_type.param, known, isl.dim_type.in_, 0, len(names))
     function = function.project_domain_on_params()
     build = isl.AstBuild.from_context(function.domain())
-    return integer(build.expr_from_pw_aff(function), {})
+    return integer(build.expr_from_pw_aff(function), dict(zip(own, map(Affine.name, names), strict=True)))
 
 
 def constants(function: isl.PwAff) -> frozenset[int] | None:

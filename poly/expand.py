@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 import islpy as isl
 
-from codegen.names import fresh
+from codegen.names import c_name, fresh
 from codegen.program import Assign, LoopMark, Statement, Workspace
 from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
@@ -71,12 +71,14 @@ def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expa
         expansion.domains[name], expansion.statements[name] = domain, printed
     micros = [n for n in walk(tree) if isinstance(n, Micro)]
     expansion.initials = {m.initial: m.statement for m in micros if m.initial is not None}
-    expansion.tree = _expand(nest, _unique_names(nest, tree), target, _Path(), expansion)
+    names = (*nest.integers, *(array.name for array in nest.arrays))
+    taken = frozenset((*names, *map(c_name, names)))
+    expansion.tree = _expand(nest, _unique_names(tree, taken), target, _Path(), expansion)
     return expansion
 
 
-def _unique_names(nest: Nest, tree: Node) -> Node:
-    """Bands with names that differ along every path, and from those of sizes and arrays, as they become C variables."""
+def _unique_names(tree: Node, others: frozenset[str]) -> Node:
+    """Bands with names that differ along every path, and from `others`, since they become C variables."""
 
     def visit(node: Node, taken: frozenset[str]) -> Node:
         match node:
@@ -96,7 +98,7 @@ def _unique_names(nest: Nest, tree: Node) -> Node:
                 return replace(node, rows=inner[0], columns=inner[1], reduce=tuple(b for b in inner[2:] if b))
         return node
 
-    return visit(tree, frozenset({*nest.integers, *(array.name for array in nest.arrays)}))
+    return visit(tree, others)
 
 
 def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) -> Node:

@@ -16,7 +16,7 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.definitions import needed
 from codegen.integer import primary, room
-from codegen.names import fresh
+from codegen.names import another, c_name
 from codegen.program import Text, Workspace
 from microkernels.catalogue import find
 from microkernels.ctext import suffix
@@ -91,13 +91,13 @@ def panel_copy(
     loops = (*(name for name, _ in outer), *(band.name for band in (*between, *inner_bands(micro))))
     names = (*(array.name for array in nest.arrays), *(w.name for w in workspaces))
     taken = frozenset({*nest.integers, *names, *loops})
-    buffer = fresh(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
+    buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     size = _product([*steps, str(source.width)])
     count = room([*extents, *steps, str(source.width)])
     space = panel_space(isa, private, source.dtype, count, workspaces)
-    panel = Panel(buffer, f"{number} * {size}" if number != "0" else "0", source.width, count, space)
+    panel = Panel(c_name(buffer), f"{number} * {size}" if number != "0" else "0", source.width, count, space)
     group = None
     if turned is not None:
         apart = _product([*extents[numbering.index(turned) + 1 :], size])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.names import fresh
+from codegen.names import another
 from poly.nest import Array, Nest
 
 
@@ -15,7 +15,7 @@ def with_strides(nest: Nest) -> Nest:
     """
     indices = (iterator for statement in nest.statements for iterator in statement.iterators)
     taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays), *indices})
-    names = {a.name: tuple(fresh(name, taken) for name in _stride_names(a)) for a in nest.arguments if a.shape}
+    names = {a.name: tuple(another(name, taken) for name in _stride_names(a)) for a in nest.arguments if a.shape}
     arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
     return replace(nest, arrays=arrays)
 

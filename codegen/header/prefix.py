@@ -8,8 +8,21 @@ from __future__ import annotations
 
 import re
 
+OWN = re.compile(r"\b(?:pfx|PFX)_\w+")
+WORD = re.compile(r"[A-Za-z_]\w*")
 
-def prefixed(text: str, prefix: str) -> str:
-    """The text with every `pfx_` and `PFX_` replaced."""
-    pattern = re.compile(r"\b(pfx|PFX)_(?=\w)")
-    return pattern.sub(lambda found: f"{prefix if found[1] == 'pfx' else prefix.upper()}_", text)
+
+def prefixed(text: str, prefix: str, public: str | None = None) -> str:
+    """The text with the prefix in place of every `pfx` and `PFX`.
+
+    A function in it may have a name that one of the text's own comes to have, as the nest `overlap` has. The text's own
+    then ends in `_`, unless it stands in the `public` part too (None: all of them are public).
+    """
+    taken, kept = set(WORD.findall(text)), set(OWN.findall(text if public is None else public))
+
+    def named(found: re.Match[str]) -> str:
+        word = found[0]
+        name = (prefix if word.startswith("pfx") else prefix.upper()) + word[3:]
+        return name if word in kept or name not in taken else name + "_"
+
+    return OWN.sub(named, text)

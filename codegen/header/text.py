@@ -56,7 +56,7 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
         LOUD,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    return prefixed("\n\n".join(parts), prefix).replace("…", "...") + "\n"
+    return prefixed("\n\n".join(parts), prefix, public).replace("…", "...") + "\n"
 
 
 def declarations(header: Header) -> str:

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from codegen.c import used_helpers
 from codegen.header.api import block
-from codegen.integer import extent
-from codegen.names import fresh
+from codegen.integer import extent, scaled
+from codegen.names import c_name, fresh
 from codegen.opencl.builds import OPTIONS
 from codegen.opencl.c_interface import enqueue, own_name
-from codegen.opencl.c_words import host_name, host_text
 from codegen.opencl.standalone import Standalone, named
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
 from codegen.parameters import Parameter, prototype, unused
@@ -66,7 +65,7 @@ static const char *const pfx_kernels[PFX_KERNELS] = {{
 
 def _launch_function(made: Standalone, kernel: DeviceKernel, number: int) -> str:
     """`pfx_launch_NAME(call, groups…, arguments…)`."""
-    taken = frozenset(host_name(argument.name) for argument in kernel.arguments)
+    taken = frozenset(argument.name for argument in kernel.arguments)
     call, groups, items = (fresh(name, taken) for name in ("c", "groups", "items"))
     dimensions = max(len(launch.groups) for launch in _launches(made.program.plan) if launch.kernel == kernel.name)
     shape = (*kernel.items, *[1] * dimensions)[:dimensions]
@@ -77,7 +76,7 @@ def _launch_function(made: Standalone, kernel: DeviceKernel, number: int) -> str
         f"const size_t {items}[] = {{{', '.join(map(str, shape))}}};",
         *(
             f"pfx_argument({call}, {number}, {at}, sizeof {name}, &{name});"
-            for at, name in enumerate(host_name(argument.name) for argument in kernel.arguments)
+            for at, name in enumerate(argument.name for argument in kernel.arguments)
         ),
         f"pfx_launch({call}, {number}, {dimensions}, {groups}, {items});",
     ]
@@ -100,11 +99,11 @@ def _launch_name(program: DeviceProgram, kernel: str) -> str:
 def _parameter(argument: Argument) -> Parameter:
     """A kernel's argument, as C has it."""
     if argument.kind == "integer":
-        return Parameter("int64_t ", host_name(argument.name))
+        return Parameter("int64_t ", argument.name)
     if argument.kind == "scalar":
         assert argument.dtype is not None
-        return Parameter(f"{argument.dtype.c_name} ", host_name(argument.name))
-    return Parameter("cl_mem ", host_name(argument.name))
+        return Parameter(f"{argument.dtype.c_name} ", argument.name)
+    return Parameter("cl_mem ", argument.name)
 
 
 def _enqueue_function(made: Standalone) -> str:
@@ -117,7 +116,7 @@ def _enqueue_function(made: Standalone) -> str:
     lines = [
         f"pfx_call {call} = {{{', '.join(start)}, NULL, NULL, CL_SUCCESS}};",
         f"pfx_check_queue(&{call});",
-        *(f'pfx_check_size(&{call}, "{size}", {host_name(size)});' for size in program.sizes),
+        *(f'pfx_check_size(&{call}, "{size}", {c_name(size)});' for size in program.sizes),
         *(_check_array(buffer, call) for buffer in program.buffers if buffer.kind != "scalar"),
         f"if ({call}.status != CL_SUCCESS) {finish}",
         *(_scratch(scratch, at, call) for at, scratch in enumerate(program.scratch)),
@@ -129,14 +128,13 @@ def _enqueue_function(made: Standalone) -> str:
 
 
 def _check_array(buffer: Buffer, call: str) -> str:
-    shape = ", ".join(host_text(extent(size)) for size in buffer.shape)
-    told = f'"{buffer.name}", {host_name(buffer.name)}, {buffer.dtype.size}, {len(buffer.shape)}'
+    shape = ", ".join(extent(size) for size in buffer.shape)
+    told = f'"{buffer.name}", {c_name(buffer.name)}, {buffer.dtype.size}, {len(buffer.shape)}'
     return f"pfx_check_array(&{call}, {told}, (const int64_t[]){{{shape}}});"
 
 
 def _scratch(scratch: Scratch, at: int, call: str) -> str:
-    count = host_text(scratch.count)
-    return f"const cl_mem {host_name(scratch.name)} = pfx_scratch(&{call}, {at}, ({count})*{scratch.dtype.size});"
+    return f"const cl_mem {scratch.name} = pfx_scratch(&{call}, {at}, {scaled(scratch.count, scratch.dtype.size)});"
 
 
 def _steps(program: DeviceProgram, nodes: Sequence[HostNode], call: str, indent: str = "") -> Iterator[str]:
@@ -147,12 +145,11 @@ def _steps(program: DeviceProgram, nodes: Sequence[HostNode], call: str, indent:
             yield f"{indent}{_launch(program, node, call)}"
             continue
         if isinstance(node, HostLoop):
-            start, condition, step = map(host_text, (node.start, node.condition, node.step))
-            variable = host_name(node.variable)
-            yield f"{indent}for (int64_t {variable} = {start}; {condition}; {variable} += {step}) {{"
+            start = f"int64_t {node.variable} = {node.start}"
+            yield f"{indent}for ({start}; {node.condition}; {node.variable} += {node.step}) {{"
             yield from _steps(program, node.body, call, inner)
         else:
-            yield f"{indent}if ({host_text(node.condition)}) {{"
+            yield f"{indent}if ({node.condition}) {{"
             yield from _steps(program, node.then, call, inner)
             if node.otherwise:
                 yield f"{indent}}} else {{"
@@ -161,5 +158,5 @@ def _steps(program: DeviceProgram, nodes: Sequence[HostNode], call: str, indent:
 
 
 def _launch(program: DeviceProgram, node: Launch, call: str) -> str:
-    names = (host_name(argument.name) for argument in program.kernel(node.kernel).arguments)
-    return f"{_launch_name(program, node.kernel)}({', '.join([f'&{call}', *map(host_text, node.groups), *names])});"
+    names = (argument.name for argument in program.kernel(node.kernel).arguments)
+    return f"{_launch_name(program, node.kernel)}({', '.join([f'&{call}', *node.groups, *names])});"

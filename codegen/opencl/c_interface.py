@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from codegen.header.contract import DIRECTIONS
 from codegen.header.sections import comment
-from codegen.names import fresh
-from codegen.opencl.c_words import host_name
+from codegen.names import c_name, fresh
 from codegen.opencl.standalone import Standalone, named
 from codegen.opencl.values import HostIf, HostLoop, HostNode
 from codegen.parameters import Parameter, prototype, size_parameters
@@ -92,8 +91,8 @@ def interface(made: Standalone) -> str:
 def own_name(made: Standalone, name: str) -> str:
     """A name for a variable of the function that puts launches into a queue, clear of the nest's."""
     program = made.program
-    names = (*program.sizes, *(b.name for b in program.buffers), *(s.name for s in program.scratch))
-    return fresh(name, frozenset(map(host_name, (*names, *variables(program.plan)))))
+    names = (*map(c_name, program.sizes), *(c_name(b.name) for b in program.buffers))
+    return fresh(name, frozenset((*names, *(s.name for s in program.scratch), *variables(program.plan))))
 
 
 def variables(nodes: Sequence[HostNode]) -> Iterator[str]:
@@ -117,12 +116,12 @@ def enqueue(made: Standalone) -> tuple[Parameter, ...]:
         ("cl_event *", "done"),
     )
     parameters = tuple(Parameter(prefix, own_name(made, name)) for prefix, name in own)
-    sizes = size_parameters([host_name(size) for size in made.program.sizes])
+    sizes = size_parameters(made.program.sizes)
     return (*parameters[:2], *sizes, *map(_parameter, made.program.buffers), *parameters[2:])
 
 
 def _parameter(buffer: Buffer) -> Parameter:
-    return Parameter("cl_mem " if buffer.kind != "scalar" else f"{buffer.dtype.c_name} ", host_name(buffer.name))
+    return Parameter("cl_mem " if buffer.kind != "scalar" else f"{buffer.dtype.c_name} ", c_name(buffer.name))
 
 
 def _about(made: Standalone) -> str:
@@ -139,10 +138,10 @@ def _about(made: Standalone) -> str:
 def _arguments(made: Standalone) -> str:
     """Each argument with its meaning, in order."""
     sizes = made.program.sizes
-    rows = [(", ".join(map(host_name, sizes)), "from 0 to PFX_SIZE_LIMIT")] if sizes else []
+    rows = [(", ".join(map(c_name, sizes)), "from 0 to PFX_SIZE_LIMIT")] if sizes else []
     for buffer in made.program.buffers:
         shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
-        rows.append((host_name(buffer.name), f"{buffer.dtype.name}{shape}, {DIRECTIONS[buffer.kind]}"))
+        rows.append((c_name(buffer.name), f"{buffer.dtype.name}{shape}, {DIRECTIONS[buffer.kind]}"))
     width = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
 

@@ -18,7 +18,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.c import heading
-from codegen.integer import children, condition, integer, kind
+from codegen.integer import children, condition, integer, kind, scaled
 from codegen.loops import Scope
 from codegen.names import RESERVED, c_name, fresh
 from codegen.opencl.dialect import helpers, prelude
@@ -69,7 +69,7 @@ def _needed(preamble: str, code: str) -> str:
 
 
 def _scratch(program: Program, workspace: Workspace) -> Scratch:
-    count = f"{units(program)}*({workspace.count})" if workspace.private else workspace.count
+    count = scaled(workspace.count, units(program)) if workspace.private else workspace.count
     return Scratch(scratch_name(workspace), workspace.dtype, count)
 
 

@@ -14,8 +14,8 @@ OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
 """What every header declares behind its prefix."""
 PLACEHOLDER = "pfx_"
 """What the header's names begin with while it is written."""
-PUBLIC = ("", "_with_workspace", "_workspace_size")
-"""What a function's name is followed by in those that are declared for it."""
+DECLARED = ("", "_with_workspace", "_workspace_size", "_call", "_sizes", "_check", "_select", "_need", "_most", "_run")
+"""What a function's name is followed by in those that are there for it."""
 
 
 def checked_prefix(name: str) -> str:
@@ -47,7 +47,7 @@ def function_names(nests: Sequence[str], prefix: str) -> tuple[str, ...]:
     for name in names:
         if function_name(name) != name:
             raise SpecError(f"C has a function or word {name} of its own: give a prefix.")
-        for declared in (name + suffix for suffix in PUBLIC):
+        for declared in (name + suffix for suffix in DECLARED):
             if declared in taken:
                 raise SpecError(f"the header would declare {declared} twice: rename a nest, or give another prefix.")
             taken.append(declared)

@@ -18,7 +18,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.expr import Binary, Const, Expr, Load
-from codegen.names import fresh
+from codegen.names import another, c_name
 from codegen.program import Buffer, Text, Workspace
 from codegen.program import Statement as Printed
 from codegen.simd import Reduction as Printer
@@ -87,11 +87,11 @@ class _Parts:
         array = shared.nest.array(reduction.array)
         taken = frozenset({a.name for a in shared.nest.arrays} | set(shared.nest.sizes))
         printer = Printer("", reduction.op, array.name, array.dtype)
-        partial = fresh(printer.name, taken)
+        partial = another(printer.name, taken)
         known = next(
             (w.name for w in shared.workspaces if w.name in shared.synchronised and w.dtype == array.dtype), None
         )
-        return _Parts(reduction, array.dtype, items, partial, known or fresh(f"{array.dtype.name}_shares", taken))
+        return _Parts(reduction, array.dtype, items, partial, known or another(f"{array.dtype.name}_shares", taken))
 
     @property
     def name(self) -> str:
@@ -153,10 +153,11 @@ class _Parts:
 
     def _join(self, runs: isl.Set) -> tuple[isl.Set, Printed]:
         name = f"{self.name}_join"
-        mine = f"{self.shares}[item]"
-        step = Printer("", self.reduction.op, mine, self.dtype).store(f"{self.shares}[item + (left + 1)/2]")
+        shares = c_name(self.shares)
+        mine = f"{shares}[item]"
+        step = Printer("", self.reduction.op, mine, self.dtype).store(f"{shares}[item + (left + 1)/2]")
         lines = (
-            f"{mine} = {self.partial}[0];",
+            f"{mine} = {c_name(self.partial)}[0];",
             BARRIER,
             f"for (int left = {self.items}; left > 1; left = (left + 1)/2) {{",
             "    if (item < left/2)",
