@@ -102,7 +102,7 @@ def texts() -> Iterator[str]:
 
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:
-            for dtype in ("f32", "i32"):
+            for dtype in ("f32", "i32") if kind == "rows" else ("f32",):
                 nest = named(kind, dtype, NEUTRAL, FUNCTION)
                 known = dict(zip(nest.sizes, (300, 200, 100), strict=True))
                 kernels = [poly.compile(nest, threads=2), poly.compile(nest, threads=2, **known)]
