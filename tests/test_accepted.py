@@ -196,8 +196,9 @@ def test_a_copy_whose_readers_read_another_copy() -> None:
             "loops i, j, k changes with another of them.",
         ),
         (
-            lambda s: s.order("i j k").split(j=8).microkernel("gemm_portable_6x8").skew("j_tile", by="i"),
-            "skew(j_tile, by=i) does not fit: microkernel(gemm_portable_6x8): the loops around S0 don't determine",
+            lambda s: s.tile(i=8, j=4).microkernel("gemvn_portable").skew("i", by="i_tile", factor=2),
+            "skew(i, by=i_tile, factor=2) does not fit: microkernel(gemvn_portable): the loops around S0 don't "
+            "determine its iterators.",
         ),
     ],
 )

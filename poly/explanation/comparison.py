@@ -8,7 +8,7 @@ from typing import Literal
 
 from poly.checks import checked_sizes
 from poly.errors import SpecError
-from poly.explanation.explained import explain
+from poly.explanation.explained import explanation_of, subject
 from poly.explanation.explanation import Explanation
 from poly.explanation.text import bytes_text
 from poly.explanation.values import ARITHMETIC, Level
@@ -63,13 +63,13 @@ def compare(
         SpecError: they are of different nests.
     """
     fixed = checked_sizes(sizes, more)
-    one, other = (explain(what, target=target, threads=threads, sizes=fixed) for what in (first, second))
-    nests = one.schedule.nest, other.schedule.nest
+    one, other = (subject(what, target, threads, fixed) for what in (first, second))
+    nests = one.fixed.nest, other.fixed.nest
     apart = difference(*nests) or ("" if dict(nests[0].fixed) == dict(nests[1].fixed) else "their sizes differ")
     if apart:
         names = f"{nests[0].name} and {nests[1].name}"
         raise SpecError(f"schedules of different nests or sizes ({names}) can't be compared: {apart}.")
-    return against(one, other)
+    return against(explanation_of(one), explanation_of(other))
 
 
 def against(first: Explanation, second: Explanation) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError, shown
@@ -49,6 +50,22 @@ def explain(
         RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
+    return explanation_of(subject(what, target, threads, checked_sizes(sizes, more)))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be explained: a schedule, the same at given sizes, and the threads of a target that run it."""
+
+    schedule: Schedule
+    fixed: Schedule
+    target: Target
+    threads: int
+    sizes: dict[str, int]
+
+
+def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes: dict[str, int]) -> Subject:
+    """The arguments of `explain`, checked; raises as it does."""
     if isinstance(what, Scheduled):
         device = what.device if isinstance(what, OpenCLKernel) else None
         schedule, goal, count = what.schedule, Target(what.isa, device), what.threads
@@ -59,12 +76,13 @@ def explain(
         raise SpecError(f"{shown(what)} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
     if is_gpu(goal.isa):
         raise TargetError("explanations know the caches of this CPU: there are none for a GPU's schedules.")
-    return _explained(schedule, goal, count, checked_sizes(sizes, more))
+    return Subject(schedule, _fixed(schedule, sizes), goal, count, sizes)
 
 
-def _explained(schedule: Schedule, target: Target, threads: int, sizes: dict[str, int]) -> Explanation:
+def explanation_of(of: Subject) -> Explanation:
+    """The explanation; raises ScheduleError, RecordError and ToolchainError as `explain`."""
+    schedule, fixed, target, threads, sizes = of.schedule, of.fixed, of.target, of.threads, of.sizes
     isa = target.isa
-    fixed = _fixed(schedule, sizes)
     reuses = working_sets(fixed)
     usable = _usable(caches())
     every = pairs(reuses)
