@@ -131,6 +131,11 @@ int64_t axpy_workspace_size(int64_t N, int32_t threads);
 #else
 #define AXPY_OMP(...)
 #endif
+#if defined(__clang__)
+#define AXPY_WRAPS __attribute__((no_sanitize("integer")))
+#else
+#define AXPY_WRAPS
+#endif
 
 #if defined(AXPY_DEBUG)
 #include <stdio.h>
@@ -296,7 +301,7 @@ static char axpy_nothing[64] __attribute__((aligned(64)));
 /* The first multiple of 64 in a workspace. */
 AXPY_INLINE void *axpy_aligned(void *workspace, int64_t needed)
 {
-  return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : axpy_nothing;
+  return needed > 0 ? (char *)workspace + (64u - (uintptr_t)workspace % 64u) % 64u : axpy_nothing;
 }
 
 AXPY_INLINE void *axpy_allocate(int64_t bytes)
@@ -324,7 +329,7 @@ static inline int64_t axpy_times(int64_t a, int64_t b)
 }
 
 /* Whether two arrays share bytes; addresses are subtracted modulo all addresses. */
-static inline int axpy_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+AXPY_WRAPS static inline int axpy_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
 {
   const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
   return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;

@@ -140,6 +140,11 @@ int64_t matmul_workspace_size(void);
 #define MATMUL_SIMD
 #define MATMUL_LANES
 #endif
+#if defined(__clang__)
+#define MATMUL_WRAPS __attribute__((no_sanitize("integer")))
+#else
+#define MATMUL_WRAPS
+#endif
 
 #if defined(MATMUL_DEBUG)
 #include <stdio.h>
@@ -330,7 +335,7 @@ static char matmul_nothing[64] __attribute__((aligned(64)));
 /* The first multiple of 64 in a workspace. */
 MATMUL_INLINE void *matmul_aligned(void *workspace, int64_t needed)
 {
-  return needed > 0 ? (char *)workspace + (-(uintptr_t)workspace & 63u) : matmul_nothing;
+  return needed > 0 ? (char *)workspace + (64u - (uintptr_t)workspace % 64u) % 64u : matmul_nothing;
 }
 
 MATMUL_INLINE void *matmul_allocate(int64_t bytes)
@@ -348,7 +353,7 @@ static inline int matmul_beyond(int64_t a, int64_t b, int64_t limit)
 }
 
 /* Whether two arrays share bytes; addresses are subtracted modulo all addresses. */
-static inline int matmul_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+MATMUL_WRAPS static inline int matmul_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
 {
   const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
   return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;
