@@ -27,12 +27,13 @@ from codegen.signature import Signature, Solve
 
 def caller_source(signature: Signature, threads: int) -> str:
     """The text, for a caller that uses `threads` threads where the call doesn't say."""
-    given = "".join(f", {size!r}: {c_name(size)}" for size in signature.given)
+    given = "".join(f"{size!r}: {c_name(size)}, " for size in signature.given)
     signature = renamed(signature)
     arguments = [b.name for b in signature.buffers]
     head = [*(f"{a}=_MISSING" for a in arguments), *("/",) * bool(arguments), "*_extra", f"threads={threads}"]
     head += [*(f"{size}=_MISSING" for size in signature.given), "**_keywords"]
-    keywords = f"{{**_keywords{given}}}" if given else "_keywords"
+    # A size `lane` is `lane_` here, so that the caller's `lane=` is among the other keywords: these come last.
+    keywords = f"{{{given}**_keywords}}" if given else "_keywords"
     lines = [f"def {function_name(signature.name)}({', '.join(head)}):", "    try:"]
     lines += [f"        {line}" for line in _sizes(signature)]
     lines.append(f"        if {' and '.join(_conditions(signature))}:")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import poly
-from poly import ArgumentError, f32
+from poly import ArgumentError, f32, f64
 from poly.function import SPECIALISED
 
 M, N = poly.sizes("M N")
@@ -49,3 +49,19 @@ def test_an_array_without_elements_is_not_touched(given: bool) -> None:
         taken = np.full(6, 7.0, np.float32)
         kernel(np.ones((6, columns), np.float32), taken)
         assert (taken == expected).all()
+
+
+@pytest.mark.parametrize("size", ["lane", "thread", "half"])
+def test_a_size_that_no_array_tells_may_have_a_name_of_generated_code(size: str) -> None:
+    T = poly.sizes(size)
+
+    @poly.nest
+    def steps(y: f64[3]):
+        for t in range(T):
+            y[1] += t
+
+    y = np.zeros(3)
+    poly.compile(steps, records=False)(y, **{size: 4})
+    assert y.tolist() == [0.0, 6.0, 0.0]
+    with pytest.raises(poly.ArgumentError, match=f"pass it by keyword, {size}="):
+        poly.compile(steps, records=False)(y)

@@ -19,7 +19,7 @@ class FromCheckout(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
-        return _found().make_context(info_name, args, parent, **extra)  # type: ignore[arg-type]
+        return _found().make_context(info_name, args, parent, **extra)
 
 
 def _found() -> click.Command:
