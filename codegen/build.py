@@ -22,6 +22,7 @@ from codegen import precompiled
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
+from microkernels.errors import shown
 
 FLAGS = (
     "-O3",
@@ -111,12 +112,12 @@ def find_compiler() -> tuple[str, ...]:
     Raises ToolchainError where there is none.
     """
     for variable in ("POLY_CC", "CC"):
-        command = shlex.split(os.environ.get(variable, ""))
+        command = _words(variable)
         if command:
             program = shutil.which(command[0])
             if program is None:
                 raise ToolchainError(
-                    f"the C compiler {command[0]!r} that {variable} names was not found. "
+                    f"the C compiler {shown(command[0])} that {variable} names was not found. "
                     f"Correct {variable}, or unset it to use cc, gcc or clang."
                 )
             return (program, *command[1:])
@@ -128,6 +129,16 @@ def find_compiler() -> tuple[str, ...]:
         "no C compiler was found: neither cc, gcc nor clang is on the PATH. "
         "Install gcc or clang, or set POLY_CC to a compiler."
     )
+
+
+def _words(variable: str) -> list[str]:
+    """The words of an environment variable, as a shell has them; none where it isn't set. Raises ToolchainError."""
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        told = f"{variable} is no command: {shown(text)} ({error})"
+        raise ToolchainError(f"{told}. Correct {variable}, or unset it to use cc, gcc or clang.") from error
 
 
 def identity(compiler: tuple[str, ...]) -> str:

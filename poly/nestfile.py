@@ -5,27 +5,19 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
+from microkernels.errors import plain, shown
 from poly.errors import PolyError, SpecError
 from poly.nest import Nest
 
 MODULE = "poly_nest_file"
-BROKEN = (
-    ArithmeticError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
-"""What running a user's file may raise by the user's mistake."""
+LONGEST = 500
+"""Characters of what a user's file raises that are shown."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,9 @@ def open_nests(where: str) -> NestFile:
         path = Path(where)
         nests = _nests(_run(path))
         if not nests:
-            raise SpecError(f"{path} has no nest: decorate a function with @poly.nest, or name a poly.einsum")
+            raise SpecError(
+                f"{plain(str(path))} has no nest: decorate a function with @poly.nest, or name a poly.einsum"
+            )
     return NestFile(tuple(replace(nest, name=key) for key, nest in nests.items()), _sources(path))
 
 
@@ -78,21 +72,45 @@ def load_nest(where: str) -> Nest:
     """
     file, colon, name = where.rpartition(":")
     if not colon or not file or not name.isidentifier():
-        raise SpecError(f"{where!r} is not of the form FILE.py:NAME, as in gemm.py:matmul")
+        raise SpecError(f"{shown(where)} is not of the form FILE.py:NAME, as in gemm.py:matmul")
     nests = _nests(_run(Path(file)))
     if name not in nests:
         close = difflib.get_close_matches(name, nests, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
-        raise SpecError(f"{file} has no nest {name!r}; it has {', '.join(nests) or 'none'}.{hint}")
+        raise SpecError(f"{plain(file)} has no nest {shown(name)}; it has {', '.join(nests) or 'none'}.{hint}")
     return nests[name]
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for any file
+        return False
+
+
+def _line(path: Path, error: BaseException) -> str:
+    """`:12`, the line of the file at which it failed; nothing where that is not known."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f":{error.lineno}"
+    lines = [
+        number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+    ]
+    return f":{lines[-1]}" if lines else ""
+
+
+def _words(error: BaseException) -> str:
+    """The error as Python shows it at the end of a traceback."""
+    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    printable = text.encode(errors="backslashreplace").decode()
+    return printable if len(printable) <= LONGEST else f"{printable[:LONGEST]}…"
+
+
 def _run(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise SpecError(f"there is no file {path}")
+    if not _is_file(path):
+        raise SpecError(f"there is no file {plain(str(path))}")
     spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise SpecError(f"{path} is no Python file: its name must end in .py")
+        raise SpecError(f"{plain(str(path))} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
     folder = str(path.resolve().parent)
@@ -101,8 +119,8 @@ def _run(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except PolyError:
         raise
-    except BROKEN as error:
-        raise SpecError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's file does
+        raise SpecError(f"{path}{_line(path, error)} cannot be run: {_words(error)}") from error
     finally:
         with suppress(ValueError):
             sys.path.remove(folder)

@@ -99,7 +99,7 @@ def tune(
         SearchError: a budget of zero or less, an unknown strategy or start, a size without a value or outside of what
             the nest is made for, a space without a legal point, or no point that could be measured, with the reasons.
         SpecError: no nest, an unknown size, or an access outside of its array.
-        TargetError, ArgumentError, ToolchainError: as `poly.compile`.
+        TargetError, ArgumentError, ToolchainError: as `poly.compile`; a choice that is none.
         RecordError: the store of records cannot be written.
     """
     from poly.tuning.how import How

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import click
+
+from microkernels.errors import shown
 
 
 def parse_sizes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
@@ -10,8 +14,8 @@ def parse_sizes(context: click.Context, option: click.Parameter, texts: tuple[st
     sizes = {}
     for text in texts:
         name, _, value = text.partition("=")
-        if not name.isidentifier() or not value.isdigit():
-            raise click.BadParameter(f"{text!r} is not of the form M=512", context, option)
+        if not name.isidentifier() or not re.fullmatch("[0-9]{1,20}", value):
+            raise click.BadParameter(f"{shown(text)} is not of the form M=512", context, option)
         sizes[name] = int(value)
     return sizes
 

@@ -116,7 +116,7 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
     remedy = "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar."
     try:
         value = eval(text, {"__builtins__": {}}, dict(environment))
-    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+    except Exception as error:  # whatever the user's expression raises
         raise source.error(node, f"`{text}` is no type ({error})", remedy) from None
     if isinstance(value, DType):
         return value

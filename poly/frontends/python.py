@@ -21,6 +21,9 @@ from poly.frontends.walker import Walker
 from poly.nest import Array, Nest
 from poly.sets import at_least
 
+DEEPEST = 150
+"""Levels of an expression, or of conditions in each other; a sum of 100 terms has 100."""
+
 
 def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
     """The loops of a function as a nest.
@@ -70,14 +73,14 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
 def _definition(source: Source) -> ast.FunctionDef:
     try:
         module = ast.parse(source.text)
-    except SyntaxError as error:
-        raise SpecError(
-            f"{source.file}:{source.first}: the text of this function can't be read alone ({error.msg}).\n"
-            "Write the loops as a function with `def`, at the start of a line."
-        ) from None
+    except (SyntaxError, ValueError) as error:
+        raise _unreadable(source, error.msg if isinstance(error, SyntaxError) else str(error)) from None
+    except (RecursionError, MemoryError):
+        raise _unreadable(source, "an expression is nested too deeply") from None
+    if not module.body or not isinstance(module.body[0], ast.FunctionDef):
+        raise source.error(module, "this is no plain function", "Write the loops as a function with `def`.")
     function = module.body[0]
-    if not isinstance(function, ast.FunctionDef):
-        raise source.error(function, "this is no plain function", "Write the loops as a function with `def`.")
+    _check_depth(function, source)
     others = [*function.args.posonlyargs, *function.args.kwonlyargs, function.args.vararg, function.args.kwarg]
     for arg in others:
         if arg is not None:
@@ -87,6 +90,25 @@ def _definition(source: Source) -> ast.FunctionDef:
     for default in function.args.defaults:
         raise source.error(default, "arguments have no defaults in a nest", "Pass the value with each call.")
     return function
+
+
+def _unreadable(source: Source, why: str) -> SpecError:
+    return SpecError(
+        f"{source.file}:{source.first}: the text of this function can't be read alone ({why}).\n"
+        "Write the loops as a function with `def`, at the start of a line."
+    )
+
+
+def _check_depth(function: ast.FunctionDef, source: Source) -> None:
+    """Refuse expressions and conditions that are nested more deeply than the functions that walk through them go."""
+    below: list[tuple[ast.AST, ast.stmt, int]] = [(node, node, 1) for node in function.body]
+    while below:
+        node, statement, depth = below.pop()
+        if depth > DEEPEST:
+            why = f"this is nested more than {DEEPEST} levels deep"
+            raise source.error(statement, why, "Write it as several statements, such as `t = ...` and `t += ...`.")
+        for child in ast.iter_child_nodes(node):
+            below.append((child, child if isinstance(child, ast.stmt) else statement, depth + 1))
 
 
 def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[str, Any]) -> dict[str, Array]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import FunctionType
 
+from microkernels.errors import plain
 from poly.errors import SpecError
+
+PART, WORDS = 120, 500
+"""Characters of a line before, at and behind what is marked; of what is said about it."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Source:
     first: int
 
     @staticmethod
-    def of(function: Callable[..., Any]) -> Source:
+    def of(function: FunctionType) -> Source:
         """The dedented text of a function.
 
         Raises:
@@ -29,10 +32,9 @@ class Source:
         """
         try:
             lines, first = inspect.getsourcelines(function)
-        except (OSError, TypeError):
-            name = getattr(function, "__name__", repr(function))
+        except (OSError, TypeError, SyntaxError, IndexError):
             raise SpecError(
-                f"the source text of {name} can't be found: poly reads the loops from it.\n"
+                f"the source text of {plain(function.__name__)} can't be found: poly reads the loops from it.\n"
                 "Write the function with `def` in a file or a notebook cell."
             ) from None
         return Source(textwrap.dedent("".join(lines)), inspect.getsourcefile(function) or "<unknown>", first)
@@ -47,7 +49,17 @@ class Source:
         raw = self.line(row).encode()
         end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", None) == row else None
         before, marked = raw[:start].decode(), raw[start:end].decode().rstrip()
-        indent = len(before) - len(before.lstrip())
-        text = raw.decode().strip()
-        caret = " " * (len(before) - indent) + "^" * max(len(marked), 1)
-        return SpecError(f"{self.file}:{self.first + row - 1}: {why}\n    {text}\n    {caret}\n{remedy}")
+        behind = raw[start:].decode()[len(marked) :].rstrip()
+        before, marked, behind = _cut(before.lstrip(), left=True), _cut(marked), _cut(behind)
+        caret = " " * len(before) + "^" * max(len(marked), 1)
+        where = f"{self.file}:{self.first + row - 1}"
+        return SpecError(
+            f"{where}: {_cut(why, WORDS)}\n    {before}{marked}{behind}\n    {caret}\n{_cut(remedy, WORDS)}"
+        )
+
+
+def _cut(text: str, most: int = PART, left: bool = False) -> str:
+    """So much of a text that it can be read: its beginning, or its end."""
+    if len(text) <= most:
+        return text
+    return f"…{text[-most:]}" if left else f"{text[:most]}…"

@@ -22,6 +22,9 @@ FORMAT = 1
 SQLITE = b"SQLite format 3\0"
 """How every SQLite file begins."""
 
+MOST_BYTES = 256 << 20
+"""Of a file of records: a device file may have no end."""
+
 
 @dataclass(frozen=True)
 class Merged:
@@ -98,9 +101,12 @@ def merge(store: Store, path: Path) -> Merged:
 def load(path: Path) -> list[Record]:
     """The records in a file that `export` wrote, or in another store. Raises RecordError."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise RecordError(f"the records {path} cannot be read: {error.strerror}.") from error
+    if len(content) > MOST_BYTES:
+        raise RecordError(f"the records {path} are more than {MOST_BYTES >> 20} MiB: no export of records is so large.")
     if content.startswith(SQLITE):
         return Store(path).sound_records()
     return _parsed(path, content.splitlines())

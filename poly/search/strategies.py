@@ -30,6 +30,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 
+from microkernels.errors import shown
 from poly.errors import SearchError
 from poly.search.annealing import annealing
 from poly.search.droplet import Droplet, from_origin
@@ -64,14 +65,16 @@ def strategies() -> list[str]:
 
 
 def strategy(wanted: str | Strategy) -> Strategy:
-    """The strategy of a name; a callable is one itself. Raises `SearchError` for a name that there is not."""
+    """The strategy of a name; a callable is one itself. Raises `SearchError` for anything else."""
     if not isinstance(wanted, str):
+        if not callable(wanted):
+            raise SearchError(f"{shown(wanted)} is no strategy: give a name, or a generator function.")
         return wanted
     if wanted in _STRATEGIES:
         return _STRATEGIES[wanted]
     for entry in entry_points(group=GROUP, name=wanted):
         loaded: Strategy = entry.load()
         return loaded
-    close = get_close_matches(wanted, strategies(), 1)
+    close = get_close_matches(wanted[:80], strategies(), 1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise SearchError(f"there is no strategy named {wanted!r}{hint} There are: {', '.join(strategies())}")
+    raise SearchError(f"there is no strategy named {shown(wanted)}{hint} There are: {', '.join(strategies())}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+from microkernels.errors import shown
 from poly.errors import SearchError
 from poly.search.budget import Budget
 
@@ -48,6 +49,6 @@ def _check(name: str, value: Any, kind: type[Any], wanted: str) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, kind):
-        raise SearchError(f"{name} must be {wanted}, not {value!r}.")
+        raise SearchError(f"{name} must be {wanted}, not {shown(value)}.")
     if not value > 0:
-        raise SearchError(f"a budget of {name}={value} allows no search: give more than 0, or leave it out.")
+        raise SearchError(f"a budget of {name}={shown(value)} allows no search: give more than 0, or leave it out.")
