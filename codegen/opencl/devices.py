@@ -9,6 +9,7 @@ opencl:cpu@4      four of its compute units
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from codegen.opencl.advice import nvidia_remedy, remedies
 from codegen.opencl.probe import Facts, listed
 from codegen.opencl.survey import Finding, survey
-from microkernels.errors import TargetError
+from microkernels.errors import TargetError, shown
 from microkernels.isa import host
 from microkernels.opencl_isa import OPENCL128, OPENCL256, OPENCL512, OPENCLGPU, DeviceISA
 
@@ -85,17 +86,21 @@ def find(target: str) -> Device:
     """
     language, _, rest = target.partition(":")
     if language != OPENCL:
-        raise TargetError(f"target {target!r} is no OpenCL device: expected 'opencl', or 'opencl:' and its name.")
+        raise TargetError(f"target {shown(target)} is no OpenCL device: expected 'opencl', or 'opencl:' and its name.")
     devices = usable()
     if not devices:
         raise TargetError(_none_usable())
-    exact = next((device for device in devices if target == device.label), None)
-    if exact is not None:
-        return exact
     name, at, units = rest.rpartition("@")
-    if at and units.isdigit():
-        return find(f"{OPENCL}:{name}" if name else OPENCL).with_units(int(units))
-    matching = [device for device in devices if _answers(device, rest.strip().casefold())]
+    if at and re.fullmatch("[0-9]{1,9}", units) and all(target != device.label for device in devices):
+        return _named(f"{OPENCL}:{name}" if name else OPENCL, devices).with_units(int(units))
+    return _named(target, devices)
+
+
+def _named(target: str, devices: Sequence[Device]) -> Device:
+    """The device of that label, or the first to which the name in the target belongs. Raises TargetError."""
+    exact = [device for device in devices if target == device.label]
+    word = target.partition(":")[2].strip().casefold()
+    matching = exact or [device for device in devices if _answers(device, word)]
     if not matching:
         raise TargetError(_unknown(target, devices))
     return matching[0]
@@ -125,7 +130,7 @@ def reason(finding: Finding) -> str:
 def _unknown(target: str, devices: Iterable[Device]) -> str:
     there = ", ".join(repr(device.label) for device in devices)
     rest = f" Not usable: {'; '.join(problems())}." if problems() else ""
-    message = f"no usable OpenCL device is {target!r}: there is {there}; 'opencl' takes the first of them.{rest}"
+    message = f"no usable OpenCL device is {shown(target)}: there is {there}; 'opencl' takes the first of them.{rest}"
     return " ".join([message, *nvidia_remedy()])
 
 
