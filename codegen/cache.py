@@ -66,11 +66,11 @@ def unusable(error: OSError) -> ToolchainError:
 
 
 def sweep(directory: Path) -> None:
-    """Remove the temporary files of writers that died: those older than a day."""
-    for path in directory.glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > DAY:
-                path.unlink()
+    """Remove the temporary files of writers that died: those older than a day. What can't be removed stays."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMPORARY) and time.time() - entry.stat().st_mtime > DAY:
+                os.unlink(entry)
 
 
 def put(key: str, text: str) -> None:

@@ -28,7 +28,7 @@ def write_file(path: str | Path, content: str | bytes, *, mode: int | None = Non
         with open(path, "wb") as file:
             file.write(data)
         return
-    target = os.path.realpath(path)
+    target = os.path.realpath(path, strict=found is not None)
     temporary = temporary_name(os.path.dirname(target))
     wanted = mode if mode is not None or found is None else found.st_mode & 0o777
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW if wanted is None else wanted)

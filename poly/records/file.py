@@ -91,10 +91,9 @@ def make(path: Path) -> None:
     try:
         part.touch(mode=0o600, exist_ok=False)
         with closing(connect(part)) as connection:
+            numbers = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
+            connection.executescript(f"PRAGMA journal_mode = MEMORY; BEGIN; {TABLES} {numbers} COMMIT;")
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(TABLES)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
         _remove(*logs(path))  # of a file that is gone: SQLite would take their pages over
         part.replace(path)
     finally:
