@@ -65,7 +65,7 @@ def _explained(path: Path, action: Callable[[], T]) -> T:
 
     try:
         return action()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise explained(path, error) from error
     except OSError as error:
         raise unusable(path, error.strerror or str(error)) from error

@@ -147,7 +147,7 @@ def inspect(path: Path) -> Unsound | None:
             verify(connection)
     except Unsound as unsound:
         return unsound
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         told = explained(path, error)
         if isinstance(told, Unsound):
             return told
@@ -155,8 +155,10 @@ def inspect(path: Path) -> Unsound | None:
     return None
 
 
-def explained(path: Path, error: Error) -> Unsound | RecordError:
-    """SQLite's error as one of ours."""
+def explained(path: Path, error: Error | UnicodeDecodeError) -> Unsound | RecordError:
+    """SQLite's error as one of ours. Python reads its words as UTF-8, also where they name what a damaged table has."""
+    if isinstance(error, UnicodeDecodeError):
+        return Unsound("a name in it is no text")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of the Python module itself have none
     if code in UNSOUND:
         return Unsound(str(error))
