@@ -14,6 +14,7 @@ import numpy as np
 
 from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
 from codegen.build import Library
+from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
 from codegen.names import function_name
 from codegen.signature import Signature
@@ -29,7 +30,8 @@ def make_caller(
 ) -> Caller:
     """A function of the arrays and scalars, in order or by name, that runs a library's kernel on them.
 
-    It takes `threads=` (as many as given here where it is left out) and the sizes that no array tells by keyword.
+    It takes `threads=` (as many as given here where it is left out) and sizes by keyword: those that no array tells
+    must be given, others are compared with what the arrays tell.
     `strided` makes the caller of a kernel that takes strides: it is called the first time that an array is not
     contiguous, and without it such an array is refused. Calls may run side by side in several threads.
 
@@ -132,6 +134,7 @@ class SlowCall:
         if fitted.contiguous or self.signature.strided:
             self._run(fitted, threads)
         else:
+            given = {size: fitted.sizes[size] for size in self.signature.given}
             self._strided_caller(fitted)(*fitted.values.values(), **given, threads=threads)
 
     def _strided_caller(self, fitted: Fitted) -> Caller:
@@ -147,10 +150,17 @@ class SlowCall:
             return
         ffi, lib, name = self.library.ffi, self.library.lib, function_name(self.signature.name)
         sizes = list(fitted.sizes.values())
-        memory = self.pool.take((*sizes, threads))
+        memory = self._memory((*sizes, threads))
         values = [
             value if b.kind == "scalar" else ffi.cast("void *", value.ctypes.data)
             for b, value in ((b, fitted.values[b.name]) for b in self.signature.buffers)
         ]
         getattr(lib, name)(*sizes, *values, threads, memory[1])
         self.pool.give(memory)
+
+    def _memory(self, key: tuple[int, ...]) -> tuple[int, Any]:
+        try:
+            return self.pool.take(key)
+        except (MemoryError, ValueError) as error:
+            told = f"{self.signature.name} needs more memory beside its arrays than there is: {error}"
+            raise ArgumentError(f"{told}. Remedy: smaller arrays, or fewer threads") from error

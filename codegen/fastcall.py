@@ -23,20 +23,23 @@ from codegen.names import c_name, function_name
 from codegen.program import Buffer
 from codegen.signature import Signature, Solve
 
+ERRORS = "AttributeError, TypeError, ValueError, BufferError, OverflowError, MemoryError"
+"""What the fast way comes to where it doesn't fit the arguments; the slow one finds the cause."""
+
 
 def caller_source(signature: Signature, threads: int) -> str:
     """The text, for a caller that uses `threads` threads where the call doesn't say."""
-    given = "".join(f", {size!r}: {c_name(size)}" for size in signature.given)
+    given = ", ".join(f"{size!r}: {c_name(size)}" for size in signature.given)
     signature = renamed(signature)
     arguments = [b.name for b in signature.buffers]
     head = [*(f"{a}=_MISSING" for a in arguments), *("/",) * bool(arguments), "*_extra", f"threads={threads}"]
     head += [*(f"{size}=_MISSING" for size in signature.given), "**_keywords"]
-    keywords = f"{{**_keywords{given}}}" if given else "_keywords"
+    keywords = f"{{{given}, **_keywords}}" if given else "_keywords"
     lines = [f"def {function_name(signature.name)}({', '.join(head)}):", "    try:"]
     lines += [f"        {line}" for line in _sizes(signature)]
     lines.append(f"        if {' and '.join(_conditions(signature))}:")
     lines += [f"            {line}" for line in _invocation(signature)]
-    lines += ["    except (AttributeError, TypeError, ValueError, BufferError, OverflowError):", "        pass"]
+    lines += [f"    except ({ERRORS}):", "        pass"]
     lines.append(f"    _slow({_tuple(arguments)}, _extra, threads, {keywords})")
     return "\n".join(lines) + "\n"
 

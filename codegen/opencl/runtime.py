@@ -36,10 +36,14 @@ PARTIAL = "Outputs may hold a part of the results."
 
 @dataclass(frozen=True)
 class Extent:
-    """What a call's sizes come to: the sizes in order, and the bytes of each scratch array."""
+    """What a call's sizes come to: the sizes in order, and the bytes of each scratch array.
+
+    A call is `idle` where no output has an element: then it launches nothing.
+    """
 
     sizes: tuple[int, ...]
     scratch: tuple[int, ...]
+    idle: bool
 
 
 class Orders(NamedTuple):
@@ -155,12 +159,18 @@ class Executable:
     def _extent(self, sizes: Iterable[int], form: Any) -> Extent:
         """What the sizes come to; it is kept for arguments of this form."""
         values = tuple(sizes)
-        extent = Extent(values, tuple(max(0, size) for size in self._functions.scratch(*values)))
+        idle = self._is_idle(dict(zip(self.signature.sizes, values, strict=True)))
+        scratch = () if idle else tuple(max(0, size) for size in self._functions.scratch(*values))
+        extent = Extent(values, scratch, idle)
         if form is not None:
             if len(self._extents) >= FORMS:
                 self._extents.clear()
             self._extents[form] = extent
         return extent
+
+    def _is_idle(self, sizes: Values) -> bool:
+        """Whether no output has an element, and so a call nothing to do."""
+        return all(any(extent.evaluate(sizes) == 0 for extent in b.shape) for b in self.signature.outputs)
 
     def _on_device(
         self, values: Sequence[Any], memories: Sequence[Any], arrays: Sequence[Any], extent: Extent, orders: Orders
@@ -210,6 +220,8 @@ class Executable:
         """Put the launches on the queue. The event of the last one; where there is none, of what was waited for."""
         room = None
         try:
+            if extent.idle:
+                return self._functions.marker(lane.queue, wait or None)
             room = lane.take(extent.scratch, wait)
             launch = self._functions.launch
             launch(enqueue, lane.queue, wait or None, lane.fence, room, *memories, *room.scratch, *extent.sizes)
