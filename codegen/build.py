@@ -16,7 +16,7 @@ from typing import Any
 
 import cffi
 
-from codegen import precompiled
+from codegen import forks, precompiled
 from codegen.cache import TEMPORARY, digest, private_directory, sweep, unusable, write_atomically
 from codegen.errors import ToolchainError
 
@@ -50,16 +50,26 @@ def load(source: str, cdef: str, flags: tuple[str, ...] = ()) -> Library:
 
     A file that a crash of the machine has left empty or broken is built anew. Raises ToolchainError.
     """
+    threaded = "-fopenmp" in flags
     ffi = cffi.FFI()
-    ffi.cdef(cdef)
+    with forks.undivided:
+        ffi.cdef(cdef + forks.PAUSE * threaded)
+    lib, path = _opened(ffi, source, flags)
+    if threaded:
+        with forks.undivided:
+            forks.ends_threads(ffi, lib)
+    return Library(ffi, lib, path, source)
+
+
+def _opened(ffi: cffi.FFI, source: str, flags: tuple[str, ...]) -> tuple[Any, Path]:
     path = build(source, flags)
     try:
-        return Library(ffi, ffi.dlopen(str(path)), path, source)
+        return ffi.dlopen(str(path)), path
     except OSError:
         path.unlink(missing_ok=True)
         build(source, flags)
     try:
-        return Library(ffi, ffi.dlopen(str(path)), path, source)
+        return ffi.dlopen(str(path)), path
     except OSError as error:
         raise ToolchainError(f"the library that the C compiler built cannot be loaded: {error}") from error
 

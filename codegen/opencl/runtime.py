@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen.arguments import Values, bind, fit
 from codegen.errors import DeviceError
+from codegen.forks import check_drivers
 from codegen.opencl.device_arrays import check_alike, check_context, fitted_sizes, memory
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import device_error
@@ -88,6 +89,7 @@ class Executable:
 
         A `queue` of the caller's must have been made for profiling. Raises as a call does.
         """
+        check_drivers()
         if queue is None:
             arrays = check_alike(self.signature, bind(self._names, values, keywords))
             context = arrays[0].context if arrays else self._own_queue.context
@@ -114,6 +116,7 @@ class Executable:
 
     def _call(self, values: Sequence[Any], keywords: Values, orders: Orders) -> Any:
         """The quick ways are for arguments in order, of forms that have been here before."""
+        check_drivers()
         form = None
         if not keywords:
             there = self._gather_on_device(values)
