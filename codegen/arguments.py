@@ -54,15 +54,17 @@ def fit(
 ) -> Fitted:
     """Check the arguments of a call one by one.
 
-    `bound` are those that have their names, `extra` those too many, `keywords` the sizes that no array tells. With
-    `any_strides` the elements of an array may lie anywhere, for a caller that copies them.
+    `bound` are those that have their names, `extra` those too many, `keywords` the sizes that are given: those that no
+    array tells must be, others may be and are compared with what the arrays tell. With `any_strides` the elements of an
+    array may lie anywhere, for a caller that copies them.
     Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
     """
     _check_names(signature, bound, extra, keywords)
     checks = {b.name: _number if b.kind == "scalar" else _array for b in signature.buffers}
     values = {b.name: checks[b.name](b, bound[b.name]) for b in signature.buffers}
-    given = {size: _given_size(size, keywords) for size in signature.given}
+    given = {size: _given_size(size, value) for size, value in keywords.items()}
     sizes = _solve(signature, values, given)
+    _check_given(signature, given, sizes)
     for buffer in signature.arrays:
         _check_shape(buffer, values[buffer.name], sizes, signature)
     for buffer in signature.outputs:
@@ -89,25 +91,53 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
         raise ArgumentError(f"{takes}. Got {len(names) + len(extra)}.")
     if missing:
         raise ArgumentError(f"{takes}. Missing: {', '.join(missing)}.")
+    known = (*signature.sizes, *dict(signature.fixed))
     for name in keywords:
-        if name not in signature.given:
+        if name not in known:
             sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
-            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}{_told(signature, name)}.")
+            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.")
+    untold = [size for size in signature.given if size not in keywords]
+    if untold:
+        raise _untold(signature, untold)
 
 
-def _told(signature: Signature, name: str) -> str:
-    return ": this size is read from the arrays" if name in signature.sizes else ""
+OWN_KEYWORDS = ("threads", "queue", "wait_for")
+"""What a call means by these keywords is no size."""
 
 
-def _given_size(size: str, keywords: Values) -> int:
-    if size not in keywords:
-        raise ArgumentError(f"no array's shape tells the size {size}: pass it by keyword, {size}=...")
-    value = keywords[size]
+def _untold(signature: Signature, sizes: Sequence[str]) -> ArgumentError:
+    """The error for sizes that are missing: which, and the call to write."""
+    if set(sizes) & set(OWN_KEYWORDS):
+        remedy = f"Fix them before: poly.compile({signature.name}, sizes={{{', '.join(f'{s!r}: …' for s in sizes)}}})"
+    else:
+        arguments = ", ".join([*(b.name for b in signature.buffers), *(f"{size}=…" for size in signature.given)])
+        remedy = f"Call {signature.name}({arguments})"
+    one = len(sizes) == 1
+    which = f"{'size' if one else 'sizes'} {', '.join(sizes)}, which no array's shape tells"
+    return ArgumentError(f"{signature.name} needs the {which}. {remedy}")
+
+
+def _given_size(size: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise ArgumentError(f"the size {size} must be an integer, 0 or larger; got {shown(value)}")
     if value > LARGEST_INDEX:
         raise ArgumentError(f"the size {size} must be at most 2**48; got {shown(value)}")
     return int(value)
+
+
+def _check_given(signature: Signature, given: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+    """Sizes that are given although the arrays tell them, or though they are fixed, have that value."""
+    fixed = dict(signature.fixed)
+    for size, value in given.items():
+        if size in fixed and fixed[size] != value:
+            raise ArgumentError(
+                f"{size} = {value} is given, but {signature.name} was made for {size} = {fixed[size]}. "
+                f"Leave {size} out, or take the nest with {size} open"
+            )
+        if size in sizes and sizes[size] != value:
+            step = next(step for step in signature.solved if step.size == size)
+            place = f"{'stride' if step.stride else 'dimension'} {step.dimension} of {step.array}"
+            raise ArgumentError(f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place})")
 
 
 def _number(buffer: Buffer, value: Any) -> Any:
@@ -170,7 +200,7 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
 
 def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> dict[str, int]:
     """The value of each size, in their order."""
-    sizes = dict(given)
+    sizes = {size: given[size] for size in signature.given}
     for step in signature.solved:
         array = values[step.array]
         if step.stride:

@@ -18,7 +18,7 @@ from typing import Any
 
 import cffi
 
-from codegen import precompiled
+from codegen import forks, precompiled
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
@@ -57,17 +57,27 @@ def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | N
 
     Raises ToolchainError, also where the compiler takes longer than `seconds`.
     """
+    threaded = "-fopenmp" in flags
     ffi = cffi.FFI()
-    ffi.cdef(cdef)
+    with forks.undivided:
+        ffi.cdef(cdef + forks.PAUSE * threaded)
+    lib, path = _opened(ffi, source, flags, seconds)
+    if threaded:
+        with forks.undivided:
+            forks.ends_threads(ffi, lib)
+    return Library(ffi, lib, path, source)
+
+
+def _opened(ffi: cffi.FFI, source: str, flags: tuple[str, ...], seconds: float | None) -> tuple[Any, Path]:
     path = build(source, flags, seconds=seconds)
     try:
-        return Library(ffi, ffi.dlopen(str(path)), path, source)
+        return ffi.dlopen(str(path)), path
     except OSError:
         with suppress(OSError):
             path.unlink()
         build(source, flags, seconds=seconds)
     try:
-        return Library(ffi, ffi.dlopen(str(path)), path, source)
+        return ffi.dlopen(str(path)), path
     except OSError as error:
         raise ToolchainError(f"the library that the C compiler built cannot be loaded: {error}") from error
 

@@ -7,14 +7,16 @@ to `codegen.arguments`, which says what is wrong or finds that it fits after all
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
 
 from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
 from codegen.build import Library
+from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
+from codegen.forks import undivided
 from codegen.names import function_name
 from codegen.signature import Signature
 
@@ -29,15 +31,24 @@ def make_caller(
 ) -> Caller:
     """A function of the arrays and scalars, in order or by name, that runs a library's kernel on them.
 
-    It takes `threads=` (as many as given here where it is left out) and the sizes that no array tells by keyword.
+    It takes `threads=` (as many as given here where it is left out) and sizes by keyword: those that no array tells
+    must be given, others are compared with what the arrays tell.
     `strided` makes the caller of a kernel that takes strides: it is called the first time that an array is not
     contiguous, and without it such an array is refused. Calls may run side by side in several threads.
 
     The caller raises ArgumentError, with nothing changed in the arrays.
     """
+    with undivided:
+        names = _names(signature, library, strided)
+    exec(caller_source(signature, threads), names)
+    return cast(Caller, names[function_name(signature.name)])
+
+
+def _names(signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> dict[str, Any]:
+    """What the text of a caller names."""
     slow = SlowCall(signature, library, strided)
     name = function_name(signature.name)
-    names: dict[str, Any] = {
+    return {
         "_guarded": getattr(library.lib, f"{name}_guarded"),
         "_buffer": library.ffi.from_buffer,
         "_CHARS": library.ffi.typeof("char[]"),
@@ -51,8 +62,6 @@ def make_caller(
         "_ndarray": np.ndarray,
         **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
     }
-    exec(caller_source(signature, threads), names)
-    return cast(Caller, names[name])
 
 
 def c_arguments(
@@ -113,10 +122,11 @@ class SlowCall:
 
     def __init__(self, signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> None:
         self.signature = signature
-        self.library = library
         self.pool = Pool(signature, library)
         self._make_strided = strided
         self._strided: Caller | None = None
+        self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
+        self._function = getattr(library.lib, function_name(signature.name))
 
     def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
         names = [b.name for b in self.signature.buffers]
@@ -132,6 +142,7 @@ class SlowCall:
         if fitted.contiguous or self.signature.strided:
             self._run(fitted, threads)
         else:
+            given = {size: fitted.sizes[size] for size in self.signature.given}
             self._strided_caller(fitted)(*fitted.values.values(), **given, threads=threads)
 
     def _strided_caller(self, fitted: Fitted) -> Caller:
@@ -145,12 +156,18 @@ class SlowCall:
     def _run(self, fitted: Fitted, threads: int) -> None:
         if all(fitted.values[b.name].size == 0 for b in self.signature.outputs):
             return
-        ffi, lib, name = self.library.ffi, self.library.lib, function_name(self.signature.name)
         sizes = list(fitted.sizes.values())
-        memory = self.pool.take((*sizes, threads))
+        memory = self._memory((*sizes, threads))
         values = [
-            value if b.kind == "scalar" else ffi.cast("void *", value.ctypes.data)
+            value if b.kind == "scalar" else self._pointer(value.ctypes.data)
             for b, value in ((b, fitted.values[b.name]) for b in self.signature.buffers)
         ]
-        getattr(lib, name)(*sizes, *values, threads, memory[1])
+        self._function(*sizes, *values, threads, memory[1])
         self.pool.give(memory)
+
+    def _memory(self, key: tuple[int, ...]) -> tuple[int, Any]:
+        try:
+            return self.pool.take(key)
+        except (MemoryError, ValueError) as error:
+            told = f"{self.signature.name} needs more memory beside its arrays than there is: {error}"
+            raise ArgumentError(f"{told}. Remedy: smaller arrays, or fewer threads") from error

@@ -52,7 +52,7 @@ class CFunction:
         return lambda times: float(loop.lib.repeat(self.pointer, *self.arguments, times))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def repeater(result: str, types: tuple[str, ...]) -> Library:
     """A library with `double repeat(function, arguments…, times)` for functions of one type."""
     parameters = "".join(f", {type_} a{n}" for n, type_ in enumerate(types))

@@ -24,6 +24,9 @@ from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, Solve
 
+ERRORS = "AttributeError, TypeError, ValueError, BufferError, OverflowError, MemoryError"
+"""What the fast way comes to where it doesn't fit the arguments; the slow one finds the cause."""
+
 
 def caller_source(signature: Signature, threads: int) -> str:
     """The text, for a caller that uses `threads` threads where the call doesn't say."""
@@ -38,7 +41,7 @@ def caller_source(signature: Signature, threads: int) -> str:
     lines += [f"        {line}" for line in _sizes(signature)]
     lines.append(f"        if {' and '.join(_conditions(signature))}:")
     lines += [f"            {line}" for line in _invocation(signature)]
-    lines += ["    except (AttributeError, TypeError, ValueError, BufferError, OverflowError):", "        pass"]
+    lines += [f"    except ({ERRORS}):", "        pass"]
     lines.append(f"    _slow({_tuple(arguments)}, _extra, threads, {keywords})")
     return "\n".join(lines) + "\n"
 

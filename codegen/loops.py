@@ -26,6 +26,7 @@ from codegen.names import fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import LoopMark, Program, Text, Threading
+from codegen.reached import conditions, outside
 from codegen.scalar import Body
 from codegen.simd import Reduction, invariants, reductions
 
@@ -53,6 +54,8 @@ class Scope:
     """The variables that stand for elements, by the names of the statements that reduce into them."""
     held: Mapping[str, str] = field(default_factory=dict)
     """The variables that hold elements which are only read."""
+    known: frozenset[str] = frozenset()
+    """Conditions that hold here (C texts)."""
     shares: int = 1
     """On an OpenCL device: among so many work-items the loops around are shared out."""
 
@@ -144,7 +147,21 @@ class Writer:
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         if node.for_is_degenerate():
             return self.write(node.for_get_body(), once(node, scope))
-        mark, loop = scope.mark, opened(node, scope)
+        loop = opened(node, scope)
+        needed = self._needed(loop)
+        if not needed:
+            return self._loop(loop, scope)
+        known = replace(loop.scope, known=scope.known.union(needed))
+        return [cgen.If(cgen.Line(" && ".join(needed)), block(self._loop(replace(loop, scope=known), scope)))]
+
+    def _needed(self, loop: Loop) -> tuple[str, ...]:
+        """What must hold for the loop to do anything, as far as it isn't known to."""
+        found = outside(conditions(loop.node.for_get_body(), loop.scope.values), loop.variable)
+        return tuple(text for text in found if text not in loop.scope.known)
+
+    def _loop(self, loop: Loop, scope: Scope) -> list[cgen.Generable]:
+        """A loop, as the mark of the scope around it says."""
+        mark, node = scope.mark, loop.node
         if mark.parallel and not scope.parallel and loop.canonical:
             return self._parallel(loop)
         if mark.vectorize and loop.canonical:
@@ -193,7 +210,8 @@ class Writer:
 
         counter, taken = loop.counter, scope.taken
         lanes = LaneLoop(counter, shape(self.program, found, counter.trips), partials(found, taken), body, taken)
-        return [cgen.If(cgen.Line(loop.entered), block([*map(cgen.Line, held.lines), *lanes.lines()]))]
+        whole = block([*map(cgen.Line, held.lines), *lanes.lines()])
+        return [whole if loop.entered in scope.known else cgen.If(cgen.Line(loop.entered), whole)]
 
     def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name, arguments = called(node, scope.values)

@@ -30,19 +30,20 @@ class Solve:
 class Signature:
     """The name of a kernel, its sizes in order, and its arrays and scalars in order (no locals).
 
-    `scratch` is false where the kernel never needs a workspace.
+    `scratch` is false where the kernel never needs a workspace. `fixed` are the sizes that were given a value before.
     """
 
     name: str
     sizes: tuple[str, ...]
     buffers: tuple[Buffer, ...]
     scratch: bool = True
+    fixed: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def of(program: Program) -> Signature:
         arguments = tuple(b for b in program.buffers if b.kind != "local")
         scratch = bool(program.workspaces) or len(arguments) < len(program.buffers)
-        return Signature(program.name, program.sizes, arguments, scratch)
+        return Signature(program.name, program.sizes, arguments, scratch, program.fixed)
 
     @property
     def arrays(self) -> tuple[Buffer, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
+from numbers import Integral
 from typing import Any, overload
 
 from codegen.affine import Affine
-from codegen.errors import ArgumentError
 from microkernels.dtypes import DType, f32
 from microkernels.errors import shown
 from poly.compilation import compile_nest
@@ -23,6 +23,9 @@ from poly.sizes import deduce_sizes
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is compiled for; then one kernel serves all others."""
 
+FORMS = 512
+"""For how many combinations of shapes a nest remembers which kernel serves them; then it begins anew."""
+
 
 @dataclass(frozen=True, repr=False)
 class Function(Nest):
@@ -31,46 +34,60 @@ class Function(Nest):
     The first call with new sizes compiles a kernel for them. `reference` runs the loops as written, by Python.
     """
 
-    _kernels: dict[tuple[Any, ...] | None, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _kernels: dict[tuple[int, ...] | None, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """By their sizes; the one that serves all other sizes under None."""
+    _forms: dict[tuple[Any, ...], Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """By the shapes and sizes of a call."""
 
     def __repr__(self) -> str:
         return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
-        """Run the nest on NumPy arrays and scalars; sizes that no array tells are given by keyword.
+        """Run the nest on NumPy arrays and scalars; sizes that no array tells are given by keyword: `jacobi(x, T=3)`.
 
         Raises:
-            ArgumentError: an argument does not fit; nothing has been changed.
+            ArgumentError: an argument does not fit, or a size is missing; nothing has been changed.
             ToolchainError: the kernel could not be built.
         """
-        self._kernel(arguments, keywords)(*arguments, **keywords)
+        form = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
+        kernel = self._forms.get(form) or self._found(form, arguments, keywords)
+        if keywords and not kernel.nest.sizes:  # the form has them
+            keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
+        kernel(*arguments, **keywords)
 
     def forget(self) -> None:
         """Forget the kernels of earlier calls: the next call follows the records as they are then."""
         self._kernels.clear()
+        self._forms.clear()
 
     def reference(self, *arguments: Any, **sizes: int) -> None:
         """Run the loops as written, by Python: the oracle of every test."""
         reference(self, arguments, **sizes)
 
-    def _kernel(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Kernel:
-        """The kernel for the shapes of these arguments, compiled if they are new."""
-        named = (
-            (name, value if name in self.sizes else getattr(value, "shape", None)) for name, value in keywords.items()
-        )
-        shapes = (*(getattr(a, "shape", None) for a in arguments), *named)
-        if shapes not in self._kernels:
-            self._kernels[shapes] = self._compile(arguments, keywords)
-        return self._kernels[shapes]
+    def _named(self, argument: tuple[str, Any]) -> tuple[Any, ...]:
+        """What counts of an argument by name: the value of a size, the shape of others."""
+        name, value = argument
+        if name not in self.sizes:
+            return name, getattr(value, "shape", None)
+        return name, value.__class__, value if isinstance(value, Integral) else None
 
-    def _compile(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Kernel:
-        if len(self._kernels) < SPECIALISED and self.sizes:
-            try:
-                told = {name: value for name, value in keywords.items() if name != "threads"}
-                return compile_nest(self, sizes=deduce_sizes(self, arguments, told))
-            except ArgumentError:
-                pass  # the kernel's own check says more
-        return self._kernels.get(None) or self._kernels.setdefault(None, compile_nest(self))
+    def _found(self, form: tuple[Any, ...], arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
+        """The kernel for these arguments, compiled if their sizes are new, and remembered."""
+        told = {name: value for name, value in keywords.items() if name != "threads"}
+        sizes = deduce_sizes(self, arguments, told)
+        kernel = self._serving(sizes)
+        if len(self._forms) >= FORMS:
+            self._forms.clear()
+        self._forms[form] = kernel
+        return kernel
+
+    def _serving(self, sizes: Mapping[str, int]) -> Kernel:
+        """The kernel for some sizes."""
+        key = tuple(sizes.values())
+        found = self._kernels.get(key)
+        if found is None and len(self._kernels) < SPECIALISED:
+            found = self._kernels.setdefault(key, compile_nest(self, sizes=sizes))
+        return found or self._kernels.get(None) or self._kernels.setdefault(None, compile_nest(self))
 
 
 @overload

@@ -36,7 +36,8 @@ class Kernel(Scheduled):
     """A compiled nest.
 
     Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`, with `threads=` for this
-    call and by keyword the sizes that no array tells. The outputs are updated in place. It may be called from several
+    call and by keyword the sizes that no array tells, as in `kernel(x, T=3)`; others may be given too and must be what
+    the arrays tell. The outputs are updated in place. It may be called from several
     threads at once.
 
     Raises (when called):
@@ -94,15 +95,17 @@ class Kernel(Scheduled):
         """The C function, as cffi sees it. `arguments` makes what it takes."""
         return getattr(self._library.lib, function_name(self.signature.name))
 
-    def arguments(self, *arrays: Any, threads: int | None = None) -> tuple[Any, ...]:
+    def arguments(self, *arrays: Any, threads: int | None = None, **sizes: int) -> tuple[Any, ...]:
         """Arguments for `function`, ready to be passed again and again; they keep the arrays alive.
+
+        `sizes` are those that no array tells.
 
         Raises:
             ArgumentError: as a call.
         """
         from codegen.call import c_arguments
 
-        return c_arguments(self.signature, self._library, arrays, self._checked(threads))
+        return c_arguments(self.signature, self._library, arrays, self._checked(threads), **sizes)
 
     def write_header(
         self,
@@ -183,4 +186,4 @@ def checked(kernel: Kernel) -> Kernel:
 
 def signature(nest: Nest, scratch: bool) -> Signature:
     """What the nest's C function takes."""
-    return Signature(nest.name, nest.integers, arguments(nest), scratch)
+    return Signature(nest.name, nest.integers, arguments(nest), scratch, nest.fixed)

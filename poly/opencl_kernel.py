@@ -52,7 +52,7 @@ class OpenCLKernel(Scheduled):
     @cached_property
     def signature(self) -> Signature:
         """The nest's sizes and arguments."""
-        return Signature(self.nest.name, self.nest.integers, arguments(self.nest), False)
+        return Signature(self.nest.name, self.nest.integers, arguments(self.nest), False, self.nest.fixed)
 
     @cached_property
     def executable(self) -> Any:

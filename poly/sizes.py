@@ -14,7 +14,8 @@ from poly.nest import Array, Nest
 def deduce_sizes(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
     """The value of each open size: from plain extents first, then from composite ones such as `P + R - 1`.
 
-    `keywords` may hold arguments by name, and must hold the sizes that no array tells.
+    `keywords` may hold arguments by name, must hold the sizes that no array tells, and may hold others: these are
+    compared.
 
     Raises:
         ArgumentError: the arguments don't fit the nest or each other.
@@ -33,7 +34,7 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
     bound = {name: value for name, value in keywords.items() if name in names}
     bound |= dict(zip(names, arguments, strict=False))
     sizes = {name: value for name, value in keywords.items() if name not in names}
-    return fit(Signature(nest.name, nest.sizes, buffers), bound, arguments[len(names) :], sizes)
+    return fit(Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed), bound, arguments[len(names) :], sizes)
 
 
 def _buffer(array: Array, nest: Nest) -> Buffer:

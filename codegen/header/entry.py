@@ -52,6 +52,24 @@ PFX_INLINE void *pfx_allocate(int64_t bytes)
 PFX_INLINE void pfx_release(void *memory) { PFX_FREE(memory); }"""
 """What the functions take memory with; once a file."""
 
+TEAM = """#if defined(_OPENMP) && defined(__unix__)
+#include <unistd.h>
+
+/* The threads to run: one in a child of a process that has run several, since OpenMP waits for those there. */
+PFX_INLINE int32_t pfx_team(int32_t threads)
+{
+  static long owner; /* the process that has */
+  const long here = (long)getpid();
+  long found = 0;
+  if (threads < 2 || __atomic_compare_exchange_n(&owner, &found, here, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return threads;
+  return found == here ? threads : 1;
+}
+#else
+PFX_INLINE int32_t pfx_team(int32_t threads) { return threads; }
+#endif"""
+"""Where OpenMP's threads are used; once a file."""
+
 ALLOCATE = Parameter("int ", "allocate")
 WORKSPACE = Parameter("void *", "workspace")
 WORKSPACE_BYTES = Parameter("int64_t ", "workspace_bytes")
@@ -65,7 +83,8 @@ def prototypes(routine: Routine, header: Header) -> str:
 def functions(header: Header) -> str:
     """Definitions for all routines, the checks and what they call among them; `ROUTINE_run` and so on stand before."""
     texts = [text for routine in header.routines for text in (check(routine, header), bodies(routine, header))]
-    return "\n\n".join([ALLOCATION, helpers("\n".join(texts)), *texts])
+    team = [TEAM] if header.threads == "openmp" else []
+    return "\n\n".join([ALLOCATION, *team, helpers("\n".join(texts)), *texts])
 
 
 def bodies(routine: Routine, header: Header) -> str:
@@ -111,6 +130,7 @@ def _call(routine: Routine, header: Header) -> str:
         f"{status} = {routine.name}_check({names(check_parameters(routine))});",
         f"if ({status} != PFX_OK) return {status};",
         *([f"if ({_none(outputs)}) return PFX_OK;"] if all(outputs) else []),
+        *["threads = pfx_team(threads);"] * (header.threads == "openmp"),
         f"{kernel} = {routine.name}_select({', '.join(['pfx_chosen_isa()', *map(c_name, routine.signature.sizes)])});",
         f"{needed} = pfx_with_slack({routine.name}_need({', '.join([kernel, *_sizes(routine), _threads(header)])}));",
         f"if (!{allocate.name}) {{",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from codegen.c import used_helpers
 from codegen.header.api import block
+from codegen.header.checks import filled
 from codegen.integer import extent, scaled
 from codegen.names import c_name, fresh
 from codegen.opencl.builds import OPTIONS
@@ -113,12 +114,15 @@ def _enqueue_function(made: Standalone) -> str:
     began, done = own_name(made, "began"), own_name(made, "done")
     start = [own_name(made, "program"), queue, own_name(made, "waits"), own_name(made, "wait_list")]
     finish = f"return pfx_finish(&{call}, {began}, {done});"
+    outputs = [filled(b) for b in program.buffers if b.kind in ("out", "inout")]
+    idle = "".join(f" && !({host_text(output)})" for output in outputs).removeprefix(" && ") if all(outputs) else ""
     lines = [
         f"pfx_call {call} = {{{', '.join(start)}, NULL, NULL, CL_SUCCESS}};",
         f"pfx_check_queue(&{call});",
         *(f'pfx_check_size(&{call}, "{size}", {c_name(size)});' for size in program.sizes),
         *(_check_array(buffer, call) for buffer in program.buffers if buffer.kind != "scalar"),
         f"if ({call}.status != CL_SUCCESS) {finish}",
+        *[f"if ({idle}) {finish}"] * bool(idle),
         *(_scratch(scratch, at, call) for at, scratch in enumerate(program.scratch)),
         *_steps(program, program.plan, call),
         finish,

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from codegen.forks import uses_drivers
 from codegen.opencl.advice import nvidia_remedy, remedies
 from codegen.opencl.probe import Facts, listed
 from codegen.opencl.survey import Finding, survey
@@ -192,6 +193,7 @@ def _usual_sub_group(facts: Facts) -> int:
 def _handle(place: tuple[int, int], name: str, driver: str, part: int) -> Any:
     import pyopencl as cl
 
+    uses_drivers()
     device = next(
         (d for facts, d in listed().devices if (facts.place, facts.name, facts.driver) == (place, name, driver)), None
     )

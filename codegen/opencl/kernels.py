@@ -24,6 +24,7 @@ from codegen.opencl.values import Argument, DeviceKernel, Launch
 from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
 from codegen.program import Program, Workspace
+from codegen.reached import conditions, outside
 from codegen.workspace import Layout
 from microkernels.ctext import KEYWORDS
 from microkernels.opencl_isa import DeviceISA
@@ -36,16 +37,23 @@ NARROW = 256
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel's text, what the host has to know of it, and its launch."""
+    """A kernel's text, what the host has to know of it, and its launch.
+
+    Where one of the conditions `needed` does not hold, the groups have nothing to do.
+    """
 
     text: str
     kernel: DeviceKernel
     launch: Launch
+    needed: tuple[str, ...] = ()
 
 
 def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, scope: Scope) -> Written:
     """The kernel for a parallel loop; its name is none of those `taken`."""
     made = grouped(program, node, scope)
+    needed = conditions(made.body, made.scope.values)
+    for loop in made.loops:
+        needed = outside(needed, loop.variable)
     body = _Body.of(program, [made.body], made.scope)
     if not body.apart or not made.loops:
         lines = [
@@ -54,11 +62,12 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, 
         ]
         around = [*map(cgen.Line, lines), *body.lines]
         groups = tuple(loop.trips for loop in reversed(made.loops)) or ("1",)
-        return _written(program, taken, scope, body, made.loops, around, groups)
+        return replace(_written(program, taken, scope, body, made.loops, around, groups), needed=needed)
     made = grouped(program, node, scope, most=1)
     body = _Body.of(program, [made.body], made.scope)
     fewer = f"imin({units(program)}, {made.loops[0].trips})"
-    return _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (fewer,))
+    written = _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (fewer,))
+    return replace(written, needed=needed)
 
 
 def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[isl.AstNode], scope: Scope) -> Written:

@@ -26,6 +26,7 @@ from codegen.opencl.groups import has_groups, head
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
+from codegen.reached import conditions, outside
 from codegen.workspace import Layout
 from microkernels.prune import items_of, pruned
 
@@ -119,8 +120,10 @@ class Planner:
             variables=(*scope.variables, variable),
         )
         body = self.nodes([node.for_get_body()], inner)
+        needed = outside(conditions(node.for_get_body(), inner.values), variable)
         test = condition(node.for_get_cond(), inner.values)
-        return (HostLoop(variable, str(start), test, str(integer(node.for_get_inc(), scope.values)), body),)
+        loop = HostLoop(variable, str(start), test, str(integer(node.for_get_inc(), scope.values)), body)
+        return (_where(needed, loop),)
 
     @property
     def _taken(self) -> frozenset[str]:
@@ -128,4 +131,9 @@ class Planner:
 
     def _launched(self, written: Written) -> HostNode:
         self.kernels.append(written)
-        return written.launch
+        return _where(written.needed, written.launch)
+
+
+def _where(needed: tuple[str, ...], node: HostNode) -> HostNode:
+    """The node under conditions, if there are any."""
+    return HostIf(" && ".join(needed), (node,)) if needed else node

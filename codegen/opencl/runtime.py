@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen.arguments import Values, bind, fit
 from codegen.errors import DeviceError
+from codegen.forks import check_drivers
 from codegen.opencl.device_arrays import check_alike, check_context, fitted_sizes, memory
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import device_error
@@ -36,10 +37,14 @@ PARTIAL = "Outputs may hold a part of the results."
 
 @dataclass(frozen=True)
 class Extent:
-    """What a call's sizes come to: the sizes in order, and the bytes of each scratch array."""
+    """What a call's sizes come to: the sizes in order, and the bytes of each scratch array.
+
+    A call is `idle` where no output has an element: then it launches nothing.
+    """
 
     sizes: tuple[int, ...]
     scratch: tuple[int, ...]
+    idle: bool
 
 
 class Orders(NamedTuple):
@@ -89,6 +94,7 @@ class Executable:
 
         A `queue` of the caller's must have been made for profiling. Raises as a call does.
         """
+        check_drivers()
         if queue is None:
             arrays = check_alike(self.signature, bind(self._names, values, keywords))
             context = arrays[0].context if arrays else self._own_queue.context
@@ -115,6 +121,7 @@ class Executable:
 
     def _call(self, values: Sequence[Any], keywords: Values, orders: Orders) -> Any:
         """The quick ways are for arguments in order, of forms that have been here before."""
+        check_drivers()
         form = None
         if not keywords:
             there = self._gather_on_device(values)
@@ -160,12 +167,18 @@ class Executable:
     def _extent(self, sizes: Iterable[int], form: Any) -> Extent:
         """What the sizes come to; it is kept for arguments of this form."""
         values = tuple(sizes)
-        extent = Extent(values, tuple(max(0, size) for size in self._functions.scratch(*values)))
+        idle = self._is_idle(dict(zip(self.signature.sizes, values, strict=True)))
+        scratch = () if idle else tuple(max(0, size) for size in self._functions.scratch(*values))
+        extent = Extent(values, scratch, idle)
         if form is not None:
             if len(self._extents) >= FORMS:
                 self._extents.clear()
             self._extents[form] = extent
         return extent
+
+    def _is_idle(self, sizes: Values) -> bool:
+        """Whether no output has an element, and so a call nothing to do."""
+        return all(any(extent.evaluate(sizes) == 0 for extent in b.shape) for b in self.signature.outputs)
 
     def _on_device(
         self, values: Sequence[Any], memories: Sequence[Any], arrays: Sequence[Any], extent: Extent, orders: Orders
@@ -215,6 +228,8 @@ class Executable:
         """Put the launches on the queue. The event of the last one; where there is none, of what was waited for."""
         room = None
         try:
+            if extent.idle:
+                return self._functions.marker(lane.queue, wait or None)
             room = lane.take(extent.scratch, wait)
             launch = self._functions.launch
             launch(enqueue, lane.queue, wait or None, lane.fence, room, *memories, *room.scratch, *extent.sizes)

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from codegen.cache import digest, get, put
 from codegen.errors import ToolchainError
+from codegen.forks import uses_drivers
 from codegen.opencl.advice import NO_PYOPENCL, icd_texts, no_platform
 from codegen.opencl.probe import Facts, Probed, Verdict, listed, probe, read_probed
 from microkernels.isa import host_cpu_flags
@@ -87,6 +88,7 @@ def _finding(facts: Facts, verdict: Verdict | None) -> Finding:
 def _here() -> Probed:
     """What this process sees. It is asked only where another one has lived through it."""
     try:
+        uses_drivers()
         return listed().probed
     except Exception as error:  # whatever a driver raises: the probe finds it again, and says it in words
         return Probed(problem=str(error))

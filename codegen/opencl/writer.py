@@ -11,7 +11,7 @@ import islpy as isl
 
 from codegen.affine import Affine
 from codegen.integer import called, children, kind
-from codegen.loops import NO_MARK, Scope, Writer, once, opened
+from codegen.loops import NO_MARK, Loop, Scope, Writer, once, opened
 from codegen.opencl.items import WAIT, Share, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Text
 
@@ -64,6 +64,10 @@ class DeviceWriter(Writer):
             loop = opened(node, scope)
             return [loop.around([*self.write(node.for_get_body(), loop.scope), cgen.Line(WAIT)])]
         return super()._for(node, scope)
+
+    def _needed(self, loop: Loop) -> tuple[str, ...]:
+        """Nothing where items work together: no barrier stands below a condition that a loop doesn't need."""
+        return super()._needed(loop) if self.items == 1 else ()
 
     def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name, _ = called(node, scope.values)

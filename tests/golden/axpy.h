@@ -311,6 +311,23 @@ AXPY_INLINE void *axpy_allocate(int64_t bytes)
 
 AXPY_INLINE void axpy_release(void *memory) { AXPY_FREE(memory); }
 
+#if defined(_OPENMP) && defined(__unix__)
+#include <unistd.h>
+
+/* The threads to run: one in a child of a process that has run several, since OpenMP waits for those there. */
+AXPY_INLINE int32_t axpy_team(int32_t threads)
+{
+  static long owner; /* the process that has */
+  const long here = (long)getpid();
+  long found = 0;
+  if (threads < 2 || __atomic_compare_exchange_n(&owner, &found, here, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return threads;
+  return found == here ? threads : 1;
+}
+#else
+AXPY_INLINE int32_t axpy_team(int32_t threads) { return threads; }
+#endif
+
 #if UINTPTR_MAX > 0xFFFFFFFFu
 #define AXPY_BITS(wide, narrow) wide
 #else
@@ -369,6 +386,7 @@ AXPY_INLINE axpy_status axpy_call(int64_t N, double a, const double *x, double *
   status = axpy_check(N, x, y, bytes);
   if (status != AXPY_OK) return status;
   if (!(N > 0)) return AXPY_OK;
+  threads = axpy_team(threads);
   serving = axpy_select(axpy_chosen_isa(), N);
   needed = axpy_with_slack(axpy_need(serving, N, threads));
   if (!allocate) {

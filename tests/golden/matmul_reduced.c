@@ -47,13 +47,13 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
 {
   (void)threads;
   (void)workspace;
-  for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
+  if (0 < N && 0 < K)
   {
-    for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
+    for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
     {
-      for (int64_t j = 0; j < N; j += 1)
+      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
       {
-        if (0 < K)
+        for (int64_t j = 0; j < N; j += 1)
         {
           f32x4 C_sum[4];
           int64_t k = 0;

@@ -1,0 +1,94 @@
+"""What a fork of this process must not tear apart: a child has only the thread that forked.
+
+OpenMP's runtime keeps its threads from one parallel loop to the next, and in a child it would wait for them for ever.
+So the forking thread's own ones end before a fork; parent and child each start new ones when they need some. Threads of
+OpenCL's drivers can't be started anew, so a child of a process that has used OpenCL must not use it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from codegen.errors import DeviceError
+
+undivided = threading.RLock()
+"""Held where other packages hold locks of their own, cffi's parser among them: a fork waits until it is free."""
+
+PAUSE = "int omp_pause_resource_all(int kind);"
+"""OpenMP's function that ends the threads of the calling one, as C declares it."""
+SOFT = 1
+
+
+@dataclass
+class _Process:
+    """What this process has begun that a fork concerns."""
+
+    pauses: dict[int, Callable[[int], int]] = field(default_factory=dict)
+    """OpenMP's function of each runtime, by address."""
+    has_drivers: bool = False
+    lost_drivers: bool = False
+
+
+_process = _Process()
+
+
+def ends_threads(ffi: Any, lib: Any) -> None:
+    """Have the threads that a library's OpenMP runtime keeps ended before each fork; `ffi` has been told `PAUSE`."""
+    try:
+        pause = lib.omp_pause_resource_all
+    except AttributeError:
+        return  # a runtime from before OpenMP 5
+    _process.pauses.setdefault(int(ffi.cast("intptr_t", ffi.addressof(lib, "omp_pause_resource_all"))), pause)
+
+
+def uses_drivers() -> None:
+    """Say that OpenCL's drivers begin to work in this process.
+
+    Raises DeviceError in a child of a process in which they did already.
+    """
+    check_drivers()
+    _process.has_drivers = True
+
+
+def check_drivers() -> None:
+    """Raises DeviceError where OpenCL's drivers work in a process that this one was forked from."""
+    if _process.lost_drivers:
+        raise DeviceError(
+            "OpenCL was used before this process was forked, and its drivers don't work in a child of that. Nothing "
+            "has been changed. Remedy: start processes by multiprocessing.get_context('spawn'), or use OpenCL in the "
+            "children only."
+        )
+
+
+def _before() -> None:
+    undivided.acquire()
+    for pause in _process.pauses.values():
+        pause(SOFT)
+
+
+def _in_child() -> None:
+    undivided.release()
+    _process.lost_drivers = _process.has_drivers
+    for descriptor in _properties():
+        descriptor.lock = threading.RLock()  # another thread may have held it
+
+
+def _properties() -> Iterator[Any]:
+    """The cached properties of our classes that have a lock, as those of Python 3.11 do."""
+    ours = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
+    classes = {value for module in ours for value in vars(module).values() if isinstance(value, type)}
+    for found in classes:
+        for value in vars(found).values():
+            if isinstance(value, cached_property) and hasattr(value, "lock"):
+                yield value
+
+
+PACKAGES = ("poly", "codegen", "microkernels")
+
+os.register_at_fork(before=_before, after_in_parent=undivided.release, after_in_child=_in_child)
