@@ -19,7 +19,7 @@ from poly.function import FORMS, SPECIALISED
 M, N, T = poly.sizes("M N T")
 row = poly.sizes("row")
 
-HARMLESS = {"str", "ISA", "isa.ISA", "DType", "Device", "tuple[Space, ...]", "tuple[int, int]", "int"}
+HARMLESS = {"str", "type[Step]", "ISA", "isa.ISA", "DType", "Device", "tuple[Space, ...]", "tuple[int, int]", "int"}
 """Types of which a process has few values: names of files, instruction sets, element types, devices."""
 
 LOCAL = {"fits"}
@@ -108,7 +108,7 @@ WAYS = {
     "called": lambda: smooth,
     "open": lambda: poly.compile(smooth),
     "two threads": lambda: poly.compile(smooth, threads=2),
-    "scheduled": lambda: poly.compile(smooth, schedule=poly.schedule(smooth).split(t=2)),
+    "scheduled": lambda: poly.compile(smooth, schedule=poly.schedule(smooth).split(_t=2)),
     "one size known": lambda: poly.compile(smooth, N=30),
     "partly fixed": lambda: smooth.with_sizes({"N": 30}),
     "opencl": lambda: poly.compile(smooth, target=f"{device() and TARGET}"),

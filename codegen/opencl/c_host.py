@@ -115,7 +115,7 @@ def _enqueue_function(made: Standalone) -> str:
     start = [own_name(made, "program"), queue, own_name(made, "waits"), own_name(made, "wait_list")]
     finish = f"return pfx_finish(&{call}, {began}, {done});"
     outputs = [filled(b) for b in program.buffers if b.kind in ("out", "inout")]
-    idle = "".join(f" && !({host_text(output)})" for output in outputs).removeprefix(" && ") if all(outputs) else ""
+    idle = "".join(f" && !({output})" for output in outputs).removeprefix(" && ") if all(outputs) else ""
     lines = [
         f"pfx_call {call} = {{{', '.join(start)}, NULL, NULL, CL_SUCCESS}};",
         f"pfx_check_queue(&{call});",
