@@ -1,7 +1,7 @@
 """Locals inside loops whose ranges are empty: they have no elements, and a call that is legal works.
 
-The extent of such a local is the length of a range, `N - 2000`, which comes out below 0 at smaller sizes. Locals lie one
-behind the other, so the first of them must not take less than nothing.
+The extent of such a local is the length of a range, `N - 2000`, which comes out below 0 at smaller sizes. Locals lie
+one behind the other, so the first of them must not take less than nothing.
 """
 
 from __future__ import annotations
