@@ -28,6 +28,10 @@ STDLIB = frozenset(
         """,
     )
 )
+
+COMPILERS = re.compile(r"_[A-Z_]\w*|_[a-z0-9]+_\w*")
+"""What is the compiler's: `_Bool`, `__asm__`, `_mm512_setzero_ps`."""
+
 MACROS = re.compile(
     r"""
     [A-Z][A-Z0-9]*(_[A-Z0-9]+)+     # INT_MAX, CL_SUCCESS, PTHREAD_MUTEX_INITIALIZER, and whatever comes
@@ -61,11 +65,10 @@ TYPES = re.compile(
 )
 """Types, and what OpenCL C makes of their names."""
 
-
 FUNCTION_MACROS = re.compile(
     r"""
     CMPLX\w* | W[A-Z]+(STATUS|ED|SIG) | (be|le)\d+toh | hto(be|le)\d+ | offsetof | pthread_\w+ | strn?dupa
-    | is(canonical|eqsig|signaling|subnormal|zero)
+    | is(canonical|eqsig|signaling|subnormal|zero) | _\w+
     """,
     re.VERBOSE,
 )

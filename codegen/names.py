@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from codegen.c_words import is_function, is_word
+from codegen.c_words import COMPILERS, is_function, is_word
 
 # fmt: off
 KEYWORDS = frozenset({
@@ -43,10 +43,10 @@ RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | FUNCTIONS | VARIABLES
 def c_name(name: str) -> str:
     """The C identifier for a size, array, scalar or loop: the name, with `_` where C or the generated code has its own.
 
-    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`. A name that begins with
-    `_` may be the compiler's, with any number of them behind: it gets a letter too.
+    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`. What begins with `_` may
+    be the compiler's with any number of them behind: it gets a letter too.
     """
-    if name.startswith("_"):
+    if COMPILERS.fullmatch(name):
         return f"{name}_v"
     plain = name.rstrip("_")
     return name + "_" if plain in RESERVED or is_word(plain) or QUOTIENT.fullmatch(plain) else name

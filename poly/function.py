@@ -113,6 +113,13 @@ def nest(
     With `@poly.nest(reassociate=False)` each element is updated in the order in which the loops are written, each
     operation rounded by itself, so that sums and products have the bits of the loops as written.
 
+    Values are NumPy's. A number or an index takes the type of what it meets; `/` divides truly, and what is divided by
+    0 is infinite or no number. Integers wrap around. An integer that its type has not is refused, as by NumPy; a
+    fraction that is assigned to an integer is cut off, and becomes the type's least number where the type has not that
+    one. Numbers and indices alone are reckoned as Python does, and rounded once; beyond 64 bits, what has indices in it
+    is rounded to f64 operation by operation, or wraps around where it ends up in an integer. Sizes, indices, and the
+    integers in subscripts and bounds go up to 2**48. A local whose extent comes out below 0 has no elements.
+
     Raises:
         SpecError: something in it is outside of what poly reads; the message shows where, and how to write it instead.
     """

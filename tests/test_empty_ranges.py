@@ -1,7 +1,7 @@
 """Locals inside loops whose ranges are empty: they have no elements, and a call that is legal works.
 
-The extent of such a local is the length of a range, `N - 2000`, which comes out below 0 at smaller sizes. Locals lie one
-behind the other, so the first of them must not take less than nothing.
+The extent of such a local is the length of a range, `N - 2000`, which comes out below 0 at smaller sizes. Locals lie
+one behind the other, so the first of them must not take less than nothing.
 """
 
 from __future__ import annotations
@@ -15,100 +15,13 @@ from headers import CLANG, GCC, Toolchain, build, header, implementation, librar
 from hypothesis import given
 from hypothesis import strategies as st
 from opencl_device import device
+from range_nests import CASES, M, N
 
 import poly
 from codegen.affine import Affine
 from codegen.integer import room
 from codegen.opencl.python_text import evaluate
-from poly import f32, f64
 
-M, N, K = poly.sizes("M N K")
-
-
-@poly.nest
-def behind(x: f64[N], y: f64[N, M]):
-    """The range of `i` is empty where N is up to 7, and the second local lies behind the first."""
-    for i in range(7, N):
-        t: f64[M]
-        u: f64[M, 3]
-        for j in range(M):
-            t[j] = x[i] + j
-        for j in range(M):
-            u[j, 1] = t[j] * 2.0
-        for j in range(M):
-            y[i, j] = u[j, 1]
-    for i in range(N):
-        v: f64[M]
-        for j in range(M):
-            v[j] = x[i]
-        for j in range(M):
-            y[i, j] += v[j]
-
-
-@poly.nest
-def twice(x: f32[N, M], y: f32[N, M]):
-    """Two extents below 0, whose product would be a large number."""
-    for i in range(90000, N):
-        for j in range(80000, M):
-            t: f32[5]
-            t[2] = x[i, j]
-            y[i, j] = t[2] + 1.0
-    for i in range(N):
-        for j in range(M):
-            s: f32 = x[i, j] * 2.0
-            y[i, j] += s
-
-
-@poly.nest
-def narrow(x: f64[N], y: f64[N]):
-    """A local of an extent that the user wrote, and a loop that runs down."""
-    for i in range(N - 1, 4, -1):
-        t: f64[N - 6]
-        for j in range(N - 6):
-            t[j] = x[i] + x[j]
-        for j in range(N - 6):
-            y[i] += t[j]
-    w: f64[N]
-    for i in range(N):
-        w[i] = x[i]
-    for i in range(N):
-        y[i] += w[i]
-
-
-@poly.nest
-def product(A: f64[N, K], B: f64[K, M], C: f64[N, M]):
-    """A contraction over a local that may have no rows, packed where the model packs."""
-    t: f64[N - 50, K]
-    for i in range(N - 50):
-        for k in range(K):
-            t[i, k] = A[i + 50, k] * 2.0
-    for i in range(N - 50):
-        for j in range(M):
-            for k in range(K):
-                C[i, j] += t[i, k] * B[k, j]
-
-
-@poly.nest
-def nothing(x: f64[N], y: f64[N]):
-    """A range that is empty at all sizes."""
-    for i in range(9, 4):
-        t: f64[N]
-        for j in range(N):
-            t[j] = x[i]
-        for j in range(N):
-            y[j] = t[j]
-    for i in range(N):
-        z: f64 = x[i]
-        y[i] += z
-
-
-CASES = {
-    behind: [{"N": n, "M": m} for n in (0, 1, 6, 7, 8, 20) for m in (0, 1, 33)],
-    twice: [{"N": n, "M": m} for n in (0, 3, 40) for m in (0, 5)],
-    narrow: [{"N": n} for n in (0, 1, 4, 5, 6, 7, 30)],
-    product: [{"N": n, "M": m, "K": k} for n in (0, 3, 50, 51, 130) for m, k in ((0, 9), (70, 0), (40, 60))],
-    nothing: [{"N": n} for n in (10, 12, 30)],
-}
 C = {"float64": "double", "float32": "float"}
 EACH = [
     pytest.param(nest, sizes, id=f"{nest.name}{list(sizes.values())}") for nest, all_ in CASES.items() for sizes in all_

@@ -21,7 +21,20 @@ from codegen.names import c_name, function_name
 from poly.embed import write_header
 from poly.embed.opencl import write_opencl
 
-INCLUDED = ("math", "stdint", "stddef", "stdlib", "stdio", "string", "time", "float", "errno", "pthread", "complex")
+INCLUDED = (
+    "math",
+    "immintrin",
+    "stdint",
+    "stddef",
+    "stdlib",
+    "stdio",
+    "string",
+    "time",
+    "float",
+    "errno",
+    "pthread",
+    "complex",
+)
 """Headers of C that generated texts include, or that a user includes before one."""
 BY_HAND = (
     *("M_", "M", "FP", "I", "NULL", "errno", "INFINITY_", "NAN_", "imin", "fmaf", "int64_t", "uint", "float4", "half"),

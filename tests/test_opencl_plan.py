@@ -121,7 +121,7 @@ def test_panels_of_a_group_lie_in_local_memory_where_they_fit():
     assert "__local float B_panels[3200] __attribute__((aligned(64)));" in planned(packed).source
     assert not planned(packed).scratch
     spilled = planned(packed, small)
-    assert [(scratch.name, scratch.count) for scratch in spilled.scratch] == [("all_B_panels", "3*(3200)")]
+    assert [(scratch.name, scratch.count) for scratch in spilled.scratch] == [("all_B_panels", "9600")]
     assert launches(spilled.plan)[0].groups == ("imin(3, 4)",)
 
 

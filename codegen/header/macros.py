@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen.macros import MACROS as SPELLINGS
-from codegen.macros import WRAPS
+from codegen.macros import WRAPPING
 from microkernels.ctext import INLINE, NOINLINE, UNROLL
 from microkernels.dispatch import REST
 
@@ -18,7 +18,8 @@ MACROS = """#if !defined(__GNUC__)
 #define PFX_RESTRICT __restrict
 #define PFX_INLINE static inline __attribute__((always_inline, unused))
 #define PFX_NOINLINE static __attribute__((noinline, unused))
-#define PFX_UNROLL _Pragma("GCC unroll 32")"""
+#define PFX_UNROLL _Pragma("GCC unroll 32")
+""" + WRAPPING.replace("POLY_", "PFX_")
 
 STEPS = f"""/* The steps of a tile through its operands, which one function hands on to the next. */
 #define PFX_STEPS {REST}"""
@@ -52,10 +53,14 @@ PATTERNS = (
 
 
 def definitions(code: str) -> str:
-    """The macros that a code needs which has them, and what the checks of every header need."""
-    words = set(re.findall(r"PFX_\w+", code)) | {WRAPS.replace("POLY_", "PFX_")}
+    """The macros that a code needs which has them."""
+    words = set(re.findall(r"PFX_\w+", code))
     parts = {("PFX_STEPS",): STEPS, ("PFX_OMP",): PARALLEL, **SPELLINGS}
-    found = [text for names, text in parts.items() if words & {name.replace("POLY_", "PFX_") for name in names}]
+    found = [
+        text
+        for names, text in parts.items()
+        if text != WRAPPING and words & {name.replace("POLY_", "PFX_") for name in names}
+    ]
     return "\n".join([MACROS, *found]).replace("POLY_", "PFX_")
 
 

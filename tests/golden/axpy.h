@@ -125,6 +125,11 @@ int64_t axpy_workspace_size(int64_t N, int32_t threads);
 #define AXPY_INLINE static inline __attribute__((always_inline, unused))
 #define AXPY_NOINLINE static __attribute__((noinline, unused))
 #define AXPY_UNROLL _Pragma("GCC unroll 32")
+#if defined(__clang__)
+#define AXPY_WRAPS __attribute__((no_sanitize("integer")))
+#else
+#define AXPY_WRAPS
+#endif
 #if defined(_OPENMP)
 #define AXPY_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #define AXPY_OMP(...) AXPY_PRAGMA(omp __VA_ARGS__)

@@ -131,6 +131,11 @@ int64_t matmul_workspace_size(void);
 #define MATMUL_NOINLINE static __attribute__((noinline, unused))
 #define MATMUL_UNROLL _Pragma("GCC unroll 32")
 #if defined(__clang__)
+#define MATMUL_WRAPS __attribute__((no_sanitize("integer")))
+#else
+#define MATMUL_WRAPS
+#endif
+#if defined(__clang__)
 #define MATMUL_SIMD _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #define MATMUL_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #elif defined(__GNUC__)

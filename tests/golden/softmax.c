@@ -11,6 +11,11 @@
 #define POLY_SIMD
 #define POLY_LANES
 #endif
+#if defined(__clang__)
+#define POLY_WRAPS __attribute__((no_sanitize("integer")))
+#else
+#define POLY_WRAPS
+#endif
 
 static inline float max_f32(float a, float b) { return b > a ? b : a; }
 static inline uint32_t bits_of_f32(float x)
@@ -34,7 +39,7 @@ static inline float power_f32(float r) /* e^r for small r */
   const float q = (q4 * r2 + q2) * r2 + q0;
   return (q * r2 + r) + 1.0f;
 }
-static inline float exp_f32(float x)
+POLY_WRAPS static inline float exp_f32(float x)
 {
   const uint32_t sum = bits_of_f32(x * 1.4426950408889634f + 12582912.0f) + 254;
   const float n = of_bits_f32(sum) - 12583166.0f;
