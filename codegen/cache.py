@@ -18,6 +18,7 @@ import platformdirs
 
 from codegen.errors import ToolchainError
 from codegen.files import TEMPORARY, write_file
+from microkernels.errors import plain, shown
 
 DAY = 24 * 60 * 60
 SEAL = b"\npoly seal %020d %s\n"
@@ -26,9 +27,17 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_dir() -> Path:
-    """The directory of everything that is kept: POLY_CACHE_DIR, or the user's cache directory."""
-    chosen = os.environ.get("POLY_CACHE_DIR")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("poly"))
+    """The directory of everything that is kept: POLY_CACHE_DIR, or the user's cache directory.
+
+    Raises ToolchainError where its name is no text: libraries cannot be loaded from there.
+    """
+    chosen = os.environ.get("POLY_CACHE_DIR") or platformdirs.user_cache_dir("poly")
+    try:
+        chosen.encode()
+    except UnicodeEncodeError:
+        told = f"the cache directory {shown(chosen)} has a name that is no UTF-8"
+        raise ToolchainError(f"{told}. Set POLY_CACHE_DIR to another directory.") from None
+    return Path(chosen)
 
 
 def digest(*parts: str) -> str:
@@ -60,7 +69,7 @@ def _make(path: Path) -> None:
 def unusable(error: OSError) -> ToolchainError:
     """The cache directory cannot be written: which one, why, and what to do."""
     return ToolchainError(
-        f"the cache directory {cache_dir()} cannot be used: {error.strerror or error}. "
+        f"the cache directory {plain(str(cache_dir()))} cannot be used: {error.strerror or error}. "
         "Make room or give write permission there, or set POLY_CACHE_DIR to another directory."
     )
 

@@ -50,4 +50,4 @@ shown = _Short().repr
 
 def plain(name: object) -> str:
     """A name as text for a message: as it is, where it is a short text that can be printed; else as `shown`."""
-    return name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= 80 else shown(name)
+    return name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= 200 else shown(name)

@@ -327,7 +327,7 @@ ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "empty": lambda a: a[:0],
     "empty rows": lambda a: a[:, :0],
     "huge": lambda a: np.broadcast_to(np.float32(1), (2**30, 2**30)),
-    "very huge": lambda a: np.broadcast_to(np.float32(1), (4, 2**59)),
+    "very huge": lambda a: np.broadcast_to(np.float32(1), (4, 2**58)),
     "huge and empty": lambda a: np.zeros((2**60, 0), np.float32),
     "shape of texts": lambda a: Shaped("ab"),
     "shape of lists": lambda a: Shaped(([], [])),

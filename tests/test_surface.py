@@ -6,6 +6,7 @@ caller's own objects, KeyboardInterrupt and MemoryError pass through as they are
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,11 +15,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile import ARRAYS, VALUES, Fault, fault, fresh
+from hostile import ARRAYS, VALUES, Fault, Own, fault, fresh
 
 import poly
 from poly import f32
+from poly.blas import write_blas
+from poly.explanation import explained
+from poly.machine import Bandwidth, Measured, Peak
+from poly.model.rates import from_machine
+from poly.spaces import derive
+from poly.steps import STEPS
+from poly.tuning import session
 
+Array = np.ndarray[Any, Any]
 M, N, K = poly.sizes("M N K")
 
 
@@ -41,6 +50,8 @@ def two(A: f32[M, N], X: f32[M, N], Y: f32[M, N]):
 
 
 SIZES = {"M": 4, "N": 4, "K": 4}
+LEVELS = ("L1", "L2", "L3", "memory")
+RATES = Measured((Peak("f32", 1, 100.0), Peak("f64", 1, 50.0)), tuple(Bandwidth(at, 1, 50.0, 40.0) for at in LEVELS))
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,16 @@ class Door:
 @cache
 def kernel() -> poly.Kernel:
     return poly.compile(matmul, records=False)
+
+
+@cache
+def small() -> poly.Kernel:
+    return poly.compile(two, records=False, target="c:portable", threads=1)
+
+
+def operands() -> list[Array]:
+    rng = np.random.default_rng(0)
+    return [rng.random((4, 4)).astype(np.float32) for _ in range(3)]
 
 
 def steps() -> list[Door]:
@@ -110,8 +131,8 @@ def functions(folder: Path) -> list[Door]:
     told = {"target": "c:portable", "threads": 1, "sizes": {}, "M": 4}
     return [
         Door("sizes", poly.sizes, ("M N",)),
-        Door("nest", poly.nest, (lambda x: x,)),
-        Door("einsum", poly.einsum, ("mk,kn->mn",), {"dtype": f32, "m": 4}),
+        Door("nest", poly.nest, (lambda x: x,), {"reassociate": True}),
+        Door("einsum", poly.einsum, ("mk,kn->mn",), {"dtype": f32, "reassociate": True, "m": 4}),
         Door("compile", poly.compile, (matmul,), {"schedule": None, "records": False, **told}),
         Door("dependences", poly.dependences, (matmul,)),
         Door("schedule", poly.schedule, (matmul,)),
@@ -121,19 +142,32 @@ def functions(folder: Path) -> list[Door]:
         Door(
             "write_header",
             poly.write_header,
-            (folder / "made.h", kernel()),
+            (folder / "made.h", small()),
             {"prefix": "own", "isas": ("portable",), "threads": "none", "dense": False},
         ),
-        Door("write_header of a list", lambda one: poly.write_header(folder / "made.h", [one]), (kernel(),)),
-        Door("kernel.write_header", kernel().write_header, (folder / "made.h",), {"prefix": "own"}),
+        Door("write_header of a list", lambda one: poly.write_header(folder / "made.h", [one]), (small(),)),
+        Door(
+            "write_blas",
+            write_blas,
+            (folder / "blas.h", ["gemv"]),
+            {"prefix": "own", "isas": ["portable"], "threads": "none"},
+        ),
+        Door("kernel.write_header", small().write_header, (folder / "made.h",), {"prefix": "own", "isas": None}),
         Door("write_opencl", poly.write_opencl, (folder, kernel())),
         Door("nest.with_sizes", matmul.with_sizes, (SIZES,)),
         Door("nest.statement", matmul.statement, ("S0",)),
         Door("nest.array", matmul.array, ("A",)),
         Door("kernel.workspace", kernel().workspace, (), {"threads": 1, **SIZES}),
+        Door("kernel.arguments", kernel().arguments, tuple(operands()), {"threads": 1}),
         Door("machine.cache", poly.machine().cache, (1,)),
         Door("machine.share", poly.machine().share, (poly.machine().caches[0],)),
     ]
+
+
+def tunings() -> list[Door]:
+    choices = {"strategy": "droplet", "trials": 1, "seconds": 1.0, "start": "model", "cold": False, "seed": 0}
+    told = {"target": "c:portable", "threads": 1, "sizes": {"N": 4}, "at": {"K": 4}, "records": False, "show": False}
+    return [Door("tune", poly.tune, (matmul,), {**choices, **told, "M": 4})]
 
 
 def faults(doors: list[Door]) -> list[Fault]:
@@ -151,12 +185,32 @@ def test_every_step_takes_any_value() -> None:
 
 def test_every_function_takes_any_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(explained, "measured", lambda machine: RATES)
+    for module in (explained, derive):
+        monkeypatch.setattr(module, "rates", lambda threads, dtypes: from_machine(RATES, threads, {}))
     assert not (found := faults(functions(tmp_path))), told(found)
+
+
+def test_a_tuning_takes_any_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(*_: Any) -> None:
+        raise Own
+
+    monkeypatch.setattr(session._Session, "__init__", begin)
+    assert not (found := faults(tunings())), told(found)
+
+
+def test_every_public_name_has_a_door(tmp_path: Path) -> None:
+    """A new function, or a new step, must be tried here as well."""
+    doors = [door.name for door in (*functions(tmp_path), *steps(), *tunings())]
+    values = {
+        name for name in poly.__all__ if not callable(getattr(poly, name)) or inspect.isclass(getattr(poly, name))
+    }
+    assert set(poly.__all__) - values - {"machine"} <= set(doors)
+    assert set(doors) >= STEPS
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------
 
-Array = np.ndarray[Any, Any]
 Way = Callable[[Callable[..., Any], list[Any]], Any]
 WAYS: dict[str, Way] = {
     "by position": lambda call, arrays: call(*arrays),
@@ -168,11 +222,6 @@ WAYS: dict[str, Way] = {
 def callables() -> dict[str, Callable[..., Any]]:
     fixed = poly.compile(matmul, records=False, **SIZES)
     return {"nest": matmul, "reference": matmul.reference, "open kernel": kernel(), "fixed kernel": fixed}
-
-
-def operands() -> list[Array]:
-    rng = np.random.default_rng(0)
-    return [rng.random((4, 4)).astype(np.float32) for _ in range(3)]
 
 
 def call_fault(
@@ -221,7 +270,7 @@ def test_every_array_is_taken_or_refused() -> None:
         call_fault(f"{kind} {label}, {'ABC'[place]} = {odd}", call, way, place, spoil)
         for kind, call in callables().items()
         for label, way in WAYS.items()
-        if label != "prepared" or hasattr(call, "arguments")
+        if label != "prepared" or isinstance(call, poly.Kernel)
         for odd, spoil in ARRAYS.items()
         for place in range(3)
     ]

@@ -22,6 +22,9 @@ from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.nest import Nest
 
+MOST_OPERANDS = len(ascii_uppercase) - 1
+"""The operands and the output each have a letter."""
+
 
 @dataclass(frozen=True)
 class Subscripts:
@@ -79,6 +82,10 @@ def parse_subscripts(subscripts: str) -> Subscripts:
     inputs, arrow, output = subscripts.partition("->")
     _check_characters(subscripts, len(inputs) if arrow else len(subscripts))
     operands = tuple(inputs.replace(" ", "").split(","))
+    if len(operands) > MOST_OPERANDS:
+        raise SpecError(
+            f"einsum: {len(operands)} operands, and {MOST_OPERANDS} are the most. Multiply some of them before."
+        )
     counts = Counter("".join(operands))
     if not arrow:
         return Subscripts(subscripts, operands, "".join(sorted(letter for letter in counts if counts[letter] == 1)))

@@ -40,8 +40,8 @@ class Source:
         return Source(textwrap.dedent("".join(lines)), inspect.getsourcefile(function) or "<unknown>", first)
 
     def line(self, number: int) -> str:
-        """A line of the text, counted from 1, without its line end."""
-        return self.text.splitlines()[number - 1]
+        """A line of the text, counted from 1, without its line end; empty where there is none."""
+        return next(iter(self.text.splitlines()[number - 1 : number]), "")
 
     def error(self, node: ast.AST, why: str, remedy: str) -> SpecError:
         """The error for one expression: place, reason, the line with a caret below the expression, remedy."""
