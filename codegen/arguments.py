@@ -20,7 +20,7 @@ from codegen.signature import Signature, describe
 from microkernels.errors import plain, shown
 
 MOST_THREADS = 4096
-OVERLAP_WORK = 1_000_000
+OVERLAP_WORK: Any = 1_000_000
 """Steps in search of a byte that two strided arrays share: some hundredths of a second."""
 Values = Mapping[str, Any]
 """Arguments by name."""

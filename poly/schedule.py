@@ -587,8 +587,8 @@ class Schedule:
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps, each of them checked."""
         nest, tree, added = self.nest, self.tree, list(self.steps)
-        for step in steps if is_several(steps) else (steps,):
-            _check_step(step)
+        for given in steps if is_several(steps) else (steps,):
+            step = _checked_step(given)
             if isinstance(step, Part):
                 nest, tree = step.parted(nest, tree)
             else:
@@ -642,11 +642,13 @@ def schedule(nest: Nest) -> Schedule:
     return Schedule(checked_nest(nest), (), rename_repeats(nest.tree))
 
 
-def _check_step(step: Any) -> None:
-    """Refuse what is no step, and one whose names are no texts. Raises ScheduleError."""
-    if not isinstance(step, KINDS):
-        raise ScheduleError(f"{shown(step)} is no step. The steps of a schedule are in its attribute steps.")
+def _checked_step(given: Any) -> Step:
+    """A step whose names are texts. Raises ScheduleError for anything else."""
+    if not isinstance(given, KINDS):
+        raise ScheduleError(f"{shown(given)} is no step. The steps of a schedule are in its attribute steps.")
+    step: Step = given
     check_names(step)
+    return step
 
 
 def _calls(text: str) -> list[dict[str, Any]]:

@@ -28,14 +28,18 @@ OWN = (
 
 
 class UserError(click.ClickException):
-    """Something that the user can put right: one message, no traceback. Status 1 for files, 2 for all else."""
+    """Something that the user can put right: one message, no traceback."""
 
-    def __init__(self, error: PolyError) -> None:
-        super().__init__(str(error))
-        self.exit_code = 1 if isinstance(error, FileError) else 2
+    exit_code = 2
 
     def show(self, file: Any = None) -> None:
         click.echo(f"poly: {self.format_message()}", err=True)
+
+
+class UserFileError(UserError):
+    """The same for a file that can't be read or written."""
+
+    exit_code = 1
 
 
 class Commands(click.Group):
@@ -60,7 +64,8 @@ class Commands(click.Group):
             try:
                 return super().invoke(context)
             except PolyError as error:
-                raise UserError(error) from error
+                kind = UserFileError if isinstance(error, FileError) else UserError
+                raise kind(str(error)) from error
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

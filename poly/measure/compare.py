@@ -19,8 +19,8 @@ def difference(name: str, found: Array, expected: Array, length: int) -> str:
     """What is wrong with an array, in words; empty where nothing is.
 
     Integers must be equal. Floats may differ by the rounding of sums of `length` terms, which grows with its root,
-    relative to the element and to the mean of all. Where the trusted result is not finite nothing is asked, nor where it
-    is so large that the terms in another order may not be.
+    relative to the element and to the mean of all. Where the trusted result is not finite nothing is asked, nor where
+    it is so large that the terms in another order may not be.
     """
     flat, wanted = found.reshape(-1), expected.reshape(-1)
     mean = _mean(wanted) if wanted.dtype.kind == "f" else 0.0
