@@ -34,8 +34,8 @@ COMPILERS = re.compile(r"_[A-Z_]\w*|_[a-z0-9]+_\w*")
 
 MACROS = re.compile(
     r"""
-    [A-Z][A-Z0-9]*(_[A-Z0-9]+)+     # INT_MAX, CL_SUCCESS, PTHREAD_MUTEX_INITIALIZER, and whatever comes
-    | M_[A-Z0-9_]+(l|f\d*x?) | HUGE_VAL_?[Fl]\w* | CL_\w+ | P_tmpdir | L_(tmpnam|ctermid|cuserid)
+    [A-Z][A-Z0-9]*(_[A-Z0-9]+)*_(?!\d+$)[A-Z0-9]+  # INT_MAX, CL_SUCCESS, PTHREAD_MUTEX_INITIALIZER, and whatever comes
+    | M_(?!\d+$)[A-Z0-9_]+(l|f\d*x?)? | HUGE_VAL_?[Fl]\w* | CL_\w+ | P_tmpdir | L_(tmpnam|ctermid|cuserid)
     | E[A-Z]{2}[A-Z0-9]* | EL\d[A-Z]+ | E2BIG | W(NOHANG|UNTRACED|STOPPED|EXITED|CONTINUED|NOWAIT) | S?NAN(F\d*X?|L)?
     | NULL | INFINITY | MAXFLOAT | BUFSIZ | NFDBITS | HUGE | DOMAIN | SING | (OVER|UNDER)FLOW | [PT]LOSS | TRUE | FALSE
     | I | bool | true | false | complex | imaginary | errno | std(in|out|err) | unix | linux | i386 | alloca | assert
