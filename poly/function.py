@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Integral
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from codegen.affine import Affine
 from microkernels.dtypes import DType, f32
@@ -23,6 +23,8 @@ from poly.sizes import deduce_sizes
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is compiled for; then one kernel serves all others."""
 
+Form: TypeAlias = tuple[Any, ...]
+"""The shapes and sizes of a call."""
 FORMS = 512
 """For how many combinations of shapes a nest remembers which kernel serves them; then it begins anew."""
 
@@ -36,8 +38,7 @@ class Function(Nest):
 
     _kernels: dict[tuple[int, ...] | None, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
     """By their sizes; the one that serves all other sizes under None."""
-    _forms: dict[tuple[Any, ...], Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """By the shapes and sizes of a call."""
+    _forms: dict[Form, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
@@ -49,8 +50,12 @@ class Function(Nest):
             ArgumentError: an argument does not fit, or a size is missing; nothing has been changed.
             ToolchainError: the kernel could not be built.
         """
-        form = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
-        kernel = self._forms.get(form) or self._found(form, arguments, keywords)
+        form: Form | None = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
+        try:
+            kernel = self._forms.get(form)
+        except TypeError:  # a shape that can't be looked up
+            form, kernel = None, None
+        kernel = kernel or self._found(form, arguments, keywords)
         if keywords and not kernel.nest.sizes:  # the form has them
             keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
         kernel(*arguments, **keywords)
@@ -71,14 +76,15 @@ class Function(Nest):
             return name, getattr(value, "shape", None)
         return name, value.__class__, value if isinstance(value, Integral) else None
 
-    def _found(self, form: tuple[Any, ...], arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
+    def _found(self, form: Form | None, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
         """The kernel for these arguments, compiled if their sizes are new, and remembered."""
         told = {name: value for name, value in keywords.items() if name != "threads"}
         sizes = deduce_sizes(self, arguments, told)
         kernel = self._serving(sizes)
-        if len(self._forms) >= FORMS:
-            self._forms.clear()
-        self._forms[form] = kernel
+        if form is not None:
+            if len(self._forms) >= FORMS:
+                self._forms.clear()
+            self._forms[form] = kernel
         return kernel
 
     def _serving(self, sizes: Mapping[str, int]) -> Kernel:

@@ -90,18 +90,17 @@ def _is_file(path: Path) -> bool:
 
 def _line(path: Path, error: BaseException) -> str:
     """`:12`, the line of the file at which it failed; nothing where that is not known."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return f":{error.lineno}"
-    lines = [
-        number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
-    ]
+    steps = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        steps.append((error.filename, error.lineno))
+    lines = [number for file, number in steps if Path(file).absolute() == path.absolute()]
     return f":{lines[-1]}" if lines else ""
 
 
 def _words(error: BaseException) -> str:
     """The error as Python shows it at the end of a traceback."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    printable = text.encode(errors="backslashreplace").decode()
+    printable = text.removeprefix(f"{MODULE}.").encode(errors="backslashreplace").decode()
     return printable if len(printable) <= LONGEST else f"{printable[:LONGEST]}…"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import fields, replace
-from functools import cache
+from functools import lru_cache
 from itertools import count, repeat
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, cast, get_args, get_origin, get_type_hints
@@ -60,7 +60,7 @@ def check_names(step: Step) -> None:
             raise ScheduleError(f"{step.name}: {name} must be a name, as a text such as 'i', not {shown(value)}.")
 
 
-@cache
+@lru_cache(maxsize=32)
 def _fields(kind: type[Step]) -> tuple[tuple[str, Any], ...]:
     hints = get_type_hints(kind)
     return tuple((field.name, hints[field.name]) for field in fields(cast(Any, kind)))
