@@ -8,6 +8,7 @@ seal is broken (by a crash of the machine, a full disk, a failing one) counts as
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import stat
@@ -147,10 +148,16 @@ def _refuse_shared(folder: Path) -> None:
             raise _shared(f"{path} belongs to another user (number {found.st_uid}; this process is {os.geteuid()}'s)")
         if found.st_mode & OTHERS_WRITE:
             raise _shared(f"others can write to {path}", f"`chmod go-w {path}`")
-    for path in {*folder.absolute().parents, *Path(os.path.realpath(folder)).parents}:
-        mode = os.stat(path).st_mode
+    for above in _above(str(folder.absolute())):
+        mode = os.stat(above).st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise _shared(f"everyone can replace what lies in {path}", f"`chmod o-w {path}`")
+            raise _shared(f"everyone can replace what lies in {above}", f"`chmod o-w {above}`")
+
+
+@functools.lru_cache(maxsize=64)
+def _above(folder: str) -> tuple[str, ...]:
+    """The directories above a folder, by its name and by where that leads."""
+    return tuple({str(path) for name in (folder, os.path.realpath(folder)) for path in Path(name).parents})
 
 
 def _shared(why: str, remedy: str = "") -> ToolchainError:

@@ -12,7 +12,7 @@ from poly.errors import ScheduleError
 from poly.kernel import Kernel, c_kernel, checked
 from poly.nest import Nest, checked_nest, difference
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
-from poly.recorded import recorded, refuse
+from poly.recorded import check_source, recorded, refuse
 from poly.schedule import Schedule
 from poly.target import Target, parse
 
@@ -133,7 +133,9 @@ def _from_record(nest: Nest, target: Target, threads: int) -> Kernel | OpenCLKer
 
 def _built(kernel: Kernel | OpenCLKernel) -> Kernel | OpenCLKernel:
     """The kernel, which can be called; one by a record has kept within bounds."""
-    if isinstance(kernel, Kernel) and kernel.record is not None:
+    if kernel.record is not None and isinstance(kernel, Kernel):
         return checked(kernel)
+    if kernel.record is not None:
+        check_source(kernel.source)
     kernel.build()
     return kernel

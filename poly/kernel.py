@@ -20,7 +20,7 @@ from poly.compiled import Compiled, Told, compiled
 from poly.errors import ScheduleError
 from poly.lower import arguments
 from poly.nest import Nest
-from poly.recorded import RECORD_CHARACTERS, RECORD_SECONDS
+from poly.recorded import RECORD_SECONDS, check_source
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
 from poly.strided import with_strides
@@ -175,8 +175,7 @@ def checked(kernel: Kernel) -> Kernel:
 
     Raises ToolchainError, and ScheduleError where the record asks more of compiler or memory than is sensible.
     """
-    if len(kernel.source) > RECORD_CHARACTERS:
-        raise ScheduleError(f"its C text has {len(kernel.source)} characters, more than {RECORD_CHARACTERS}.")
+    check_source(kernel.source)
     kernel.build()
     bytes_there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if not kernel.signature.sizes and not 0 <= kernel.workspace() <= bytes_there:

@@ -23,7 +23,7 @@ USUAL = (ScheduleError, TargetError, ToolchainError)
 RECORD_SECONDS = 60.0
 """A compiler that takes longer for a record's kernel is given up, as in a search."""
 RECORD_CHARACTERS = 4 << 20
-"""A C text that is longer is not compiled for a record's sake."""
+"""A text that is longer is not compiled for a record's sake."""
 
 
 def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Record | None:
@@ -41,6 +41,12 @@ def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -
     return None
 
 
+def check_source(text: str) -> None:
+    """Raises ScheduleError where a record's kernel is longer than what a compiler is asked to take for it."""
+    if len(text) > RECORD_CHARACTERS:
+        raise ScheduleError(f"its text has {len(text)} characters, more than {RECORD_CHARACTERS}.")
+
+
 def refuse(record: Record, problem: Exception) -> None:
     """Warn that a record could not be followed, and put it aside, so that the next compilation need not try."""
     from poly.records import Store
@@ -55,4 +61,4 @@ def refuse(record: Record, problem: Exception) -> None:
         where = f"It was moved to {file.name}, beside the store"
     except RecordError as error:
         where = f"It stays where it is, since {error}"
-    warnings.warn(f"{told} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning, 2)
+    warnings.warn(f"{told} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning, 4)

@@ -125,7 +125,7 @@ def test_a_trial_was_measured_too():
     other = fixed.order("k i j")
     store = Store.open()
     store.save(record)
-    store.add_trials(record.key, [StoredTrial("{}", other.to_json(), (0.5, 0.75, 1.0))])
+    store.add_trials(record.key, [StoredTrial('{"traits": {}, "values": {}}', other.to_json(), (0.5, 0.75, 1.0))])
     found = measurement(fixed.nest, other, Target(poly.compile(product).isa), 1, {})
     assert found is not None and found.seconds == 0.75 and found.source.startswith("a trial of ")
 

@@ -117,4 +117,4 @@ class Bench(ABC):
     def _sample(self, timed: Timed, calls: int) -> float:
         self._arena.restart()
         self.flush()
-        return timed(calls) / calls
+        return max(timed(calls) / calls, INSTANT)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -52,9 +53,16 @@ class Child:
             raise
 
     def start(self) -> None:
-        """Start the process, unless it runs. Its first order need not wait for it."""
+        """Start the process, unless it runs. Its first order need not wait for it. Raises Died where that fails."""
         if self.alive:
             return
+        try:
+            self._start()
+        except OSError as error:
+            self.close()
+            raise Died(f"the process that measures cannot be started: {error.strerror or error}") from error
+
+    def _start(self) -> None:
         self._connection, theirs = Pipe()
         command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
         with self._said.open("wb") as said:
@@ -93,7 +101,9 @@ class Child:
             status = self._process.wait(GRACE)
         except subprocess.TimeoutExpired:
             status = 0
-        words = self._said.read_text(errors="replace").strip().splitlines()
+        words: list[str] = []
+        with suppress(OSError):
+            words = self._said.read_text(errors="replace").strip().splitlines()
         self.close(kill=True)
         cause = f"crashed: {_signal_words(-status)}" if status < 0 else f"ended with exit status {status}"
         return f"{cause} ({words[-1]})" if words else cause

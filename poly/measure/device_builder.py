@@ -32,6 +32,6 @@ class DeviceBuilder:
         path = self._directory / f"candidate{next(self._numbers)}.json"
         try:
             path.write_text(to_json(translate_device(self._space.schedule(point), self._space.isa)))
-        except PolyError as error:
+        except (PolyError, OSError) as error:
             return Built(None, f"{type(error).__name__}: {error}")
         return Built(path)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from types import TracebackType
 
 from poly.measure.builder import Builder, Built
 from poly.measure.child import Child
 from poly.measure.device_builder import DeviceBuilder
-from poly.measure.place import workplace
+from poly.measure.place import own_workplace
 from poly.measure.prepare import prepared
 from poly.measure.timer import RIVAL, Timer, Timing
 from poly.search.trial import Ask, Trial
@@ -61,7 +60,7 @@ class LiveMeasurer:
         self._seed = seed
         self._samples = samples
         self._patience = patience
-        self._temporary = TemporaryDirectory(dir=workplace())
+        self._temporary = own_workplace()
         self._folder = Path(self._temporary.name)
         self._builder = (Builder if space.device is None else DeviceBuilder)(space, self._folder)
         self._child = Child(self._folder)

@@ -6,8 +6,9 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from codegen.cache import DAY, private_directory
+from codegen.cache import DAY, private_directory, unusable
 
 
 def workplace() -> Path:
@@ -16,8 +17,16 @@ def workplace() -> Path:
     Raises ToolchainError where it cannot be made.
     """
     place = private_directory("trials")
-    for left in place.iterdir():
-        with suppress(FileNotFoundError):
+    with suppress(OSError):
+        for left in place.iterdir():
             if time.time() - left.stat().st_mtime > DAY:
                 shutil.rmtree(left, ignore_errors=True)
     return place
+
+
+def own_workplace() -> TemporaryDirectory[str]:
+    """A new folder for one search in the `workplace`. Raises ToolchainError where it cannot be made."""
+    try:
+        return TemporaryDirectory(dir=workplace(), ignore_cleanup_errors=True)
+    except OSError as error:
+        raise unusable(error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -38,7 +39,8 @@ def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) ->
 
     Raises SearchError where that result cannot be computed.
     """
-    child.start()
+    with suppress(Died):  # the first order says why
+        child.start()
     nest = wide(space.nest.with_sizes(dict(space.sizes)))
     known = facts(nest)
     fresh = Preparation(nest, known, child, folder, seed).run(space)
@@ -86,9 +88,12 @@ class Preparation:
     def _vouch(self, made: Compiled, rows: Rows, fresh: frozenset[str]) -> None:
         """Compare the result with rows of it that plain loops have computed."""
         some = self._folder / "rows"
-        some.mkdir(exist_ok=True)
-        self._compute(made, fresh, some)
-        found, expected = (rows.of(np.load(result(str(at), rows.array))) for at in (self._folder, some))
+        try:
+            some.mkdir(exist_ok=True)
+            self._compute(made, fresh, some)
+            found, expected = (rows.of(np.load(result(str(at), rows.array))) for at in (self._folder, some))
+        except OSError as error:
+            raise self._error(str(error)) from error
         wrong = difference(f"some rows of {rows.array}", found, expected, self._known.length)
         if wrong:
             raise self._error(wrong)
@@ -100,7 +105,7 @@ class Preparation:
             data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh)
             cpus = choose(allowed_cpus(), 1)
             answer = self._child.ask(Trust(str(library), data, Cores(1, cpus), str(folder)), PATIENCE)
-        except (ToolchainError, Died) as error:
+        except (ToolchainError, Died, OSError) as error:
             raise self._error(str(error)) from error
         if isinstance(answer, Failed):
             raise self._error(answer.reason)

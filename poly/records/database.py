@@ -34,7 +34,7 @@ def peek(path: Path, work: Callable[[Connection], T]) -> T:
     Raises:
         RecordError: it is unsound, or cannot be read.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise RecordError(f"there are no tuning records {path}.")
 
     def verified(connection: Connection) -> T:
