@@ -40,7 +40,7 @@ STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror
 LANGUAGES = {"c": ("-std=c99",), "c++": ("-std=c++11", "-Drestrict=__restrict")}
 COMPILERS = [
     (name, language)
-    for family in (("gcc", "g++"), ("clang-19", "clang++-19"))
+    for family in (("gcc", "g++"), (CLANG.command[0], CLANGXX.command[0]))
     for name, language in zip(family, LANGUAGES, strict=True)
 ]
 FORMS = {"set": "=", "add": "+=", "scaled": "alpha", "biased": "bias"}
