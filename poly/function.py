@@ -50,11 +50,11 @@ class Function(Nest):
             ArgumentError: an argument does not fit, or a size is missing; nothing has been changed.
             ToolchainError: the kernel could not be built.
         """
-        form: Form | None = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
+        form = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
         try:
             kernel = self._forms.get(form)
-        except TypeError:  # a shape that can't be looked up
-            form, kernel = None, None
+        except TypeError:  # a shape that can't be looked up, nor remembered
+            kernel = self._serving(self._told(arguments, keywords))
         kernel = kernel or self._found(form, arguments, keywords)
         if keywords and not kernel.nest.sizes:  # the form has them
             keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
@@ -76,16 +76,17 @@ class Function(Nest):
             return name, getattr(value, "shape", None)
         return name, value.__class__, value if isinstance(value, Integral) else None
 
-    def _found(self, form: Form | None, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
+    def _found(self, form: Form, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
         """The kernel for these arguments, compiled if their sizes are new, and remembered."""
-        told = {name: value for name, value in keywords.items() if name != "threads"}
-        sizes = deduce_sizes(self, arguments, told)
-        kernel = self._serving(sizes)
-        if form is not None:
-            if len(self._forms) >= FORMS:
-                self._forms.clear()
-            self._forms[form] = kernel
+        kernel = self._serving(self._told(arguments, keywords))
+        if len(self._forms) >= FORMS:
+            self._forms.clear()
+        self._forms[form] = kernel
         return kernel
+
+    def _told(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
+        """The sizes that the arguments of a call tell."""
+        return deduce_sizes(self, arguments, {name: value for name, value in keywords.items() if name != "threads"})
 
     def _serving(self, sizes: Mapping[str, int]) -> Kernel:
         """The kernel for some sizes."""
