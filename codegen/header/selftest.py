@@ -69,7 +69,7 @@ def _settings(header: Header) -> str:
     title = f"{', '.join(routine.name for routine in routines)}, made by poly {header.version}"
     values = {
         "GUARD": 128,
-        "RANK": max(ranks, default=1) or 1,
+        "RANK": max((2, *ranks)),  # with 1, gcc warns of what is read where there are two
         "ARRAYS": max(len(routine.signature.arrays) for routine in routines),
         "SIZES": max(len(routine.sizes) for routine in routines) or 1,
         "ROUTINES": len(routines),

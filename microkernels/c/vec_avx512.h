@@ -19,7 +19,18 @@ INLINE void store_T(T *p, vec_T x) { _mm512_storeu_px(p, x); }
 INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm512_mask_storeu_px(p, (MASK)tail, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c); }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
-INLINE T total_T(vec_T x) { return _mm512_reduce_add_px(x); }
+
+/* Each step adds the other half of what is left. Results for lanes that are left out are zero: where they are undefined, as
+   in _mm512_reduce_add_px, gcc warns of its own header. */
+INLINE T total_T(vec_T x)
+{
+    x += (vec_T)_mm512_maskz_shuffle_f64x2(0xFF, (__m512d)x, (__m512d)x, 0x4E);
+    x += (vec_T)_mm512_maskz_shuffle_f64x2(0xFF, (__m512d)x, (__m512d)x, 0xB1);
+    x += (vec_T)_mm512_maskz_permute_pd(0xFF, (__m512d)x, 0x55);
+    if (LANES_T > 8)
+        x += (vec_T)_mm512_maskz_permute_ps(0xFFFF, (__m512)x, 0xB1);
+    return x[0];
+}
 
 /* The upper half of a vector. */
 INLINE void store_upper_T(T *p, vec_T x)
