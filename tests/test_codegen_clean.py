@@ -13,6 +13,7 @@ import classic_nests
 import doc_nests
 import pytest
 from contractions import Contraction
+from headers import CLANG, CLANGXX
 from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly

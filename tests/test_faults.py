@@ -14,6 +14,8 @@ from pathlib import Path
 
 SHARES = 2
 """Processes that share the attempts out; each has a compiler's work to do first."""
+PART = 1 if os.environ.get("POLY_FAULTS") == "full" else 6
+"""One of so many attempts is made: all take minutes."""
 SCENARIOS = 12
 
 
@@ -28,7 +30,7 @@ def test_every_call_fails_once(project: Path, tmp_path: Path) -> None:
     environment.pop("POLY_RECORDS", None)
     workers = [
         subprocess.Popen(
-            [*command, str(share), str(SHARES)],
+            [*command, str(share), str(SHARES * PART)],
             env={**environment, "OPENBLAS_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -41,4 +43,4 @@ def test_every_call_fails_once(project: Path, tmp_path: Path) -> None:
     problems = "\n".join(line for text in said for line in text.splitlines() if not line.endswith(" attempts"))
     assert not problems, problems
     assert [len(shares) for shares in counts] == [SCENARIOS] * SHARES
-    assert all(count > 10 for shares in counts for count in shares), counts
+    assert all(count > 10 // PART for shares in counts for count in shares), counts

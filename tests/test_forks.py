@@ -115,7 +115,7 @@ def compile_all():
 
 kernel = poly.compile(product, threads=2)
 assert right(kernel)
-others = [threading.Thread(target=target) for target in (work, work, compile_all)]
+others = [threading.Thread(target=target) for target in (work, compile_all)]
 for thread in others:
     thread.start()
 
@@ -125,7 +125,7 @@ def child():
     fresh = poly.compile(product, schedule=poly.schedule(product).split(i=3), threads=2)
     assert right(kernel, threads=2) and right(fresh) and (x == 2).all()
 
-for _ in range(12):
+for _ in range(4):
     said(child)
 stop.set()
 for thread in others:
