@@ -35,9 +35,9 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     }
     made[f"neg_{name}"] = f"{WRAPS} static inline {c} neg_{name}({c} a) {{ return ({c})(0u - ({plain})a); }}"
     made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return a < 0 ? neg_{name}(a) : a; }}"
-    made[f"to_{name}"] = (
-        f"static inline {c} to_{name}(double x) {{ return {_inside(dtype)} ? ({c})x : {least(dtype)}; }}"
-    )
+    whole = f"{_inside(dtype)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
+    narrow = f"({c})({whole})" if dtype.size < i32.size else whole
+    made[f"to_{name}"] = f"static inline {c} to_{name}(double x) {{ return {narrow}; }}"
     return made
 
 
