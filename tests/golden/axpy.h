@@ -136,11 +136,6 @@ int64_t axpy_workspace_size(int64_t N, int32_t threads);
 #else
 #define AXPY_OMP(...)
 #endif
-#if defined(__clang__)
-#define AXPY_WRAPS __attribute__((no_sanitize("integer")))
-#else
-#define AXPY_WRAPS
-#endif
 
 #if defined(AXPY_DEBUG)
 #include <stdio.h>

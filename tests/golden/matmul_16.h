@@ -145,11 +145,6 @@ int64_t matmul_workspace_size(void);
 #define MATMUL_SIMD
 #define MATMUL_LANES
 #endif
-#if defined(__clang__)
-#define MATMUL_WRAPS __attribute__((no_sanitize("integer")))
-#else
-#define MATMUL_WRAPS
-#endif
 
 #if defined(MATMUL_DEBUG)
 #include <stdio.h>
