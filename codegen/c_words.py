@@ -68,7 +68,7 @@ TYPES = re.compile(
 FUNCTION_MACROS = re.compile(
     r"""
     CMPLX\w* | W[A-Z]+(STATUS|ED|SIG) | (be|le)\d+toh | hto(be|le)\d+ | offsetof | pthread_\w+ | strn?dupa
-    | is(canonical|eqsig|signaling|subnormal|zero) | _\w+
+    | is(canonical|eqsig|signaling|subnormal|zero)
     """,
     re.VERBOSE,
 )

@@ -53,7 +53,12 @@ def c_name(name: str) -> str:
 
 
 def function_name(name: str) -> str:
-    """The C identifier for a kernel: `c_name`, with `_` also where a header declares a function of the name."""
+    """The C identifier for a kernel: `c_name`, with `_` also where a header declares a function of the name.
+
+    A header's own functions may begin with `_` as well as the compiler's, so that all of these names get a letter.
+    """
+    if name.startswith("_"):
+        return f"{name}_v"
     return name + "_" if is_function(name.rstrip("_")) else c_name(name)
 
 
