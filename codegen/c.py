@@ -86,10 +86,8 @@ def used_helpers(code: str) -> str:
 
 def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
-    layout = Layout.of(program)
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
-    parts = [layout.shared_bytes] * bool(layout.shared) + [f"threads*({layout.private_bytes})"] * bool(layout.private)
-    total = " + ".join(parts) or "0"
+    total = Layout.of(program).needed
     body = cgen.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
     return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 

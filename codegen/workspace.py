@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from codegen.affine import Affine
 from codegen.integer import room
@@ -12,6 +13,14 @@ from codegen.names import c_name
 from codegen.program import Buffer, Program, Workspace
 
 ALIGN = "static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }"
+
+
+FACTOR = re.compile(r"[^*]+")
+TOO_MANY = "INT64_MAX/2"
+"""More bytes than there are: whatever is to allocate them fails."""
+
+SAFE_FACTOR = 1 << 12
+"""One size or extent, at most 2^48, times that is far from overflow."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,15 @@ class Layout:
         )
         shared = tuple(w for w in program.workspaces if not w.private)
         return Layout(local + shared, tuple(w for w in program.workspaces if w.private))
+
+    @property
+    def needed(self) -> str:
+        """A C expression for the bytes of a call with so many `threads`; TOO_MANY where it would overflow."""
+        shared, private = total_bytes(self.shared), total_bytes(self.private)
+        parts = [shared] * bool(self.shared) + [f"threads*({private})"] * bool(self.private)
+        most = [*_most_bytes(self.shared), *(f"threads*({part})" for part in _most_bytes(self.private))]
+        total = " + ".join(parts) or "0"
+        return f"{' + '.join(most)} < 4e18 ? {total} : {TOO_MANY}" if most else total
 
     @property
     def shared_bytes(self) -> str:
@@ -57,6 +75,17 @@ def total_bytes(workspaces: Sequence[Workspace]) -> str:
             count = workspace.count if re.fullmatch(r"[\w*]+", workspace.count) else f"({workspace.count})"
             texts.append(f"align64({count}*{workspace.dtype.size})")
     return " + ".join(texts + [str(known)] * (known > 0 or not texts))
+
+
+def _most_bytes(workspaces: Sequence[Workspace]) -> list[str]:
+    """C expressions, in floating point, for the bytes of those that are products of several sizes."""
+    return [f"1.0*{w.count}*{w.dtype.size}" for w in workspaces if not _is_small(w)]
+
+
+def _is_small(workspace: Workspace) -> bool:
+    factors = FACTOR.findall(workspace.count)
+    known = prod((int(factor) for factor in factors if factor.isdigit()), start=workspace.dtype.size)
+    return sum(not factor.isdigit() for factor in factors) <= 1 and known <= SAFE_FACTOR
 
 
 def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str]) -> list[str]:

@@ -100,6 +100,44 @@ def test_children_of_every_kind_run_in_threads_of_their_own(tmp_path: Path, kern
     assert output(tmp_path, f"{COMMON}\n{KERNELS[kernel]}\n{CHILDREN}").splitlines() == EVERY
 
 
+BUSY = """
+stop = threading.Event()
+
+def work():
+    while not stop.is_set():
+        assert right(kernel, threads=2)
+
+def compile_all():
+    for size in range(1, 60):
+        if stop.is_set():
+            break
+        poly.compile(twice, N=size, threads=2)(np.ones(size, np.float32))
+
+kernel = poly.compile(product, threads=2)
+assert right(kernel)
+others = [threading.Thread(target=target) for target in (work, compile_all)]
+for thread in others:
+    thread.start()
+
+def child():
+    x = np.ones(1000, np.float32)
+    poly.compile(twice, N=1000, threads=2)(x)
+    fresh = poly.compile(product, schedule=poly.schedule(product).split(i=3), threads=2)
+    assert right(kernel, threads=2) and right(fresh) and (x == 2).all()
+
+for _ in range(4):
+    said(child)
+stop.set()
+for thread in others:
+    thread.join()
+print("done", right(kernel))
+"""
+
+
+def test_a_fork_while_other_threads_run_and_compile_kernels(tmp_path: Path) -> None:
+    assert output(tmp_path, f"{COMMON}\n{BUSY}").splitlines() == ["done True"]
+
+
 UNUSED = f'''
 def child():
     print(right(poly.compile(product, target="{TARGET}")))

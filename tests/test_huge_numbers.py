@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import prod
 from random import Random
 from typing import Any, get_type_hints
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_nests import nests
+from scratch_nests import in_a_loop, of_nothing, product, two_dimensions
 
 import poly
 from poly import f64
@@ -246,3 +248,37 @@ def test_no_usual_nest_is_refused(nest: Nest, seed: int) -> None:
         made = made.split(**{band.name: random.choice([3, 64, 1000])})
     lower(made.nest, made.tree, parse("c:portable").isa)
     assert MOST > 2**61
+
+
+SCRATCH = {"MN": two_dimensions, "TMN": in_a_loop}
+
+
+@pytest.mark.parametrize("extents", SCRATCH)
+@given(bits=st.tuples(*[st.integers(0, 48)] * 3), more=st.integers(-1, 1))
+def test_a_workspace_is_as_large_as_its_arrays(extents: str, bits: tuple[int, ...], more: int) -> None:
+    """However large these are; more bytes than memory has, where 64 bits don't hold the number."""
+    kernel = poly.compile(SCRATCH[extents], threads=1)
+    sizes = {size: min(2**number + more, 2**48) for size, number in zip(extents, bits, strict=False)}
+    exact = prod(sizes.values(), start=8)
+    found = kernel.workspace(**sizes)
+    assert found >= min(exact, 2**61)
+    assert found < exact + 64 or exact > 2**61
+
+
+@given(bits=st.tuples(*[st.integers(0, 46)] * 3), threads=st.integers(1, 256))
+def test_larger_operands_never_have_smaller_panels(bits: tuple[int, ...], threads: int) -> None:
+    kernel = poly.compile(product, threads=4)
+    small = dict(zip("MNK", (2**number for number in bits), strict=True))
+    larger = ({**small, size: 4 * extent} for size, extent in small.items())
+    found = kernel.workspace(threads, **small)
+    assert 0 <= found <= min(kernel.workspace(threads, **sizes) for sizes in larger)
+
+
+def test_a_call_whose_scratch_no_memory_holds_is_refused() -> None:
+    """Its arrays have no elements, so that they are as long as one likes."""
+    kernel = poly.compile(of_nothing, threads=1)
+    for m, n in ((2**32, 2**32), (2**31, 2**30), (2**48, 2**13)):
+        y = np.full(4, 7.0)
+        with pytest.raises(poly.ArgumentError, match="more memory beside its arrays than there is"):
+            kernel(np.empty((m, 0)), np.empty((n, 0)), y)
+        assert (y == 7).all()

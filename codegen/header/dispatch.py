@@ -119,9 +119,7 @@ def _tests(routine: Routine, variant: Variant) -> Iterator[str]:
 
 def _bytes(variant: Variant) -> str:
     """The bytes that the kernel takes, as C text."""
-    layout = Layout.of(variant.program)
-    parts = [layout.shared_bytes] * bool(layout.shared) + [f"threads*({layout.private_bytes})"] * bool(layout.private)
-    return " + ".join(parts) or "0"
+    return Layout.of(variant.program).needed
 
 
 def _arguments(variant: Variant) -> str:

@@ -1,0 +1,51 @@
+"""Nests with local arrays, which are products of sizes that no array multiplies."""
+
+import poly
+from poly import f32, f64
+
+K, M, N, T = poly.sizes("K M N T")
+
+
+@poly.nest
+def two_dimensions(A: f64[M, 4], B: f64[N, 4], y: f64[4]):
+    t: f64[M, N]
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = A[i, 0]
+    for i in range(M):
+        for j in range(N):
+            for k in range(4):
+                y[k] += t[i, j] * B[j, k]
+
+
+@poly.nest
+def in_a_loop(A: f64[T, M], B: f64[T, N], y: f64[T]):
+    for t in range(T):
+        s: f64[M, N]
+        for i in range(M):
+            for j in range(N):
+                s[i, j] = A[t, i]
+        for i in range(M):
+            for j in range(N):
+                y[t] += s[i, j] * B[t, j]
+
+
+@poly.nest
+def of_nothing(A: f64[M, K], B: f64[N, K], y: f64[4]):
+    t: f64[M, N]
+    for i in range(M):
+        for j in range(N):
+            t[i, j] = 1
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                y[0] += t[i, j] * A[i, k] * B[j, k]
+
+
+@poly.nest
+def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            C[i, j] = 0
+            for k in range(K):
+                C[i, j] += A[i, k] * B[k, j]
