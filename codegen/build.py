@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 
 import cffi
 
-from codegen import forks, precompiled
+from codegen import forks, precompiled, processes
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
@@ -198,7 +197,7 @@ def _libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def _run(command: tuple[str, ...], text: Path, seconds: float | None) -> None:
     try:
-        status, said = _ended(command, seconds)
+        done = processes.run(command, seconds, {**os.environ, "LC_ALL": "C"})
     except OSError as error:
         raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
@@ -206,33 +205,9 @@ def _run(command: tuple[str, ...], text: Path, seconds: float | None) -> None:
             f"the C compiler did not end within {error.timeout:g} seconds.\n"
             f"Command: {shlex.join(command)}\nSource: {text}"
         ) from error
-    if status:
+    if done.returncode:
+        said = done.stderr.strip() or done.stdout.strip() or "(nothing)"
         raise ToolchainError(
-            f"the C compiler failed with exit status {status}.\nCommand: {shlex.join(command)}\n"
-            f"Source: {text}\nIt said:\n{said or '(nothing)'}"
+            f"the C compiler failed with exit status {done.returncode}.\nCommand: {shlex.join(command)}\n"
+            f"Source: {text}\nIt said:\n{said}"
         )
-
-
-def _ended(command: tuple[str, ...], seconds: float | None) -> tuple[int, str]:
-    """Run a compiler: its exit status, and what it said. Whoever stops waiting stops its helpers too.
-
-    Raises OSError, TimeoutExpired.
-    """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, "LC_ALL": "C"},
-        process_group=0,  # what compiles is a child of the command
-    )
-    with process:
-        try:
-            out, errors = process.communicate(timeout=seconds)
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return process.returncode, errors.strip() or out.strip()

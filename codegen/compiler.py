@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from contextlib import suppress
 
-from codegen import cache
+from codegen import cache, processes
 from codegen.build import find_compiler, identity
 from codegen.errors import ToolchainError
 
@@ -38,7 +37,7 @@ def _ask(compiler: tuple[str, ...]) -> str:
     """Family and version, from the macros that the compiler defines; its file's name where it defines none."""
     command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        done = processes.run(command)
     except OSError as error:
         raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]

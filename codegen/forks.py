@@ -7,12 +7,15 @@ OpenCL's drivers can't be started anew, so a child of a process that has used Op
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import _bootstrap as bootstrap
 from typing import Any
 
 from codegen.errors import DeviceError
@@ -23,6 +26,9 @@ undivided = threading.RLock()
 PAUSE = "int omp_pause_resource_all(int kind);"
 """OpenMP's function that ends the threads of the calling one, as C declares it."""
 SOFT = 1
+
+PATIENCE = 10.0
+"""Seconds."""
 
 
 @dataclass
@@ -67,13 +73,41 @@ def check_drivers() -> None:
 
 
 def _before() -> None:
-    undivided.acquire()
+    _wait_for_others()
     for pause in _process.pauses.values():
         pause(SOFT)
 
 
-def _in_child() -> None:
+def _wait_for_others() -> None:
+    """Take what no other thread may be in the midst of: `undivided`, and Python's lock for those of modules.
+
+    Python waits for no import of another thread's, so that a child that imports the same module would wait for ever.
+    A fork waits for PATIENCE at most, as an import may itself wait for the thread that forks.
+    """
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        _imp.acquire_lock()
+        if not _others_import() and undivided.acquire(blocking=False):
+            return
+        _imp.release_lock()
+        time.sleep(1e-3)
+    undivided.acquire()
+    _imp.acquire_lock()
+
+
+def _others_import() -> bool:
+    """Whether another thread imports a module: `_imp.acquire_lock` keeps one that doesn't from beginning."""
+    locks = [reference() for reference in list(getattr(bootstrap, "_module_locks", {}).values())]
+    return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in locks)
+
+
+def _in_parent() -> None:
     undivided.release()
+    _imp.release_lock()
+
+
+def _in_child() -> None:
+    _in_parent()
     _process.lost_drivers = _process.has_drivers
     for descriptor in _properties():
         descriptor.lock = threading.RLock()  # another thread may have held it
@@ -91,4 +125,4 @@ def _properties() -> Iterator[Any]:
 
 PACKAGES = ("poly", "codegen", "microkernels")
 
-os.register_at_fork(before=_before, after_in_parent=undivided.release, after_in_child=_in_child)
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -12,6 +12,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from codegen import processes
 from codegen.cache import cache_dir, digest, get_file, private_directory, put_file, sweep
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
@@ -73,7 +74,7 @@ def _is_whole(compiled: Path, *version: int) -> bool:
 def _is_gcc(compiler: tuple[str, ...]) -> bool:
     """clang has precompiled headers too, but not by this way."""
     command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    done = processes.run(command, SECONDS)
     return "__GNUC__" in done.stdout and "__clang__" not in done.stdout
 
 
@@ -83,7 +84,7 @@ def _precompile(compiler: tuple[str, ...], flags: tuple[str, ...], header: Path)
     temporary = temporary_name(header.parent)
     try:
         command = (*compiler, *flags, "-x", "c-header", str(header), "-o", temporary)
-        if subprocess.run(command, capture_output=True, timeout=SECONDS).returncode:
+        if processes.run(command, SECONDS).returncode:
             return False
         put_file(_compiled(header), Path(temporary).read_bytes())
     finally:

@@ -138,6 +138,73 @@ def test_a_fork_while_other_threads_run_and_compile_kernels(tmp_path: Path) -> N
     assert output(tmp_path, f"{COMMON}\n{BUSY}").splitlines() == ["done True"]
 
 
+IMPORTING = """
+import importlib.abc
+import sys
+import time
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if threading.current_thread() is not threading.main_thread():
+            met.append(name)
+            time.sleep(0.1)
+
+met = []
+sys.meta_path.insert(0, Slow())
+other = threading.Thread(target=lambda: poly.compile(twice, N=3, threads=2)(np.ones(3, np.float32)))
+other.start()
+while not met:
+    time.sleep(0.001)
+
+def child():
+    x = np.ones(1000, np.float32)
+    poly.compile(twice, N=1000, threads=2)(x)
+    assert (x == 2).all()
+
+said(child)
+other.join()
+print("done", len(met) > 5)
+"""
+
+
+def test_a_fork_while_another_thread_imports_what_the_child_needs(tmp_path: Path) -> None:
+    """Python's locks of modules that another thread holds are never free in a child."""
+    assert output(tmp_path, f"{COMMON}\n{IMPORTING}").splitlines() == ["done True"]
+
+
+LASTING = """
+import sys
+
+starts, forked = threading.Event(), threading.Event()
+
+def hook(event, arguments):
+    if event == "subprocess.Popen":  # its pipes are open
+        starts.set()
+        forked.wait(1)
+
+ours, theirs = os.pipe()
+os.environ["POLY_CACHE_DIR"] = os.path.join(os.path.dirname(__file__), "cache")
+sys.addaudithook(hook)
+thread = threading.Thread(target=lambda: poly.compile(twice, N=3)(np.ones(3, np.float32)))
+thread.start()
+assert starts.wait(30)
+if not (child := os.fork()):
+    os.close(theirs)
+    os.read(ours, 1)  # until the parent closes its end
+    os._exit(0)
+forked.set()
+thread.join(30)
+print("done", not thread.is_alive())
+os.close(theirs)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_child_that_stays_has_no_pipe_of_a_compiler(tmp_path: Path) -> None:
+    """The thread that compiles would wait for it to end."""
+    assert output(tmp_path, f"{COMMON}\n{LASTING}").splitlines() == ["done True"]
+
+
 UNUSED = f'''
 def child():
     print(right(poly.compile(product, target="{TARGET}")))

@@ -131,19 +131,19 @@ def _place(entry: dict[str, Any]) -> tuple[int, int]:
 
 def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]], str]:
     """The child's messages, and how it ended in words."""
+    from codegen import processes  # not at the top: the child runs this file as it is
+
     try:
-        done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, env=_environment()
-        )
+        done = processes.run(command, seconds, _environment())
         output, errors = done.stdout, done.stderr
         end = _ending(done.returncode)
     except subprocess.TimeoutExpired as error:
-        output, errors = error.output or b"", error.stderr or b""
+        output, errors = (said.decode(errors="replace") if said else "" for said in (error.output, error.stderr))
         end = f"{LATE} {seconds:g} seconds"
     except OSError as error:
         return [], f"failed: {command[0]} cannot be run ({error.strerror})"
-    lines = output.decode(errors="replace").splitlines()
-    last = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()][-1:]
+    lines = output.splitlines()
+    last = [line.strip() for line in errors.splitlines() if line.strip()][-1:]
     return [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK)], ": ".join([end, *last])
 
 

@@ -11,6 +11,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from codegen.forks import undivided
 from poly.measure.orders import Order
 
 GRACE = 5.0
@@ -63,9 +64,9 @@ class Child:
             raise Died(f"the process that measures cannot be started: {error.strerror or error}") from error
 
     def _start(self) -> None:
-        self._connection, theirs = Pipe()
-        command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
-        with self._said.open("wb") as said:
+        with undivided, self._said.open("wb") as said:
+            self._connection, theirs = Pipe()
+            command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", command],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
@@ -74,7 +75,7 @@ class Child:
                 stdout=subprocess.DEVNULL,
                 stderr=said,
             )
-        theirs.close()
+            theirs.close()
 
     def close(self, kill: bool = False) -> None:
         """End the process: closing the pipe is enough, unless it hangs."""
