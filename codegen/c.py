@@ -87,7 +87,7 @@ def used_helpers(code: str) -> str:
 def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
-    total = Layout.of(program).needed
+    total = Layout.of(program).needed(limited=False)
     body = cgen.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
     return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 

@@ -15,7 +15,6 @@ from codegen.program import Buffer, Program, Workspace
 ALIGN = "static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }"
 
 
-FACTOR = re.compile(r"[^*]+")
 TOO_MANY = "INT64_MAX/2"
 """More bytes than there are: whatever is to allocate them fails."""
 
@@ -41,14 +40,16 @@ class Layout:
         shared = tuple(w for w in program.workspaces if not w.private)
         return Layout(local + shared, tuple(w for w in program.workspaces if w.private))
 
-    @property
-    def needed(self) -> str:
-        """A C expression for the bytes of a call with so many `threads`; TOO_MANY where it would overflow."""
-        shared, private = total_bytes(self.shared), total_bytes(self.private)
-        parts = [shared] * bool(self.shared) + [f"threads*({private})"] * bool(self.private)
-        most = [*_most_bytes(self.shared), *(f"threads*({part})" for part in _most_bytes(self.private))]
+    def needed(self, limited: bool) -> str:
+        """A C expression for the bytes of a call with so many `threads`; TOO_MANY where it would overflow.
+
+        `limited` says that arrays and locals are known to have far fewer bytes than would.
+        """
+        parts = [self.shared_bytes] * bool(self.shared) + [f"threads*({self.private_bytes})"] * bool(self.private)
         total = " + ".join(parts) or "0"
-        return f"{' + '.join(most)} < 4e18 ? {total} : {TOO_MANY}" if most else total
+        large = [_most_bytes(w) for w in self.shared if not _is_small(w, limited)]
+        large += [f"(double)threads*{_most_bytes(w)}" for w in self.private if not _is_small(w, limited)]
+        return f"{' + '.join(large)} < 4e18 ? {total} : {TOO_MANY}" if large else total
 
     @property
     def shared_bytes(self) -> str:
@@ -77,15 +78,29 @@ def total_bytes(workspaces: Sequence[Workspace]) -> str:
     return " + ".join(texts + [str(known)] * (known > 0 or not texts))
 
 
-def _most_bytes(workspaces: Sequence[Workspace]) -> list[str]:
-    """C expressions, in floating point, for the bytes of those that are products of several sizes."""
-    return [f"1.0*{w.count}*{w.dtype.size}" for w in workspaces if not _is_small(w)]
+def _most_bytes(workspace: Workspace) -> str:
+    """A C expression, in floating point, for the bytes of an array."""
+    factors = (factor if factor.isdigit() else f"(double){factor}" for factor in _factors(workspace.count))
+    return f"{'*'.join(factors)}*{workspace.dtype.size}"
 
 
-def _is_small(workspace: Workspace) -> bool:
-    factors = FACTOR.findall(workspace.count)
+def _is_small(workspace: Workspace, limited: bool) -> bool:
+    """Whether the bytes of an array are far from overflow, whatever the sizes are."""
+    factors = _factors(workspace.count)
     known = prod((int(factor) for factor in factors if factor.isdigit()), start=workspace.dtype.size)
-    return sum(not factor.isdigit() for factor in factors) <= 1 and known <= SAFE_FACTOR
+    opened = sum(not factor.isdigit() for factor in factors)
+    return known <= SAFE_FACTOR and (limited or opened <= 1)
+
+
+def _factors(count: str) -> list[str]:
+    """The factors of a product in C, of which each is a name, a number, a call or in parentheses."""
+    factors = [""]
+    for part in re.split(r"([*])", count):
+        if part == "*" and factors[-1].count("(") == factors[-1].count(")"):
+            factors.append("")
+        else:
+            factors[-1] += part
+    return factors
 
 
 def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str]) -> list[str]:

@@ -207,7 +207,7 @@ def cases(kernel: GpuMicrokernel) -> Iterator[Case]:
         order, table = draw.choice(orders), draw.random() < 0.25
         return Layout(order, draw.choice((1, 1, 1, 2)), draw.choice((0, 0, 1, 4)), table)
 
-    for _ in range(60):
+    for _ in range(30):
         levels = (draw.choice((0, 1, 2, 3, 7, 8, 16, 17, 33)), draw.choice((1, 1, 2, 3)), draw.choice((1, 1, 2)))
         operands = (layout(A_ORDERS), layout(B_ORDERS), layout(("rc", "rc", "cr")))
         alpha, accumulate = draw.choice((1, -0.75)), draw.random() < 0.5

@@ -122,11 +122,9 @@ def selftest(toolchain: Toolchain, folder: Path, *flags: str, threads: Any = "no
     ("toolchain", "flags"),
     [
         (GCC, ("-std=c99", "-O2")),
-        (GXX, ("-std=c++11", "-O2")),
-        (CLANG, ("-std=c11", "-O2")),
+        (GXX, ("-std=c++11", "-O0")),
+        (CLANG, ("-std=c11", "-O0")),
         (CLANGXX, ("-std=c++20", "-O2")),
-        (GCC, ("-std=c99", "-O0")),
-        (CLANGXX, ("-std=c++11", "-O0")),
         (X86_32[0], ("-O2", "-msse2")),
         (AARCH64, ("-O2",)),
         (S390X, ("-O2",)),
@@ -144,11 +142,11 @@ def test_selftest(toolchain: Toolchain, flags: tuple[str, ...], tmp_path: Path) 
         assert "neon     cblas_sgemm" in told
 
 
-@pytest.mark.parametrize("isa", ["avx512", "avx2"])
-def test_selftest_under_sanitizers(isa: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("isa", "names"), [("avx512", ["gemm", "syrk"]), ("avx2", ["gemv", "gemm"])], ids=str)
+def test_selftest_under_sanitizers(isa: str, names: list[str], tmp_path: Path) -> None:
     """clang's: gcc takes minutes to build them into kernels that are inlined."""
     need_isa(isa)
-    write_blas(tmp_path / "blas.h", ROUTINES, isas=[isa], threads="none")
+    write_blas(tmp_path / "blas.h", names, isas=[isa], threads="none")
     flags = ("-O1", "-g", "-fsanitize=address", *INTEGERS)
     told = run(CLANG, build(CLANG, implementation("blas", "SELFTEST"), tmp_path, *flags))
     assert told.endswith("\n0 failures\n")
@@ -181,7 +179,7 @@ int main(void)
 @pytest.mark.parametrize("threads", ["openmp", "pthreads"])
 def test_threads(threads: Any, tmp_path: Path) -> None:
     """A product that is large enough is shared, and is the same."""
-    blas = Blas(tmp_path, ["gemm", "syrk"], threads=threads)
+    blas = Blas(tmp_path, ["gemm"], threads=threads)
     rng = np.random.default_rng(0)
     for ta, tb in ("NN", "NT", "TN"):
         a, b, c = rng.integers(-4, 5, (3, 300, 300)).astype("f4")
@@ -194,7 +192,7 @@ def test_threads(threads: Any, tmp_path: Path) -> None:
 def test_only_what_was_asked_for(tmp_path: Path) -> None:
     for name in ROUTINES:
         write_blas(tmp_path / "blas.h", [name], isas=["portable"], threads="none")
-        library = build(GCC, implementation("blas"), tmp_path, "-c")
+        library = build(GCC, implementation("blas"), tmp_path, "-c", "-O0")
         defined = re.findall(r" T (\w+)", succeed(["nm", library]))
         assert [symbol for symbol in defined if symbol.startswith("cblas_")] == [f"cblas_d{name}", f"cblas_s{name}"]
 
@@ -202,7 +200,7 @@ def test_only_what_was_asked_for(tmp_path: Path) -> None:
 def test_links_nothing_but_libc_and_libm(tmp_path: Path) -> None:
     need_tool("nm")
     write_blas(tmp_path / "blas.h", ROUTINES, threads="none")
-    library = build(GCC, implementation("blas"), tmp_path, "-c", "-O2")
+    library = build(GCC, implementation("blas"), tmp_path, "-c", "-O1")
     wanted = set(re.findall(r" U (\w+)", succeed(["nm", library])))
     assert wanted <= {"malloc", "free", "stderr", "fprintf", "fwrite", "memset", "memcpy", "__stack_chk_fail"} | {
         "_GLOBAL_OFFSET_TABLE_",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,40 +32,49 @@ from microkernels.isa import ISAS
 EMULATED = (AARCH64, AARCH64_CLANG, S390X, *X86_32)
 BEST = {AARCH64: "neon", AARCH64_CLANG: "neon"}
 """What a call takes there by itself; elsewhere the portable kernels."""
+Products = Callable[[Toolchain], Path]
 SMALL = {"K": 21, "L": 10, "M": 13, "N": 38, "T": 5}
 
 
-def products(toolchain: Toolchain, folder: Path, level: str) -> Path:
-    need(toolchain)
-    header(folder, matmul)
-    return build(toolchain, implementation("matmul") + program(CLIMB, "openmp"), folder, level)
+@pytest.fixture(scope="module")
+def products(tmp_path_factory: pytest.TempPathFactory) -> Products:
+    """Builds the program that climbs sizes, once for each compiler."""
+
+    @cache
+    def built(toolchain: Toolchain) -> Path:
+        need(toolchain)
+        folder = tmp_path_factory.mktemp("products")
+        header(folder, matmul)
+        return build(toolchain, implementation("matmul") + program(CLIMB, "openmp"), folder, "-O2")
+
+    return built
 
 
 @pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=str)
 @pytest.mark.parametrize("isa", [name for name in NUMBERS if name != "neon"])
-def test_each_instruction_set_here(isa: str, toolchain: Toolchain, tmp_path: Path) -> None:
+def test_each_instruction_set_here(isa: str, toolchain: Toolchain, products: Products) -> None:
     """Every size up to twice a register tile and one more."""
     need_isa(isa)
-    printed = run(toolchain, products(toolchain, tmp_path, "-O2"), str(NUMBERS[isa]), "29", "130")
+    printed = run(toolchain, products(toolchain), str(NUMBERS[isa]), "29", "130")
     assert printed.startswith(f"isa {NUMBERS[isa]}: ")
 
 
-def test_a_call_takes_the_best_one_here(tmp_path: Path) -> None:
+def test_a_call_takes_the_best_one_here(products: Products) -> None:
     best = next(name for name, isa in ISAS.items() if isa.runs_here())
-    assert run(GCC, products(GCC, tmp_path, "-O1")).startswith(f"isa {NUMBERS[best]}: ")
+    assert run(GCC, products(GCC)).startswith(f"isa {NUMBERS[best]}: ")
 
 
 @pytest.mark.parametrize("toolchain", EMULATED, ids=str)
-def test_products_on_other_machines(toolchain: Toolchain, tmp_path: Path) -> None:
-    binary = products(toolchain, tmp_path, "-O2")
+def test_products_on_other_machines(toolchain: Toolchain, products: Products) -> None:
+    binary = products(toolchain)
     best = BEST.get(toolchain, "portable")
     assert run(toolchain, binary, "0", "17", "25").startswith(f"isa {NUMBERS[best]}: ")
     assert run(toolchain, binary, str(NUMBERS["portable"])).startswith("isa 1: ")
 
 
 @pytest.mark.parametrize("toolchain", EMULATED, ids=str)
-def test_what_a_machine_lacks_is_refused(toolchain: Toolchain, tmp_path: Path) -> None:
-    binary = products(toolchain, tmp_path, "-O0")
+def test_what_a_machine_lacks_is_refused(toolchain: Toolchain, products: Products) -> None:
+    binary = products(toolchain)
     for isa in {"neon", "avx2", "avx512"} - {BEST.get(toolchain)}:
         done = subprocess.run([*toolchain.runner, binary, str(NUMBERS[isa])], capture_output=True, text=True)
         assert done.returncode == 2

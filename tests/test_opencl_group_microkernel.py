@@ -42,7 +42,7 @@ def test_sizes_orientations_and_tables(name: str, dtype: DType) -> None:
     command = [sys.executable, program, device().label, name, dtype.name]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
-    assert int(done.stdout) > 70
+    assert int(done.stdout) > 40
 
 
 def every_kernel() -> list[GpuMicrokernel]:

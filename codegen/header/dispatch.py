@@ -119,7 +119,7 @@ def _tests(routine: Routine, variant: Variant) -> Iterator[str]:
 
 def _bytes(variant: Variant) -> str:
     """The bytes that the kernel takes, as C text."""
-    return Layout.of(variant.program).needed
+    return Layout.of(variant.program).needed(limited=True)
 
 
 def _arguments(variant: Variant) -> str:
