@@ -137,8 +137,8 @@ def product(extents: Sequence[Affine], factor: int = 1) -> str:
 
 
 def scaled(count: str, factor: int) -> str:
-    """A count (C text) times a number; two numbers become one, so C reckons in 64 bits throughout."""
-    return str(int(count) * factor) if count.isdigit() else f"({count})*{factor}"
+    """A count (C text, a product) times a number; two numbers become one, so C reckons in 64 bits throughout."""
+    return str(int(count) * factor) if count.isdigit() else f"{count}*{factor}"
 
 
 def room(extents: Sequence[str]) -> str:

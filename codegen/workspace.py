@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from math import prod
 
 from codegen.affine import Affine
-from codegen.integer import room
+from codegen.integer import room, scaled
 from codegen.names import c_name
 from codegen.program import Buffer, Program, Workspace
 
 ALIGN = "static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }"
-
 
 TOO_MANY = "INT64_MAX/2"
 """More bytes than there are: whatever is to allocate them fails."""
@@ -47,9 +46,9 @@ class Layout:
         """
         parts = [self.shared_bytes] * bool(self.shared) + [f"threads*({self.private_bytes})"] * bool(self.private)
         total = " + ".join(parts) or "0"
-        large = [_most_bytes(w) for w in self.shared if not _is_small(w, limited)]
-        large += [f"(double)threads*{_most_bytes(w)}" for w in self.private if not _is_small(w, limited)]
-        return f"{' + '.join(large)} < 4e18 ? {total} : {TOO_MANY}" if large else total
+        large = [most for w in self.shared if (most := _most_bytes(w.count, w.dtype.size, limited))]
+        private = (_most_bytes(w.count, w.dtype.size, limited) for w in self.private)
+        return _checked(total, *large, *(f"(double)threads*{most}" for most in private if most))
 
     @property
     def shared_bytes(self) -> str:
@@ -78,18 +77,23 @@ def total_bytes(workspaces: Sequence[Workspace]) -> str:
     return " + ".join(texts + [str(known)] * (known > 0 or not texts))
 
 
-def _most_bytes(workspace: Workspace) -> str:
-    """A C expression, in floating point, for the bytes of an array."""
-    factors = (factor if factor.isdigit() else f"(double){factor}" for factor in _factors(workspace.count))
-    return f"{'*'.join(factors)}*{workspace.dtype.size}"
+def array_bytes(count: str, size: int) -> str:
+    """A C expression for the bytes of `count` elements (a product) of a `size`; TOO_MANY where it would overflow."""
+    return _checked(scaled(count, size), *filter(None, [_most_bytes(count, size, limited=False)]))
 
 
-def _is_small(workspace: Workspace, limited: bool) -> bool:
-    """Whether the bytes of an array are far from overflow, whatever the sizes are."""
-    factors = _factors(workspace.count)
-    known = prod((int(factor) for factor in factors if factor.isdigit()), start=workspace.dtype.size)
+def _checked(total: str, *most: str) -> str:
+    return f"{' + '.join(most)} < 4e18 ? {total} : {TOO_MANY}" if most else total
+
+
+def _most_bytes(count: str, size: int, limited: bool) -> str | None:
+    """A C expression, in floating point, for the bytes of an array; None where these are far from overflow."""
+    factors = _factors(count)
+    known = prod((int(factor) for factor in factors if factor.isdigit()), start=size)
     opened = sum(not factor.isdigit() for factor in factors)
-    return known <= SAFE_FACTOR and (limited or opened <= 1)
+    if known <= SAFE_FACTOR and (limited or opened <= 1):
+        return None
+    return f"{'*'.join(factor if factor.isdigit() else f'(double){factor}' for factor in factors)}*{size}"
 
 
 def _factors(count: str) -> list[str]:

@@ -138,6 +138,34 @@ def result(program: Path, *arguments: str, **environment: str) -> tuple[int, str
     return done.returncode, done.stdout, done.stderr
 
 
+FAR = r"""
+#include "of_nothing.h"
+
+/* A call whose arrays have four elements together, and whose local array has 2^64. */
+int main(int argc, char **argv)
+{
+  cl_platform_id platforms[8];
+  cl_uint count, p;
+  cl_device_id device = NULL;
+  cl_int status;
+  of_nothing_program *program;
+  clGetPlatformIDs(8, platforms, &count);
+  for (p = 0; p < count && !device; p++)
+    if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_CPU, 1, &device, NULL) != CL_SUCCESS) device = NULL;
+  cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
+  cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
+  cl_mem y = clCreateBuffer(context, CL_MEM_READ_WRITE, 32, NULL, &status);
+  const int64_t far = INT64_C(1) << 32;
+  if (of_nothing_create(&program, context, device, argc > 1 ? argv[1] : "", stdout) != CL_SUCCESS) return 1;
+  for (int time = 0; time < 2; time++) {
+    status = of_nothing_enqueue(program, queue, far, 0, far, NULL, NULL, y, 0, NULL, NULL, NULL);
+    printf("%s\n", of_nothing_error_name(status));
+  }
+  of_nothing_release(program);
+  return 0;
+}
+"""
+
 CALLS = r"""
 #include "product.h"
 

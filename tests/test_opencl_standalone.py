@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from header_nests import axpy, wide
 from headers import CLANG, GCC, GXX, STRICT, Toolchain, need, succeed
 from opencl_device import TARGET, device
-from opencl_programs import CALLS, LIBRARIES, build, by_hand, result, write
+from opencl_programs import CALLS, FAR, LIBRARIES, build, by_hand, result, write
 from opencl_stub import STUB
+from scratch_nests import of_nothing
 
 import poly
 from codegen.opencl.c_files import files
@@ -227,6 +228,17 @@ def test_calls_of_the_library(tmp_path: Path) -> None:
         "read: CL_SUCCESS",
         "6.5 78.5",
     ]
+
+
+def test_a_call_whose_scratch_no_memory_holds_is_refused(tmp_path: Path) -> None:
+    write_opencl(tmp_path, kernel(of_nothing))
+    source, program = tmp_path / "far.c", tmp_path / "far"
+    source.write_text(FAR)
+    sources = [source, tmp_path / "of_nothing.c"]
+    succeed([*GCC.command, "-std=c99", *STRICT, "-O1", *sources, "-o", program, *LIBRARIES])
+    status, printed, _ = result(program, str(tmp_path / "of_nothing.cl"))
+    told = ["of_nothing: making scratch memory: CL_INVALID_BUFFER_SIZE (-61)", "CL_INVALID_BUFFER_SIZE"]
+    assert (status, printed.splitlines()) == (0, told * 2)
 
 
 def test_every_process_writes_the_same_bytes(project: Path, tmp_path: Path) -> None:

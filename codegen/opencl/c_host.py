@@ -13,7 +13,7 @@ from pathlib import Path
 from codegen.c import used_helpers
 from codegen.header.api import block
 from codegen.header.checks import filled
-from codegen.integer import extent, scaled
+from codegen.integer import extent
 from codegen.names import c_name, fresh
 from codegen.opencl.builds import OPTIONS
 from codegen.opencl.c_interface import enqueue, own_name
@@ -21,6 +21,7 @@ from codegen.opencl.standalone import Standalone, named
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
 from codegen.parameters import Parameter, prototype, unused
 from codegen.program import Buffer
+from codegen.workspace import array_bytes
 
 OPENING = """#include "pfx.h"
 
@@ -138,7 +139,8 @@ def _check_array(buffer: Buffer, call: str) -> str:
 
 
 def _scratch(scratch: Scratch, at: int, call: str) -> str:
-    return f"const cl_mem {scratch.name} = pfx_scratch(&{call}, {at}, {scaled(scratch.count, scratch.dtype.size)});"
+    needed = array_bytes(scratch.count, scratch.dtype.size)
+    return f"const cl_mem {scratch.name} = pfx_scratch(&{call}, {at}, {needed});"
 
 
 def _steps(program: DeviceProgram, nodes: Sequence[HostNode], call: str, indent: str = "") -> Iterator[str]:

@@ -294,7 +294,10 @@ static cl_mem heat_scratch(heat_call *c, int at, int64_t bytes)
   cl_mem *const memory = &program->scratch[at];
   if (c->status != CL_SUCCESS || (*memory && program->scratch_bytes[at] >= bytes)) return *memory;
   if (*memory) clReleaseMemObject(*memory);
-  *memory = clCreateBuffer(program->context, CL_MEM_READ_WRITE, bytes > 0 ? (size_t)bytes : 1, NULL, &c->status);
+  *memory = NULL;
+  c->status = CL_INVALID_BUFFER_SIZE;
+  if ((int64_t)(size_t)bytes == bytes)
+    *memory = clCreateBuffer(program->context, CL_MEM_READ_WRITE, bytes > 0 ? (size_t)bytes : 1, NULL, &c->status);
   program->scratch_bytes[at] = bytes;
   if (c->status != CL_SUCCESS) heat_fail(c, c->status, "making", "scratch memory");
   return *memory;
@@ -336,7 +339,7 @@ cl_int heat_enqueue(heat_program *program, cl_command_queue queue, int64_t M, in
   heat_check_array(&c_2, "S", S, 4, 1, (const int64_t[]){T});
   if (c_2.status != CL_SUCCESS) return heat_finish(&c_2, began, done);
   if (!(M > 0)) return heat_finish(&c_2, began, done);
-  const cl_mem kept = heat_scratch(&c_2, 0, (M)*4);
+  const cl_mem kept = heat_scratch(&c_2, 0, M*4);
   for (int64_t c = 0; c < T; c += 1) {
     if (M > 2) {
       heat_launch_i(&c_2, floord(M + 1, 4), M, a, A, kept);
