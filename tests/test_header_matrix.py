@@ -50,7 +50,7 @@ CHECKERS = {
 """What looks at the program beside the compiler's warnings, and the flags that say so."""
 THREADS = ("none", "pthreads", "openmp")
 
-RANDOM = 40
+RANDOM = 25
 ODD = (1, 3, 5, 7, 13, 31)
 """The sizes of a kernel that has sizes of its own."""
 
@@ -88,8 +88,8 @@ class Build:
 
     @property
     def pairs(self) -> set[tuple[tuple[int, object], ...]]:
-        """Every two of its choices; a compiler and a standard are one."""
-        choices = ((self.toolchain, self.standard), self.level, self.checker, self.threads)
+        """Every two of its choices."""
+        choices = (self.toolchain, self.standard, self.level, self.checker, self.threads)
         return set(combinations(enumerate(choices), 2))
 
 
