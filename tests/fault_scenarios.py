@@ -14,6 +14,7 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -28,7 +29,7 @@ from tuning_fakes import NEST, bowl, grid_space
 from tuning_records import key, record, trial
 
 import poly
-from codegen import build, compiler
+from codegen import build, compiler, processes
 from codegen.errors import ToolchainError
 from codegen.files import write_file
 from microkernels.isa import parse_target
@@ -279,21 +280,23 @@ class Compiler:
     """In the place of gcc: what that made of a text before. Its own writing may fail too."""
 
     def __init__(self) -> None:
-        self.real = build._ended
+        self.real = processes.run
         self.made: dict[bytes, bytes] = {}
 
-    def __call__(self, command: tuple[str, ...], seconds: float | None) -> tuple[int, str]:
+    def run(
+        self, command: tuple[str, ...], seconds: float | None, env: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         target = Path(command[command.index("-o") + 1])
         try:
             text = Path(next(word for word in command if word.endswith(".c"))).read_bytes()
             if text not in self.made:
-                assert self.real(command, seconds) == (0, "")
+                assert self.real(command, seconds, env).returncode == 0
                 self.made[text] = target.read_bytes()
             with open(target, "wb") as file:
                 file.write(self.made[text])
         except OSError as error:
-            return 1, str(error)
-        return 0, ""
+            return subprocess.CompletedProcess(command, 1, "", str(error))
+        return subprocess.CompletedProcess(command, 0, "", "")
 
 
 def forked(work: Callable[[int], None]) -> tuple[int, list[str]]:
@@ -418,7 +421,7 @@ def stand_in() -> None:
     rates: Any = lambda machine: Measured(  # noqa: E731
         (Peak("f32", 1, 50.0),), tuple(Bandwidth(level, 1, 20.0, 10.0) for level in ("L1", "L2", "L3", "memory"))
     )
-    build._ended = made
+    build.processes = made
     compiler._ask = lambda command: "gcc 0"
     session.measured = rates  # type: ignore[attr-defined]
     session._space = lambda told: replace(grid_space(), sizes=told.at)
