@@ -122,8 +122,7 @@ def selftest(toolchain: Toolchain, folder: Path, *flags: str, threads: Any = "no
     ("toolchain", "flags"),
     [
         (GCC, ("-std=c99", "-O2")),
-        (GXX, ("-std=c++11", "-O0")),
-        (CLANG, ("-std=c11", "-O0")),
+        (GXX, ("-std=c++11", "-O1")),
         (CLANGXX, ("-std=c++20", "-O2")),
         (X86_32[0], ("-O2", "-msse2")),
         (AARCH64, ("-O2",)),
@@ -142,7 +141,7 @@ def test_selftest(toolchain: Toolchain, flags: tuple[str, ...], tmp_path: Path) 
         assert "neon     cblas_sgemm" in told
 
 
-@pytest.mark.parametrize(("isa", "names"), [("avx512", ["gemm", "syrk"]), ("avx2", ["gemv", "gemm"])], ids=str)
+@pytest.mark.parametrize(("isa", "names"), [("avx512", ["gemm"]), ("avx2", ["gemv", "syrk"])], ids=str)
 def test_selftest_under_sanitizers(isa: str, names: list[str], tmp_path: Path) -> None:
     """clang's: gcc takes minutes to build them into kernels that are inlined."""
     need_isa(isa)

@@ -39,7 +39,7 @@ int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restri
 
 int64_t scaled_copy_workspace(int64_t M, int64_t N, int64_t threads)
 {
-  return align64(M*N*4) + threads*(align64(N*4));
+  return (double)M*(double)N*4 < 4e18 ? align64(M*N*4) + threads*(align64(N*4)) : INT64_MAX/2;
 }
 
 static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
