@@ -27,6 +27,8 @@ SHARES = {"c": 0.9, "public": 0.02, "header": 0.04, "opencl": 0.04}
 """How often a case goes by a route, where all are asked for."""
 SCHEDULES = {"c": 20, "public": 3, "header": 4, "opencl": 3}
 """How many schedules a case of a route has."""
+SLOW = 2
+"""After so many schedules that take too long a nest has no more: what takes time is the nest's."""
 HALVES = 3
 """How many one has that is in f16, and refused by all of these machines."""
 
@@ -151,6 +153,8 @@ def _schedules(
                 taken = drawing.draw(kind)
         except Slow:
             report.counts["slow schedules"] += 1
+            if report.counts["slow schedules"] == SLOW:
+                return
             continue
         except StepFailed as error:
             report.failures.append(failed("error", error.error, _with(base, error.steps)))

@@ -17,7 +17,7 @@ from codegen.build import FLAGS, Library, find_compiler, identity
 from codegen.guard import declarations
 from poly.kernel import Kernel
 
-LEVELS = {"-O1": 0.75, "-O3": 0.25}
+LEVELS = {"-Og": 0.7, "-O3": 0.3}
 """How often libraries are built at a level. poly's own is -O3, where compilers do most, and do wrong most."""
 
 

@@ -71,8 +71,8 @@ class Failure:
         return f"{self.kind}: {self.text}"
 
 
-LIMIT = 700_000
-"""Operations that isl may take for one question of the fuzzer's, about a second; what takes more is given up."""
+LIMIT = 500_000
+"""Operations that isl may take for one question of the fuzzer's, a part of a second; what takes more is given up."""
 
 
 class Slow(Exception):
