@@ -15,8 +15,10 @@ One vector at a time: cores overlap iterations by themselves, and clang's four a
 EACH_LANE = "POLY_LANES"
 """What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
 IN_ORDER = "POLY_IN_ORDER"
-"""What stands in a loop that adds to one element several times an iteration: gcc before 14 may take such a sum of floats
-into a vector whose parts it then adds in another order, some of them twice. A loop with an asm it leaves alone."""
+"""What stands in a loop that adds to one element several times an iteration.
+
+gcc before 14 may load the terms, floats, as a vector, and then adds some of them twice. A loop with an asm it leaves alone.
+"""
 WRAPS = "POLY_WRAPS"
 """What stands before a function that means its integers to wrap around: clang's sanitizer for integers is told so."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}

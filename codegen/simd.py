@@ -137,7 +137,7 @@ def chained(body: isl.AstNode, program: Program, values: Values, variable: str) 
 
 
 def _spread(use: _Use, assign: Assign, program: Program, values: Values) -> bool:
-    """Whether each iteration of the loops around a statement writes an element of its own: a subscript is the loop's."""
+    """Whether each iteration of the loops around a statement writes an element of its own, its variable a subscript."""
     iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
     places = [index.substitute({**values, **iterators}) for index in assign.target.indices]
     names = [[name for name in place.names if any(re.search(rf"\b{i}\b", name) for i in use.inner)] for place in places]
@@ -155,9 +155,7 @@ def _elements(use: _Use, assign: Assign, program: Program, values: Values) -> li
     return [printer.element(access) for access in (assign.target, *loads(assign.expr))]
 
 
-def _uses(
-    node: isl.AstNode, values: Values, inner: tuple[str, ...] = (), conditional: bool = False
-) -> Iterator[_Use]:
+def _uses(node: isl.AstNode, values: Values, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[_Use]:
     """The statements below a node, in textual order."""
     match kind(node):
         case "user":

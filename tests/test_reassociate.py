@@ -265,7 +265,9 @@ def fours_over_threes(x: f32[4 * N], s: f32[3]):
 
 @pytest.mark.parametrize("target", ["c", "c:portable"])
 @pytest.mark.parametrize(
-    "nest", [pairs_swapped, pairs_in_one_sum, fours_backward, fours_from_a_local, fours_over_threes], ids=lambda n: n.name
+    "nest",
+    [pairs_swapped, pairs_in_one_sum, fours_backward, fours_from_a_local, fours_over_threes],
+    ids=lambda n: n.name,
 )
 def test_sums_that_gcc_takes_into_vectors_have_each_term_once(nest: poly.Function, target: str) -> None:
     """gcc 12 adds terms that lie in memory in another order than in the loop, and forgets to set them right.
@@ -273,7 +275,10 @@ def test_sums_that_gcc_takes_into_vectors_have_each_term_once(nest: poly.Functio
     All sums are exact, so an order of their own would not show.
     """
     for size in (1, 2, 5, 8):
-        x = np.float32(2.0) ** np.arange(4 * size if nest.name.startswith("fours") else 2 * size, dtype=np.float32) % 8191
+        x = (
+            np.float32(2.0) ** np.arange(4 * size if nest.name.startswith("fours") else 2 * size, dtype=np.float32)
+            % 8191
+        )
         for schedule in (None, poly.schedule(nest)):
             s, expected = np.zeros(3 if nest is fours_over_threes else 1, np.float32), np.zeros(3, np.float32)
             expected = expected[: len(s)]

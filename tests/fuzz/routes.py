@@ -53,7 +53,7 @@ def translated(pairs: Sequence[Pair], nest: poly.Nest, tolds: Sequence[Schedule 
 
 
 def _refused(pair: Pair, refused: Refused) -> Outcome:
-    """What to make of a refusal: a legal nest's default is compiled, but not in halves, which no machine of ours has."""
+    """What to make of a refusal: a legal nest's default is compiled, but not in halves, which few machines have."""
     halves = any(arg.dtype == "f16" for arg in pair.program.args)
     return refused if pair.steps is not None or halves else failed("default", refused, pair)
 
