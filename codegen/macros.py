@@ -17,7 +17,7 @@ EACH_LANE = "POLY_LANES"
 IN_ORDER = "POLY_IN_ORDER"
 """What stands in a loop that adds to one element several times an iteration.
 
-gcc before 14 may load the terms, floats, as a vector, and then adds some of them twice. A loop with an asm it leaves alone.
+gcc before 14 may load its terms, floats, as a vector, and then adds some of them twice. A loop with an asm it leaves.
 """
 WRAPS = "POLY_WRAPS"
 """What stands before a function that means its integers to wrap around: clang's sanitizer for integers is told so."""
