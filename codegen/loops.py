@@ -21,14 +21,14 @@ from codegen.affine import Affine
 from codegen.bounds import checks
 from codegen.integer import arguments, called, children, condition, end, integer, kind, operation
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
-from codegen.macros import EACH_VECTOR
+from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import LoopMark, Program, Text, Threading
 from codegen.reached import conditions, outside
 from codegen.scalar import Body
-from codegen.simd import Reduction, invariants, reductions
+from codegen.simd import Reduction, chained, invariants, reductions
 
 MARK = "loop:"
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -169,7 +169,12 @@ class Writer:
             if found is not None:
                 return self._vectorized(loop, found)
         unroll = [cgen.Pragma(f"GCC unroll {mark.unroll}")] if mark.unroll > 1 else []
-        return [*unroll, loop.around(self.write(node.for_get_body(), loop.scope))]
+        return [*unroll, loop.around([*self._in_order(loop), *self.write(node.for_get_body(), loop.scope)])]
+
+    def _in_order(self, loop: Loop) -> list[cgen.Generable]:
+        """What stands first in a loop whose sums a compiler must be kept from confusing."""
+        found = chained(loop.node.for_get_body(), self.program, loop.scope.values, loop.variable)
+        return [cgen.Line(IN_ORDER)] * found
 
     def _parallel(self, loop: Loop) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""

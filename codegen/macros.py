@@ -14,6 +14,11 @@ One vector at a time: cores overlap iterations by themselves, and clang's four a
 """
 EACH_LANE = "POLY_LANES"
 """What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
+IN_ORDER = "POLY_IN_ORDER"
+"""What stands in a loop that adds to one element several times an iteration.
+
+gcc before 14 may load its terms, floats, as a vector, and then adds some of them twice. A loop with an asm it leaves.
+"""
 WRAPS = "POLY_WRAPS"
 """What stands before a function that means its integers to wrap around: clang's sanitizer for integers is told so."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
@@ -32,6 +37,12 @@ LOOPS = f"""#if defined(__clang__)
 #else
 #define {EACH_VECTOR}
 #define {EACH_LANE}
+#endif"""
+
+ORDERED = f"""#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14
+#define {IN_ORDER} __asm__ volatile ("");
+#else
+#define {IN_ORDER}
 #endif"""
 
 SQUARE_ROOTS = f"""#if defined(__clang__)
@@ -64,7 +75,12 @@ WRAPPING = f"""#if defined(__clang__)
 #define {WRAPS}
 #endif"""
 
-MACROS = {(EACH_VECTOR, EACH_LANE): LOOPS, tuple(ROOTS.values()): SQUARE_ROOTS, (WRAPS,): WRAPPING}
+MACROS = {
+    (EACH_VECTOR, EACH_LANE): LOOPS,
+    (IN_ORDER,): ORDERED,
+    tuple(ROOTS.values()): SQUARE_ROOTS,
+    (WRAPS,): WRAPPING,
+}
 """Their definitions, by names."""
 
 

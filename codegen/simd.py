@@ -58,12 +58,17 @@ def neutral(op: str, dtype: DType) -> str:
 
 @dataclass(frozen=True)
 class _Use:
-    """A statement's call in the loop's body: its iterators' values, and what lies between, a loop or a condition."""
+    """A statement's call in the loop's body: its iterators' values, and what lies between, loops or a condition."""
 
     statement: str
     arguments: tuple[Affine, ...]
-    nested: bool
-    conditional: bool
+    inner: tuple[str, ...] = ()
+    """isl's names of the loops between, outermost first."""
+    conditional: bool = False
+
+    @property
+    def nested(self) -> bool:
+        return bool(self.inner)
 
 
 def reductions(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[Reduction, ...] | None:
@@ -110,6 +115,35 @@ def invariants(body: isl.AstNode, program: Program, values: Values, variable: st
     return tuple(found.items())
 
 
+def chained(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
+    """Whether one iteration of a loop adds more than once to an element that all iterations share, in floats.
+
+    It may, where the element is the target of two statements, or of one whose expression reads it, or of one in a loop
+    inside of which the element isn't another one each time.
+    """
+    shared: list[str] = []
+    for use in _uses(body, values):
+        assign = program.statements[use.statement].body
+        if not isinstance(assign, Assign) or not _buffers(program)[assign.target.array].dtype.is_float:
+            continue
+        target, *others = _elements(use, assign, program, values)
+        adds = assign.op == "+" or (assign.op == "=" and target in others)
+        if not adds or re.search(rf"\b{variable}\b", target):
+            continue
+        shared.append(assign.target.array)
+        if target in others or shared.count(assign.target.array) > 1 or not _spread(use, assign, program, values):
+            return True
+    return False
+
+
+def _spread(use: _Use, assign: Assign, program: Program, values: Values) -> bool:
+    """Whether each iteration of the loops around a statement writes an element of its own, its variable a subscript."""
+    iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
+    places = [index.substitute({**values, **iterators}) for index in assign.target.indices]
+    names = [[name for name in place.names if any(re.search(rf"\b{i}\b", name) for i in use.inner)] for place in places]
+    return all([loop] in names for loop in use.inner)
+
+
 def _buffers(program: Program) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in program.buffers}
 
@@ -121,22 +155,23 @@ def _elements(use: _Use, assign: Assign, program: Program, values: Values) -> li
     return [printer.element(access) for access in (assign.target, *loads(assign.expr))]
 
 
-def _uses(node: isl.AstNode, values: Values, nested: bool = False, conditional: bool = False) -> Iterator[_Use]:
+def _uses(node: isl.AstNode, values: Values, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[_Use]:
     """The statements below a node, in textual order."""
     match kind(node):
         case "user":
-            yield _Use(*called(node, values), nested, conditional)
+            yield _Use(*called(node, values), inner, conditional)
         case "mark":
-            yield from _uses(node.mark_get_node(), values, nested, conditional)
+            yield from _uses(node.mark_get_node(), values, inner, conditional)
         case "block":
             for child in children(node):
-                yield from _uses(child, values, nested, conditional)
+                yield from _uses(child, values, inner, conditional)
         case "if_":
-            yield from _uses(node.if_get_then_node(), values, nested, True)
+            yield from _uses(node.if_get_then_node(), values, inner, True)
             if node.if_has_else_node():
-                yield from _uses(node.if_get_else_node(), values, nested, True)
+                yield from _uses(node.if_get_else_node(), values, inner, True)
         case _:
             name = node.for_get_iterator().get_id().get_name()
             once = node.for_is_degenerate()
             value = integer(node.for_get_init(), values) if once else Affine.name(name)
-            yield from _uses(node.for_get_body(), {**values, name: value}, nested or not once, conditional)
+            around = inner if once else (*inner, name)
+            yield from _uses(node.for_get_body(), {**values, name: value}, around, conditional)

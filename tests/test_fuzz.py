@@ -13,14 +13,17 @@ import numpy as np
 import pytest
 from fuzz import data as values
 from fuzz.cases import Report, run_case
+from fuzz.einsums import einsum
 from fuzz.interpreter import interpret
 from fuzz.library import definitions, merged
 from fuzz.nests import draw_program
-from fuzz.pairs import Failure, Pair, Run, against_reference, arguments, tried
+from fuzz.pairs import Failure, Pair, Run, against_reference, arguments, called, tried
 from fuzz.reduce import reduced
 from fuzz.rename import renamed
 from fuzz.report import HEAD, as_test
+from fuzz.run import Plan, Total, run
 from fuzz.schedules import Step
+from fuzz.sources import nest_of
 from fuzz.syntax import (
     Arg,
     Assign,
@@ -40,6 +43,7 @@ from fuzz.syntax import (
 )
 from fuzz.workers import Worker
 
+import poly
 import poly.compiled
 import poly.proof
 from codegen import scalar
@@ -157,6 +161,34 @@ def test_sums_of_small_integers_are_exact_and_others_have_bounds() -> None:
     assert not exact.bounds["C"].any()
     rounding = interpret(MATMUL, values.draw(MATMUL, sizes, "real", 0), sizes)
     assert (rounding.bounds["C"] > 0).all() and (rounding.bounds["C"] < 1e-4).all()
+
+
+def test_ordered_sums_have_no_bound() -> None:
+    """The reference agrees to the last bit; a kernel that may change the order doesn't."""
+    pair = pair_of(replace(MATMUL, reassociate=False), "real")
+    data = arguments(pair)
+    assert not data[0].outcome.bounds["C"].any()
+    assert against_reference(pair, data) is None
+    assert tried(pair) is None
+    kernel = poly.compile(nest_of(MATMUL), target="c", records=False)
+    found = called(pair, kernel, data[0], pair.runs[0])
+    assert found is not None and found.kind == "wrong"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_einsums_are_the_loops_that_poly_makes(seed: int) -> None:
+    program = next(p for s in range(seed, 10**6, 12) if (p := einsum(Random(s)).program).args[0].dtype != "f16")
+    nest = nest_of(program)
+    assert (nest.name, nest.sizes) == (program.name, program.sizes)
+    assert [array.name for array in nest.arguments] == [arg.name for arg in program.args]
+    run = Run(tuple((size, 2 + at) for at, size in enumerate(program.sizes)), "real", seed)
+    pair = Pair(program, (run,), (), None)
+    data = arguments(pair)[0]
+    inputs = [np.asarray(data.values[arg.name], np.float64) for arg in program.args[:-1]]
+    expected = np.einsum(program.einsum, *inputs)
+    if program.args[0].dtype[0] == "f":
+        np.testing.assert_allclose(data.outcome.values[program.args[-1].name], expected, rtol=1e-4, atol=1e-4)
+    assert tried(pair) is None
 
 
 def test_what_is_not_read_first_is_poison_and_what_is_not_touched_stays() -> None:
@@ -287,6 +319,15 @@ def test_a_crash_names_its_pair_and_work_goes_on() -> None:
         worker.stop()
 
 
+def test_ctrl_c_keeps_what_was_done() -> None:
+    def interrupt(total: Total) -> None:
+        raise KeyboardInterrupt
+
+    total = run(Plan(1, pairs=10**6, routes=("c",), workers=1), interrupt)
+    assert total.cases == 1
+    assert total.line().endswith("0 faults")
+
+
 # --- what is drawn --------------------------------------------------------------------------------------------------
 
 
@@ -312,6 +353,8 @@ def features(program: Program) -> set[str]:
                     found.add("scatter")
     if not program.reassociate:
         found.add("in order")
+    if program.einsum:
+        found.add("einsum")
     if {arg.name for arg in program.args} & {"x0", "d0", "c0", "M_", "FP", "S0"}:
         found.add("odd names")
     return found
@@ -321,6 +364,7 @@ def test_all_kinds_of_nests_are_drawn() -> None:
     seen = Counter(feature for seed in range(600) for feature in features(draw_program(Random(seed)).program))
     wanted = ["f32", "f64", "i8", "i32", "i64", "condition", "backward", "step", "triangle", "scatter", "=", "+=", "-="]
     wanted += ["*=", "local scalar", "local array", "empty range", "in order", "odd names"]
+    wanted += ["f16", "einsum"]
     assert {feature: seen[feature] for feature in wanted if seen[feature] < 4} == {}
 
 
@@ -355,3 +399,9 @@ def test_definitions_are_merged() -> None:
     assert parts[0] == "#include <math.h>"
     assert [part.split("(")[0] for part in parts[1:]] == ["static int f", "int g"]
     assert merged([text, text.replace("int g", "int h")]).count("static int f") == 1
+
+
+def test_conditions_are_merged_as_a_whole() -> None:
+    text = "#if A\n#define B 1\n#if C\n#define D\n#endif\n#else\nint f(void)\n{\n}\n#endif\n"
+    other = "#if E\n#define B 1\n#else\n#define B 2\n#endif\n"
+    assert merged([text, other, text]) == text + other

@@ -224,3 +224,64 @@ def test_tuning_keeps_the_bits() -> None:
     nest, sizes, arrays = case("sums", "f32")
     kernel = poly.tune(nest, trials=2, threads=1, records=False, show=False, sizes=sizes)
     check(kernel, nest, arrays)
+
+
+@poly.nest
+def pairs_swapped(x: f32[2 * N], s: f32[1]):
+    for i in range(N):
+        s[0] += x[2 * i + 1]
+        s[0] += x[2 * i]
+
+
+@poly.nest
+def pairs_in_one_sum(x: f32[2 * N], s: f32[1]):
+    for i in range(N):
+        s[0] = s[0] + x[2 * i + 1] + x[2 * i]
+
+
+@poly.nest
+def fours_backward(x: f32[4 * N], s: f32[1]):
+    for i in range(N):
+        for j in range(3, -1, -1):
+            s[0] += x[4 * i + j]
+
+
+@poly.nest
+def fours_from_a_local(x: f32[4 * N], s: f32[1]):
+    total: f32 = 0
+    for i in range(N):
+        for j in range(4):
+            total += 2 * x[4 * i + 3 - j]
+    s[0] = total
+
+
+@poly.nest
+def fours_over_threes(x: f32[4 * N], s: f32[3]):
+    for i in range(N):
+        for j in range(2):
+            for k in range(2):
+                s[j + k] -= x[4 * i + 2 * j - k + 1]
+
+
+@pytest.mark.parametrize("target", ["c", "c:portable"])
+@pytest.mark.parametrize(
+    "nest",
+    [pairs_swapped, pairs_in_one_sum, fours_backward, fours_from_a_local, fours_over_threes],
+    ids=lambda n: n.name,
+)
+def test_sums_that_gcc_takes_into_vectors_have_each_term_once(nest: poly.Function, target: str) -> None:
+    """gcc 12 adds terms that lie in memory in another order than in the loop, and forgets to set them right.
+
+    All sums are exact, so an order of their own would not show.
+    """
+    for size in (1, 2, 5, 8):
+        x = (
+            np.float32(2.0) ** np.arange(4 * size if nest.name.startswith("fours") else 2 * size, dtype=np.float32)
+            % 8191
+        )
+        for schedule in (None, poly.schedule(nest)):
+            s, expected = np.zeros(3 if nest is fours_over_threes else 1, np.float32), np.zeros(3, np.float32)
+            expected = expected[: len(s)]
+            nest.reference(x, expected)
+            poly.compile(nest, schedule=schedule, target=target, records=False)(x, s)
+            np.testing.assert_array_equal(s, expected)

@@ -27,9 +27,21 @@ TRANSPOSED = Scatter(
     ((("c", 1),), (("k", 1),), (("r", 1),), (("s", 1),)),
 )
 
+SMALL = Scatter(
+    ("i", "j", "k", "l"),
+    (1, 2, 3, 2),
+    ((("k", 1), ("l", 1)),),
+    ((("j", 1),), (("l", 1),)),
+    ((("i", 1),),),
+    zeroed=True,
+    clipped=True,
+)
+"""gcc 12 unrolls k and l, and adds to an element in j's loop twice, first from the right."""
+
 
 @settings(max_examples=150)
 @example(POLYNOMIALS, True, 1)
+@example(SMALL, True, 1)
 @example(TRANSPOSED, True, 2)
 @example(TRANSPOSED, False, 1)
 @given(scatters(), st.booleans(), st.sampled_from([1, 2]))
@@ -40,6 +52,7 @@ def test_any_scatter(scatter: Scatter, known: bool, threads: int) -> None:
 
 @settings(max_examples=200)
 @example(POLYNOMIALS, 0)
+@example(SMALL, 4)
 @example(TRANSPOSED, 1)
 @given(scatters(), st.integers(0, 1 << 30))
 def test_any_microkernel_step_by_hand(scatter: Scatter, seed: int) -> None:

@@ -17,7 +17,9 @@ from poly.compilation import compile_nest
 from poly.default import default_schedule
 from poly.lower import lower
 from poly.model import Caches
+from poly.model.grid import Grid
 from poly.model.rates import nominal
+from poly.spaces.contraction import _heaviest
 from poly.spaces.derive import derive
 from poly.spaces.space import Point, Space
 from poly.steps import Microkernel
@@ -59,6 +61,19 @@ def test_the_choice_is_what_compile_takes(spec: str, coarse: bool, threads: int)
     found = derive(nest, HOST, threads, CACHES, nominal(HOST), coarse)
     assert found.choice in found
     assert found.schedule(found.choice).steps == default_schedule(nest, HOST, CACHES, threads, nominal(HOST)).steps
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("known", ["", "i", "j", "k", "ijk"])
+def test_a_coarse_grid_is_part_of_the_whole_one(known: str, threads: int) -> None:
+    """The model chooses from the coarse grid, so its choice is a point of the space."""
+    nest = Contraction("ik,kj->ij").nest()
+    found = _heaviest(check(nest.with_sizes({f"N{letter}": 200 for letter in known})), HOST, CACHES)
+    assert found is not None
+    whole, coarse = (Grid(found[1].work, CACHES, threads, found[1].by_lines, thinned) for thinned in (False, True))
+    for kind in coarse.structures():
+        knobs = whole.knobs(kind)
+        assert not {name for name, values in coarse.knobs(kind).items() if not set(values) <= set(knobs[name])}
 
 
 def test_a_coarse_space_can_be_measured_whole() -> None:

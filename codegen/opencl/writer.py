@@ -69,6 +69,10 @@ class DeviceWriter(Writer):
         """Nothing where items work together: no barrier stands below a condition that a loop doesn't need."""
         return super()._needed(loop) if self.items == 1 else ()
 
+    def _in_order(self, loop: Loop) -> list[cgen.Generable]:
+        """Nothing: it is gcc that has to be told, and no driver is built on it."""
+        return []
+
     def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name, _ = called(node, scope.values)
         body = self.program.statements[name].body

@@ -179,12 +179,12 @@ class Grid:
         return (None, *(("batch",) if w.roles.batch else ()), "columns", "rows")
 
     def _columns(self, structure: Structure) -> tuple[Value, ...]:
-        """Blocks of columns. Where their number is open, a copy of all of them has no bound."""
+        """Blocks of columns. Where their number is open, a copy of all of them at a time has no bound."""
         shared = structure.parallel == "columns"
         if self.coarse and not shared and (not structure.pack_right or structure.panel_by_panel):
             return (None,)
         blocks = COARSE_COLUMNS if self.coarse else BLOCKS
-        open_ended = structure.pack_right and self._open(self.work.columns)
+        open_ended = structure.pack_right and not structure.panel_by_panel and self._open(self.work.columns)
         return self._cuts(self.work.n, blocks, shared) if not open_ended else blocks
 
     def _blocks(self, structure: Structure) -> tuple[Value, ...]:

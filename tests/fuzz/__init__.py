@@ -2,7 +2,7 @@
 
 syntax        a nest as a value of the fuzzer's own, and its text for poly
 nests         random nests; names, fitting: their names, and arrays that hold all that is accessed
-contractions  random contractions
+contractions  random contractions; einsums: random einsums
 interpreter   what a nest computes, with a bound on rounding
 schedules     random steps
 data          arrays with guards and poison

@@ -14,6 +14,7 @@ import poly
 from fuzz import data as values
 from fuzz.data import Data
 from fuzz.interpreter import Rejected
+from fuzz.library import LEVELS
 from fuzz.nests import draw_program
 from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
 from fuzz.routes import ROUTES, device_isa
@@ -24,8 +25,12 @@ from poly.target import parse
 
 SHARES = {"c": 0.9, "public": 0.02, "header": 0.04, "opencl": 0.04}
 """How often a case goes by a route, where all are asked for."""
-SCHEDULES = {"c": 14, "public": 3, "header": 4, "opencl": 3}
+SCHEDULES = {"c": 20, "public": 3, "header": 4, "opencl": 3}
 """How many schedules a case of a route has."""
+SLOW = 2
+"""After so many schedules that take too long a nest has no more: what takes time is the nest's."""
+HALVES = 3
+"""How many one has that is in f16, and refused by all of these machines."""
 
 
 @dataclass
@@ -81,7 +86,8 @@ def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, anno
     with report.timed(f"route {route}"):
         outcomes = ROUTES[route](pairs, nest, [told for _, told in drawn_schedules], data, folder, announce)
     for outcome in outcomes:
-        report.counts["refused pairs" if isinstance(outcome, Refused) else route] += 1
+        slow = isinstance(outcome, Refused) and str(outcome).startswith("slow")
+        report.counts["slow pairs" if slow else "refused pairs" if isinstance(outcome, Refused) else route] += 1
         if isinstance(outcome, Failure):
             report.failures.append(outcome)
     return report
@@ -100,7 +106,8 @@ def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[P
     runs = tuple(Run(tuple(s.items()), kind, rng.randrange(2**32), rng.choice((0, 0, 1, 3))) for s in settings)
     target = rng.choice(("opencl:cpu", "opencl:gpu")) if route == "opencl" else rng.choice(targets())
     threads = 1 if route in ("header", "opencl") else rng.choice((1, 2))
-    base = Pair(program, runs, known, None, route, target, threads)
+    level = rng.choices(list(LEVELS), list(LEVELS.values()))[0] if route == "c" else "-O1"
+    base = Pair(program, runs, known, None, route, target, threads, level)
     made: list[Data] = []
     for run in runs:
         try:
@@ -136,7 +143,8 @@ def _schedules(
     if opencl:
         drawing.space = lambda: _device_space(nest, isa)  # type: ignore[method-assign]
     seen: set[Steps] = set()
-    for kind in kinds(rng, SCHEDULES[base.route]):
+    halves = any(arg.dtype == "f16" for arg in base.program.args)
+    for kind in kinds(rng, HALVES if halves else SCHEDULES[base.route]):
         if kind == "default":
             yield None, None
             continue
@@ -145,6 +153,8 @@ def _schedules(
                 taken = drawing.draw(kind)
         except Slow:
             report.counts["slow schedules"] += 1
+            if report.counts["slow schedules"] == SLOW:
+                return
             continue
         except StepFailed as error:
             report.failures.append(failed("error", error.error, _with(base, error.steps)))

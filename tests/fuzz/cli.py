@@ -11,9 +11,9 @@ from fuzz.cases import SHARES
 from fuzz.report import HEAD
 from fuzz.run import Plan, Total, run, shrink
 
-REDUCING = 60.0
+REDUCING = 30.0
 """Seconds for each fault."""
-MOST = 20
+MOST = 6
 """How many faults are reduced and printed."""
 
 

@@ -41,7 +41,7 @@ def contraction(rng: Random) -> Drawn:
             loops.append(loop)
     sizes = {loop: names.size() if rng.random() < 0.9 else None for loop in loops}
     fixed = {loop: rng.choice((1, 2, 3, 4, 5)) for loop in loops}
-    dtype = rng.choices(("f32", "f64", "i32", "i64", "i8"), (45, 40, 6, 5, 4))[0]
+    dtype = rng.choices(("f32", "f64", "i32", "i64", "i8", "f16"), (45, 40, 6, 5, 4, 1))[0]
     left, right, output = names.array(), names.array(), names.array()
     product, target = _product(rng, loops, left, right, output)
     form = rng.choices(("+=", "-=", "x=x+", "alpha", "beta"), (12, 2, 2, 2, 1))[0]
@@ -55,11 +55,11 @@ def contraction(rng: Random) -> Drawn:
     scalars = [Arg(scalar, dtype, None)] if form == "alpha" else []
     known = [s for s in sizes.values() if s]
     program = Program(names.function(), (*arrays, *scalars), body, tuple(known), (), rng.random() > 0.06)
-    settings = [_setting(rng, known) for _ in range(rng.choice((1, 2, 2)))]
+    settings = [sizes_of(rng, known) for _ in range(rng.choice((1, 2, 2)))]
     return Drawn(program, tuple(settings))
 
 
-def _setting(rng: Random, sizes: list[str]) -> dict[str, int]:
+def sizes_of(rng: Random, sizes: list[str]) -> dict[str, int]:
     """Small sizes, one of them wide: products of a few thousand iterations."""
     values = {size: rng.choice(SIZES) for size in sizes}
     if sizes and rng.random() < 0.7:

@@ -13,7 +13,7 @@ import numpy as np
 from fuzz.interpreter import EPSILON, Outcome, interpret
 from fuzz.syntax import Program
 
-NUMPY = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "i64": np.int64}
+NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "i64": np.int64}
 GUARD = 256
 """Bytes around each array; all bits set are NaN in floats."""
 POISON = {"i8": 0x5A, "i32": 0x5A5A5A5A, "i64": 0x5A5A5A5A5A5A5A5A}

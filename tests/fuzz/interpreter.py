@@ -2,7 +2,8 @@
 
 Integers wrap as NumPy's do. A float is a pair: its value, reckoned in double precision, and a bound on what rounding,
 fused multiply and add, and another order of a reduction's terms make of it. Where all values are multiples of GRID and
-small enough to be exact, the bound is 0, so that a single wrong term shows.
+small enough to be exact, the bound is 0, so that a single wrong term shows. Of a nest that may not be reassociated each
+operation is rounded by itself in the order written, as IEEE 754 says: all bounds are 0 but those of library functions.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import numpy as np
 from fuzz.syntax import Assign, Binary, Call, Expr, For, If, Local, Name, Negative, Number, Program, Read, Stmt, reads
 
 INTEGERS = {"i8": 8, "i32": 32, "i64": 64}
-EPSILON = {"f32": 2.0**-23, "f64": 2.0**-52}
-SMALLEST = {"f32": 1e-37, "f64": 1e-300}
-LARGEST = {"f32": 1e37, "f64": 1e300}
-EXACT = {"f32": 2.0**24, "f64": 2.0**52}
+EPSILON = {"f16": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}
+SMALLEST = {"f16": 1e-4, "f32": 1e-37, "f64": 1e-300}
+LARGEST = {"f16": 6e4, "f32": 1e37, "f64": 1e300}
+EXACT = {"f16": 2.0**11, "f32": 2.0**24, "f64": 2.0**52}
+NUMPY_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 GRID = 64.0
 """Values that are multiples of 1/GRID are looked upon as exact while they are small."""
 LIBRARY = 8.0
@@ -51,8 +53,8 @@ class Outcome:
 class Cells:
     """The elements of an array or local. A cell is (value, bound, magnitude, terms, off the grid)."""
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], values: list[Any] | None) -> None:
-        self.dtype, self.shape = dtype, shape
+    def __init__(self, dtype: str, shape: tuple[int, ...], values: list[Any] | None, ordered: bool) -> None:
+        self.dtype, self.shape, self.ordered = dtype, shape, ordered
         count = math.prod(shape)
         self.first = bytearray(count)
         """1 where an element was written first, 2 where it was read first."""
@@ -87,6 +89,9 @@ class Cells:
         if self.dtype not in EPSILON:
             self.write(at, wrap(self.read(at) + term, self.dtype))
             return
+        if self.ordered:
+            self.write(at, floating("+", self.read(at), term, self.dtype, True))
+            return
         self.read(at)
         value, bound, magnitude, terms, off = self.cells[at]
         if not terms:
@@ -109,12 +114,17 @@ def on_grid(value: float) -> bool:
     return (value * GRID).is_integer() if math.isfinite(value) else False
 
 
-def rounded(value: float, bound: float, dtype: str, roundings: float = 1.0) -> Pair:
-    """The value of one operation, with what rounding it adds to the bound of its operands."""
+def rounded(value: float, bound: float, dtype: str, roundings: float = 1.0, ordered: bool = False) -> Pair:
+    """The value of one operation, with what rounding it adds to the bound of its operands.
+
+    `ordered`: the operation is rounded by itself. In double precision it is exact enough for the narrower types.
+    """
     if not bound and on_grid(value) and abs(value) * GRID < EXACT[dtype]:
         return value, 0.0
     if not abs(value) + bound < LARGEST[dtype]:
         return 0.0, math.inf
+    if ordered and not bound and (not value or abs(value) > SMALLEST[dtype]):
+        return float(NUMPY_FLOATS[dtype](value)), 0.0
     return value, bound + roundings * EPSILON[dtype] * (abs(value) + bound) + SMALLEST[dtype]
 
 
@@ -163,6 +173,7 @@ class Run:
 
     def __init__(self, program: Program, data: Mapping[str, Any], sizes: Mapping[str, int], most: int) -> None:
         self.program = program
+        self.ordered = not program.reassociate
         self.names: dict[str, Any] = {**dict(program.constants), **sizes}
         self.memory: dict[str, Cells] = {}
         self.types: dict[str, str] = {}
@@ -171,7 +182,7 @@ class Run:
         for arg in program.args:
             self.types[arg.name] = arg.dtype
             values = np.asarray(data[arg.name])
-            self.memory[arg.name] = Cells(arg.dtype, values.shape, values.ravel().tolist())
+            self.memory[arg.name] = Cells(arg.dtype, values.shape, values.ravel().tolist(), self.ordered)
 
     def outcome(self) -> Outcome:
         for step in [self.statement(s) for s in self.program.body]:
@@ -229,7 +240,7 @@ class Run:
         def make(names: dict[str, Any]) -> None:
             shape = tuple(max(0, extent.value(names)) for extent in local.shape or ())
             if local.shape is not None or local.name not in self.memory:
-                self.memory[local.name] = Cells(local.dtype, shape, None)
+                self.memory[local.name] = Cells(local.dtype, shape, None, self.ordered)
             if store:
                 store(names)
 
@@ -244,10 +255,10 @@ class Run:
             op = "="
             kind, evaluate = self._strong(Binary("+", target, value), dtype)
         memory = self.memory
-        into = converter(kind, dtype)
+        into = converter(kind, dtype, self.ordered)
         if op == "*":
             over = kind
-            multiply, lifted = arithmetic(op, over), converter(dtype, over)
+            multiply, lifted = arithmetic(op, over, self.ordered), converter(dtype, over, self.ordered)
 
         def run(names: dict[str, Any]) -> None:
             self.left -= 1
@@ -302,18 +313,18 @@ class Run:
 
     def _binary(self, op: str, left: tuple[str, Closure], right: tuple[str, Closure]) -> tuple[str, Closure]:
         kind = joined(left[0], right[0], op)
-        first, second = (lift(k, kind, closure) for k, closure in (left, right))
-        apply = arithmetic(op, kind)
+        first, second = (lift(k, kind, closure, self.ordered) for k, closure in (left, right))
+        apply = arithmetic(op, kind, self.ordered)
         return kind, lambda names: apply(first(names), second(names))
 
     def _function(self, function: str, kind: str, inner: Closure) -> tuple[str, Closure]:
         if function == "abs":
             return kind, unary(kind, "abs", inner)
         wanted = "float" if kind in ("int", "float") else kind if kind in EPSILON else "f64"
-        lifted = lift(kind, wanted, inner)
+        lifted = lift(kind, wanted, inner, self.ordered)
         if wanted == "float":
             raise Rejected("a function of numbers alone, which libraries round differently")
-        return wanted, lambda names: elementary(function, lifted(names), wanted)
+        return wanted, lambda names: elementary(function, lifted(names), wanted, self.ordered)
 
 
 def as_update(assign: Assign) -> tuple[str, Expr]:
@@ -352,13 +363,13 @@ def joined(left: str, right: str, op: str) -> str:
     return "f64" if kind in INTEGERS and ("float" in kinds or op == "/") else kind
 
 
-def lift(kind: str, wanted: str, closure: Closure) -> Closure:
+def lift(kind: str, wanted: str, closure: Closure, ordered: bool) -> Closure:
     """A value in the type of the operation that it goes into."""
     if kind == wanted:
         return closure
     if kind in ("int", "float"):
         return weak(kind, wanted, closure)
-    convert = converter(kind, wanted)
+    convert = converter(kind, wanted, ordered)
     return lambda names: convert(closure(names))
 
 
@@ -366,22 +377,20 @@ def weak(kind: str, wanted: str, closure: Closure) -> Closure:
     """A number in the type that it meets."""
     if wanted == "float":
         return lambda names: float(closure(names))
-    if wanted == "f32":
-        return lambda names: (float(np.float32(closure(names))), 0.0)
-    if wanted == "f64":
-        return lambda names: (float(closure(names)), 0.0)
+    if wanted in NUMPY_FLOATS:
+        return lambda names: (float(NUMPY_FLOATS[wanted](closure(names))), 0.0)
 
     return lambda names: wrap(closure(names), wanted)
 
 
-def converter(kind: str, wanted: str) -> Callable[[Any], Any]:
+def converter(kind: str, wanted: str, ordered: bool) -> Callable[[Any], Any]:
     """From a strong type to another: integers become floats, floats are cut off."""
     if kind == wanted:
         return lambda value: value
     if wanted in EPSILON:
         if kind in INTEGERS:
-            return lambda value: rounded(float(value), 0.0, wanted) if abs(value) > 2**24 else (float(value), 0.0)
-        return lambda pair: rounded(*pair, wanted)
+            return lambda value: rounded(float(value), 0.0, wanted, ordered=ordered)
+        return lambda pair: rounded(*pair, wanted, ordered=ordered)
 
     def cut(pair: Pair) -> int:
         value, bound = pair
@@ -407,10 +416,10 @@ def unary(kind: str, op: str, inner: Closure) -> Closure:
     return lambda names: apply(inner(names))
 
 
-def arithmetic(op: str, kind: str) -> Callable[[Any, Any], Any]:
+def arithmetic(op: str, kind: str, ordered: bool) -> Callable[[Any, Any], Any]:
     """An operation on two values of one type."""
     if kind in EPSILON:
-        return lambda a, b: floating(op, a, b, kind)
+        return lambda a, b: floating(op, a, b, kind, ordered)
     if op in ("min", "max"):
         return min if op == "min" else max
     if op == "/":
@@ -425,21 +434,21 @@ def divided(a: float, b: float) -> float:
     return a / b
 
 
-def floating(op: str, a: Pair, b: Pair, dtype: str) -> Pair:
+def floating(op: str, a: Pair, b: Pair, dtype: str, ordered: bool) -> Pair:
     (x, dx), (y, dy) = a, b
     if dx == math.inf or dy == math.inf:
         return 0.0, math.inf
     match op:
         case "+":
-            return rounded(x + y, dx + dy, dtype)
+            return rounded(x + y, dx + dy, dtype, ordered=ordered)
         case "-":
-            return rounded(x - y, dx + dy, dtype)
+            return rounded(x - y, dx + dy, dtype, ordered=ordered)
         case "*":
-            return rounded(x * y, abs(x) * dy + abs(y) * dx + dx * dy, dtype)
+            return rounded(x * y, abs(x) * dy + abs(y) * dx + dx * dy, dtype, ordered=ordered)
         case "/":
             if not abs(y) > 2 * dy:
                 return 0.0, math.inf
-            return rounded(x / y, (dx + abs(x / y) * dy) / (abs(y) - dy), dtype, 4.0)
+            return rounded(x / y, (dx + abs(x / y) * dy) / (abs(y) - dy), dtype, 4.0, ordered)
         case "min":
             return min(x, y), max(dx, dy)
         case "max":
@@ -447,7 +456,7 @@ def floating(op: str, a: Pair, b: Pair, dtype: str) -> Pair:
     raise ValueError(op)
 
 
-def elementary(function: str, a: Pair, dtype: str) -> Pair:
+def elementary(function: str, a: Pair, dtype: str, ordered: bool) -> Pair:
     x, dx = a
     if dx == math.inf:
         return 0.0, math.inf
@@ -461,5 +470,5 @@ def elementary(function: str, a: Pair, dtype: str) -> Pair:
         case "sqrt":
             if x - dx < 0 or (dx and x <= 2 * dx):
                 return 0.0, math.inf
-            return rounded(math.sqrt(x), dx / math.sqrt(x) if dx else 0.0, dtype, 4.0)
+            return rounded(math.sqrt(x), dx / math.sqrt(x) if dx else 0.0, dtype, 4.0, ordered)
     raise ValueError(function)

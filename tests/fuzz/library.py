@@ -17,8 +17,8 @@ from codegen.build import FLAGS, Library, find_compiler, identity
 from codegen.guard import declarations
 from poly.kernel import Kernel
 
-QUICK = ("-O1", "-w")
-"""The public way builds with -O3; a part of the pairs goes by it."""
+LEVELS = {"-Og": 0.7, "-O3": 0.3}
+"""How often libraries are built at a level. poly's own is -O3, where compilers do most, and do wrong most."""
 
 
 class BuildFailed(Exception):
@@ -29,7 +29,7 @@ NUMBERS = count()
 """A library that is loaded must not be written over: each has a file of its own."""
 
 
-def build(kernels: Sequence[Kernel], directory: Path) -> None:
+def build(kernels: Sequence[Kernel], directory: Path, level: str) -> None:
     """Build the kernels' texts and give each kernel its library, so that it can be called. Raises BuildFailed."""
     texts = [kernel.compiled.source for kernel in kernels]
     flags = tuple(
@@ -37,23 +37,23 @@ def build(kernels: Sequence[Kernel], directory: Path) -> None:
     )
     path = directory / f"kernels{next(NUMBERS)}.so"
     try:
-        _compile([merged(texts)], flags, path)
+        _compile([merged(texts)], flags, level, path)
     except BuildFailed:
-        _compile(texts, flags, path)
+        _compile(texts, flags, level, path)
     for kernel in kernels:
         ffi = cffi.FFI()
         ffi.cdef(declarations(kernel.signature))
         kernel.__dict__["_library"] = Library(ffi, ffi.dlopen(str(path)), path, kernel.compiled.source)
 
 
-def _compile(texts: Sequence[str], flags: tuple[str, ...], path: Path) -> None:
+def _compile(texts: Sequence[str], flags: tuple[str, ...], level: str, path: Path) -> None:
     files = []
     for number, text in enumerate(texts):
         file = path.with_suffix(f".{number}.c")
         file.write_text(text)
         files.append(str(file))
     compiler = find_compiler()
-    options = tuple(flag for flag in (*FLAGS, *flags) if flag != "-O3") + QUICK
+    options = (*(flag for flag in (*FLAGS, *flags) if flag != "-O3"), level, "-w")
     shortcut: tuple[str, ...] = ()
     if any("immintrin.h" in text for text in texts):
         precompiled.make(compiler, identity(compiler), options)
@@ -76,33 +76,42 @@ def merged(texts: Sequence[str]) -> str:
 
 
 def definitions(text: str) -> Iterator[str]:
-    """The top-level parts of a C text; the guards around microkernels are left out, other directives stay alone."""
+    """The top-level parts of a C text: definitions, directives, and what stands between `#if` and `#endif` as a whole.
+
+    The guards around microkernels are left out.
+    """
     part: list[str] = []
-    depth = 0
+    depth = conditions = 0
     comment = False
-    guards: list[bool] = []
-    for line in text.splitlines():
+    for line in _unguarded(text.splitlines()):
         if not part and not line.strip():
-            continue
-        if not comment and depth == 0 and not part and line.startswith("#"):
-            if line.startswith("#if"):
-                guards.append(line.startswith("#ifndef POLY_"))
-            keep = not (guards and guards[-1] and line.startswith(("#ifndef POLY_", "#define POLY_", "#endif")))
-            if line.startswith("#endif") and guards:
-                guards.pop()
-            if keep:
-                yield line
             continue
         bare, comment = _without_comments(line, comment)
         if not part and not bare.strip():
             continue
         part.append(line)
+        conditions += bare.startswith("#if") - bare.startswith("#endif")
         depth += bare.count("{") - bare.count("}")
-        if depth == 0 and not comment and bare.rstrip().endswith((";", "}")):
+        if depth or comment or conditions:
+            continue
+        if bare.startswith("#") or bare.rstrip().endswith((";", "}")):
             yield "\n".join(part)
             part = []
     if part:
         yield "\n".join(part)
+
+
+def _unguarded(lines: Sequence[str]) -> Iterator[str]:
+    """The lines without those of `#ifndef POLY_X`, `#define POLY_X`, … `#endif`."""
+    guards: list[str] = []
+    for line in lines:
+        if line.startswith("#if"):
+            guards.append(line.removeprefix("#ifndef ") if line.startswith("#ifndef POLY_") else "")
+        guard = guards[-1] if guards else ""
+        if not guard or line not in (f"#ifndef {guard}", f"#define {guard}", "#endif"):
+            yield line
+        if line.startswith("#endif") and guards:
+            guards.pop()
 
 
 def _without_comments(line: str, inside: bool) -> tuple[str, bool]:

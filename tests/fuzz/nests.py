@@ -31,7 +31,7 @@ from fuzz.syntax import (
     Test,
 )
 
-DTYPES = ("f64", "f32", "f64", "f32", "f64", "f32", "i64", "i32", "i8")
+DTYPES = (*("f64", "f32") * 12, *("i64", "i32", "i8") * 4, "f16")
 SMALL = (0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9)
 LARGE = (12, 13, 15, 16, 17, 19, 24, 31, 33)
 
@@ -71,8 +71,11 @@ class Family:
 def draw_program(rng: Random) -> Drawn:
     """A random nest of one of the kinds, with its sizes."""
     from fuzz.contractions import contraction
+    from fuzz.einsums import einsum
 
-    kind = rng.choices(["any", "contraction", "stencil", "deep"], [40, 38, 14, 8])[0]
+    kind = rng.choices(["any", "contraction", "stencil", "deep", "einsum"], [38, 34, 14, 8, 6])[0]
+    if kind == "einsum":
+        return einsum(rng)
     drawn = contraction(rng) if kind == "contraction" else Generator(rng, kind).drawn()
     return _finished(drawn, rng)
 

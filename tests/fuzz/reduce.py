@@ -91,6 +91,11 @@ def _candidates(pair: Pair) -> Iterator[Pair]:
     if len(pair.runs) > 1:
         yield from (replace(pair, runs=(run,)) for run in pair.runs)
     yield from (replace(pair, steps=steps) for steps in _fewer(pair.steps))
+    if pair.program.einsum:
+        yield replace(pair, program=replace(pair.program, einsum=""))
+        yield from _settings(pair)
+        yield from (replace(pair, steps=steps) for steps in _plainer(pair.steps))
+        return
     for body in _bodies(pair.program.body):
         yield _trimmed(replace(pair, program=replace(pair.program, body=body)))
     yield from _settings(pair)

@@ -11,10 +11,13 @@ import numpy as np
 from fuzz.data import NUMPY
 from fuzz.interpreter import Rejected
 from fuzz.pairs import Failure, Pair, arguments
+from fuzz.sources import nest_of
+from fuzz.syntax import Program
+from poly.kernel import signature
 
 MOST = 200
 """Elements that are written out."""
-HEAD = "import dataclasses\n\nimport numpy as np\n\nimport poly\nfrom poly import f32, f64, i8, i32, i64\n"
+HEAD = "import dataclasses\n\nimport numpy as np\n\nimport poly\nfrom poly import f16, f32, f64, i8, i32, i64\n"
 
 
 def as_test(failure: Failure, name: str) -> str:
@@ -44,13 +47,9 @@ def _by_fuzzer(pair: Pair) -> str:
 
 def _plain(pair: Pair) -> str:
     program = pair.program
-    lines = [f'{size} = poly.sizes("{size}")' for size in program.sizes]
-    lines += [f"{name} = {value!r}" for name, value in program.constants]
-    if program.functions and re.search(r"\b(exp|sqrt|tanh)\(", program.text()):
-        lines.append("from math import exp, sqrt, tanh")
-    lines += ["", program.text().rstrip(), ""]
     nest = program.name
-    if not program.reassociate:
+    lines = _einsum(program) if program.einsum else _loops(program)
+    if not program.reassociate and not program.einsum:
         lines.append(f"{nest} = dataclasses.replace({nest}, reassociate=False)")
     if pair.known:
         nest = "known"
@@ -72,7 +71,7 @@ def _plain(pair: Pair) -> str:
                 lines.append(f"v_{arg.name} = {_array(value, kind)}")
             told.append(f"v_{arg.name}")
         sizes = dict(run.sizes)
-        told += [f"{s}={sizes[s]}" for s in program.sizes if s not in pair.known and not _told(program, s)]
+        told += [f"{size}={sizes[size]}" for size in signature(nest_of(program), True).given if size not in pair.known]
         lines.append(f"kernel({', '.join(told)})")
         for arg in program.args:
             if arg.shape is None:
@@ -88,9 +87,17 @@ def _plain(pair: Pair) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(program, size: str) -> bool:
-    """Whether some array's shape names the size."""
-    return any(extent.factor(size) for arg in program.args for extent in arg.shape or ())
+def _loops(program: Program) -> list[str]:
+    lines = [f'{size} = poly.sizes("{size}")' for size in program.sizes]
+    lines += [f"{name} = {value!r}" for name, value in program.constants]
+    if program.functions and re.search(r"\b(exp|sqrt|tanh)\(", program.text()):
+        lines.append("from math import exp, sqrt, tanh")
+    return [*lines, "", program.text().rstrip(), ""]
+
+
+def _einsum(program: Program) -> list[str]:
+    order = "" if program.reassociate else ", reassociate=False"
+    return [f'{program.name} = poly.einsum("{program.einsum}", dtype={program.args[0].dtype}{order})']
 
 
 def _array(value: np.ndarray, kind: str) -> str:

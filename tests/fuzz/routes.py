@@ -46,10 +46,16 @@ def translated(pairs: Sequence[Pair], nest: poly.Nest, tolds: Sequence[Schedule 
         except Slow as slow:
             made.append(Refused(f"slow: {slow}"))
         except Refused as refused:
-            made.append(refused if told is not None else failed("default", refused, pair))
+            made.append(_refused(pair, refused))
         except Exception as error:
             made.append(failed("error", error, pair))
     return made
+
+
+def _refused(pair: Pair, refused: Refused) -> Outcome:
+    """What to make of a refusal: a legal nest's default is compiled, but not in halves, which few machines have."""
+    halves = any(arg.dtype == "f16" for arg in pair.program.args)
+    return refused if pair.steps is not None or halves else failed("default", refused, pair)
 
 
 def in_c(pairs, nest, tolds, data, folder: Path, announce: Announce) -> list[Outcome]:
@@ -57,7 +63,7 @@ def in_c(pairs, nest, tolds, data, folder: Path, announce: Announce) -> list[Out
     kernels = [kernel for kernel in made if isinstance(kernel, Kernel)]
     try:
         if kernels:
-            library.build(kernels, folder)
+            library.build(kernels, folder, pairs[0].level)
     except library.BuildFailed:
         return [_alone(pair, kernel, data, folder, announce) for pair, kernel in zip(pairs, made, strict=True)]
     return [_run(pair, kernel, data, announce) for pair, kernel in zip(pairs, made, strict=True)]
@@ -67,7 +73,7 @@ def _alone(pair: Pair, kernel: Kernel | Outcome, data: Sequence[Data], folder: P
     """One kernel in a library of its own, to find the one that can't be built."""
     if isinstance(kernel, Kernel):
         try:
-            library.build([kernel], folder)
+            library.build([kernel], folder, pair.level)
         except library.BuildFailed as error:
             return Failure("build", str(error)[:3000], pair)
     return _run(pair, kernel, data, announce)
@@ -92,7 +98,10 @@ def in_public(pairs, nest, tolds, data, folder: Path, announce: Announce) -> lis
 
 
 def _publicly(pair: Pair, data: Sequence[Data], announce: Announce) -> Outcome:
-    """As a user would: the nest as it was read, its sizes given to poly.compile, no schedule or one made for it."""
+    """As a user would: the nest as it was read, its sizes given to poly.compile, no schedule or one from JSON.
+
+    A record keeps its schedule so.
+    """
     announce(pair)
     try:
         with bounded():
@@ -100,7 +109,7 @@ def _publicly(pair: Pair, data: Sequence[Data], announce: Announce) -> Outcome:
     except Slow as slow:
         return Refused(f"slow: {slow}")
     except REFUSALS as error:
-        return Refused(str(error)) if pair.steps is not None else failed("default", error, pair)
+        return _refused(pair, Refused(str(error)))
     except Exception as error:
         return failed("error", error, pair)
     wrong = _run(pair, kernel, data, announce)
@@ -109,7 +118,10 @@ def _publicly(pair: Pair, data: Sequence[Data], announce: Announce) -> Outcome:
 
 def _compiled(pair: Pair) -> Kernel:
     nest = nest_of(pair.program)
-    told = scheduled(nest.with_sizes(pair.fixed()) if pair.known else nest, pair.steps)
+    fixed = nest.with_sizes(pair.fixed()) if pair.known else nest
+    told = scheduled(fixed, pair.steps)
+    if told is not None:
+        told = Schedule.from_json(fixed, told.to_json())
     options: dict[str, Any] = {"target": pair.target, "threads": pair.threads, "records": False}
     sizes = pair.fixed() if told is None else {}
     kernel = poly.compile(nest if told is None else told.nest, schedule=told, sizes=sizes, **options)
@@ -300,7 +312,7 @@ def _on_device(pair: Pair, nest: poly.Nest, told: Schedule | None, data, announc
     except Slow as slow:
         return Refused(f"slow: {slow}")
     except REFUSALS as error:
-        return Refused(str(error)) if told is not None else failed("default", error, pair)
+        return _refused(pair, Refused(str(error)))
     except Exception as error:
         return failed("error", error, pair)
     return _run(pair, kernel, data, announce, DEVICE_LOOSER)

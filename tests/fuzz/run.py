@@ -71,15 +71,16 @@ class Total:
         """One line of counts."""
         routes = ", ".join(f"{self.counts[route]} {route}" for route in SHARES if self.counts[route])
         steps = f"{self.counts['steps']} steps taken, {self.counts['refused steps']} refused"
+        slow = sum(self.counts[f"slow {what}"] for what in ("nests", "schedules", "pairs"))
         speed = f"{self.elapsed:.0f} s, {self.pairs / max(self.elapsed, 1e-9):.1f} a second"
         return (
             f"{self.pairs} pairs ({routes}) of {self.cases} nests in {speed}; {steps}, "
-            f"{self.counts['refused pairs']} pairs refused, {len(self.found)} faults"
+            f"{self.counts['refused pairs']} pairs refused, {slow} too slow, {len(self.found)} faults"
         )
 
 
 def run(plan: Plan, say: Callable[[Total], None] = lambda _: None) -> Total:
-    """Try cases; `say` is told the counts as they come."""
+    """Try cases; `say` is told the counts as they come. Ctrl-C ends it early."""
     total = Total()
     numbers = iter([plan.case]) if plan.case is not None else count(plan.first)
     workers = [Worker() for _ in range(1 if plan.case is not None else plan.workers)]
@@ -87,6 +88,8 @@ def run(plan: Plan, say: Callable[[Total], None] = lambda _: None) -> Total:
         for case, answer in _answers(workers, plan, numbers, total):
             total.add(case, answer)
             say(total)
+    except KeyboardInterrupt:
+        pass
     finally:
         for worker in workers:
             worker.stop()

@@ -18,13 +18,16 @@ KEPT = 50
 
 def nest_of(program: Program) -> Any:
     """The nest that poly reads. Raises what poly raises."""
+    if program.einsum:
+        dtype = getattr(poly, program.args[0].dtype)
+        return poly.einsum(program.einsum, dtype=dtype, reassociate=program.reassociate)
     text = program.text()
     number = next(FILES)
     file = f"<fuzz {number}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     linecache.cache.pop(f"<fuzz {number - KEPT}>", None)
     names: dict[str, Any] = {"__name__": "fuzzed", "poly": poly}
-    names |= {dtype: getattr(poly, dtype) for dtype in ("f32", "f64", "i8", "i32", "i64")}
+    names |= {dtype: getattr(poly, dtype) for dtype in ("f16", "f32", "f64", "i8", "i32", "i64")}
     names |= {function: getattr(math, function) for function in program.functions}
     names |= {size: poly.sizes(size) for size in program.sizes}
     names |= dict(program.constants)

@@ -316,6 +316,8 @@ class Program:
     constants: tuple[tuple[str, float], ...] = ()
     reassociate: bool = True
     functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh"))
+    einsum: str = ""
+    """The subscripts that poly is given instead of these loops."""
 
     def text(self, decorator: str = "@poly.nest") -> str:
         """The function as Python, which poly reads."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,7 +27,9 @@ MEMORY = 6 << 30
 def serve(connection: Connection) -> None:
     """Try what is asked for until the connection is closed: `("case", …)` or `("pair", …)`."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("POLY_RECORDS", os.devnull)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     while True:
         try:
             kind, *asked = connection.recv()
@@ -110,6 +113,8 @@ class Worker:
                 return self.give_up()
 
     def stop(self) -> None:
+        if self.asked is not None:
+            self.process.kill()
         self.connection.close()
         self.process.join(timeout=2)
         if self.process.is_alive():
