@@ -221,6 +221,14 @@ class Writer:
     def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name, arguments = called(node, scope.values)
         statement = self.program.statements[name]
+        if statement.where is None:
+            return self._statement(name, arguments, scope)
+        values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
+        holds = cgen.Line(condition(statement.where, values))
+        return [cgen.If(holds, block(self._statement(name, arguments, scope)))]
+
+    def _statement(self, name: str, arguments: tuple[Affine, ...], scope: Scope) -> list[cgen.Generable]:
+        statement = self.program.statements[name]
         if isinstance(statement.body, Text):
             lines = statement.body.all_lines(self.bounds)
             return [text_block(statement.iterators, arguments, lines, scope.taken)]

@@ -64,10 +64,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Statement:
-    """What the AST's call `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …"""
+    """What the AST's call `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …
+
+    It runs where the condition `where` holds, in iterators and sizes; always without one.
+    """
 
     iterators: tuple[str, ...]
     body: Assign | Text
+    where: isl.AstExpr | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from microkernels.errors import TargetError
 from poly.compilation import compile_nest as compile
 from poly.dependences import dependences
 from poly.errors import (
+    CostWarning,
     FileError,
     PolyError,
     RecordError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgumentError",
+    "CostWarning",
     "DType",
     "DeviceError",
     "FileError",

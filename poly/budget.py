@@ -1,32 +1,125 @@
-"""A bound on isl's work: some questions about sets take it for ever, and most of memory."""
+"""A bound on isl's work: some questions about sets take it for ever, and most of memory.
+
+Budgets count isl's operations, not time, so that what comes out doesn't depend on how busy the machine is. They nest:
+what is spent inside of one is spent of those around it too. A public call has one for all that it asks, each costly
+question a smaller one, after which a cheaper answer serves that is still safe.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import islpy as isl
 
+from poly.errors import PolyError
 
-class TooCostly(Exception):
+CALL = 24_000_000
+"""The operations of one public call: some seconds."""
+
+QUESTION = 3_000_000
+"""The most between two budgets, about a second: isl can't be interrupted, so Ctrl-C waits that long."""
+
+GAUGE = isl.Set("{ [i] : 0 <= i < 10 and (exists k : i = 3k + 1) }")
+"""Whatever is asked of it tells by its failure that the operations are spent."""
+
+
+class TooCostly(PolyError):
     """isl could not answer with the operations that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the loops' sets are too complicated: what was asked takes more work than poly spends on it. Remedy: "
+            "simpler conditions (no `or`, `%` or `//`), fewer statements in one nest, fewer steps, or known sizes."
+        )
+
+
+@dataclass
+class _Budget:
+    """What is left of a budget, and what was spent of it so far."""
+
+    left: int
+    spent: int = 0
+
+    def pay(self, operations: int) -> None:
+        self.left -= operations
+        self.spent += operations
+
+
+_current: _Budget | None = None
+"""The innermost budget that is in force."""
+
+_asking = threading.RLock()
+"""Held while a budget is in force: isl counts for all threads together."""
 
 
 @contextmanager
-def limited(operations: int) -> Iterator[None]:
-    """Let isl do at most so many operations inside (three million take about a second).
+def limited(operations: int, apart: bool = False) -> Iterator[None]:
+    """Let isl do at most so many operations inside, and no more than are left of the budget around it.
+
+    With `apart` the budget around doesn't count: for what is kept, and must be the same whoever asked first.
 
     Raises:
         TooCostly: they did not suffice.
     """
+    global _current
+    with _asking:
+        around = _current
+        if around is not None:
+            around.pay(_used())
+            operations = operations if apart else min(operations, around.left)
+        _current = budget = _Budget(operations)
+        _count()
+        try:
+            yield
+        except PolyError:
+            raise
+        except Exception as error:  # islpy gives None, too, where isl has an error
+            if isinstance(error, isl.Error) or _is_spent():
+                raise TooCostly from error
+            raise
+        finally:
+            _current = around  # before all else: Ctrl-C may come at any time
+            budget.pay(_used())
+            if around is not None and not apart:
+                around.pay(budget.spent)
+            _count()
+
+
+def _count() -> None:
+    """Let isl count anew, up to what is left of the budget."""
     context = isl.DEFAULT_CONTEXT
-    before = context.get_max_operations()
     context.reset_operations()
-    context.set_max_operations(operations)
+    context.set_max_operations(0 if _current is None else max(1, min(QUESTION, _current.left)))
+
+
+def _is_spent() -> bool:
+    """Whether isl has reached its limit."""
     try:
-        yield
-    except isl.Error as error:  # its text tells only now and then that the operations were spent
-        raise TooCostly from error
-    finally:
-        context.reset_operations()
-        context.set_max_operations(before)
+        GAUGE.sample_point()
+    except isl.Error:
+        return True
+    return False
+
+
+def _used() -> int:
+    """The operations since isl began to count, up to four times as many: it only tells when a limit is reached."""
+    limit = 1 << 8
+    while True:
+        isl.DEFAULT_CONTEXT.set_max_operations(limit)
+        if not _is_spent():
+            return limit
+        limit *= 4
+
+
+def _in_child() -> None:
+    """In a child of a fork no other thread asks any more."""
+    global _asking, _current
+    _asking, _current = threading.RLock(), None
+    _count()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, overload
 
 from microkernels.errors import shown
+from poly.budget import CALL, limited
 from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Told
 from poly.errors import ScheduleError
@@ -45,6 +46,7 @@ def compile_nest(
 ) -> Kernel | OpenCLKernel: ...
 
 
+@limited(CALL)
 def compile_nest(
     nest: Nest,
     *,
@@ -63,12 +65,14 @@ def compile_nest(
     `"opencl:"` and a part of the device's name. `threads` is how many a call uses unless it says otherwise (default:
     the cores that this process may use); a device has its compute units. Where a tuning record holds for this nest,
     machine and compiler, its schedule is followed instead of the model's; not with `records=False`. `kernel.origin` and
-    `kernel.record` tell.
+    `kernel.record` tell. Where a better schedule takes too much work to find, the loops run as they are written, and a
+    CostWarning says so.
 
     Raises:
         SpecError: no nest, an unknown size, a size that is no integer, or an access outside of its array.
         ArgumentError: a number of threads, or a choice, that is none.
-        ScheduleError: the schedule is for another nest, or for other values of its sizes.
+        ScheduleError: the schedule is for another nest or other values of its sizes, or the bounds of its loops take
+            too much work to find.
         TargetError: an unknown target, or one that can't be used here.
         ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
     """

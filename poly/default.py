@@ -11,6 +11,7 @@ checked.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 from microkernels.dtypes import f16
@@ -24,6 +25,7 @@ from poly.defaults import dependence_schedule, vectorized
 from poly.defaults.attempt import attempt
 from poly.defaults.gpu import gpu_schedule
 from poly.defaults.gpu.contraction import gpu_contraction_steps
+from poly.errors import CostWarning
 from poly.microkernel import zeroing
 from poly.model import Caches, Choice
 from poly.model.rates import Rates, nominal
@@ -41,13 +43,15 @@ AFFORDABLE = 10_000_000
 def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates | None = None) -> Schedule:
     """The schedule that poly.compile takes where none is given; nothing is measured.
 
-    It is the loops as written where finding a better one would take isl too long. `rates` are those of the machine,
-    where they are known.
+    It is the loops as written, and a CostWarning says so, where finding a better one would take isl too long. `rates`
+    are those of the machine, where they are known.
     """
     try:
         with limited(AFFORDABLE):
             return _chosen(nest, isa, caches, threads, rates or nominal(isa))
     except TooCostly:
+        told = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
+        warnings.warn(f"{told}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
         return schedule(nest)
 
 

@@ -8,7 +8,8 @@ A dependence is a relation between instances that touch the same element, at lea
 
 They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
 Where the analysis would take too long (loops with steps, many statements), implied pairs are there too; what is legal
-stays the same.
+stays the same. Where even these take too long (many statements under conditions with `%` and `or`), conditions are left
+out: more pairs are ordered than need be, so less is found legal, and `rough` says so.
 Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
 listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
 not only the last.
@@ -16,6 +17,7 @@ not only the last.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,8 +28,11 @@ import islpy as isl
 
 from codegen.expr import Load, loads
 from poly.budget import TooCostly, limited
+from poly.errors import CostWarning
+from poly.guards import without_conditions
 from poly.nest import Nest, Statement, checked_nest
 from poly.paths import times
+from poly.tree import Node
 
 Kind = Literal["flow", "anti", "output"]
 
@@ -66,6 +71,8 @@ class Dependences:
     items: tuple[Dependence, ...]
     races: tuple[Dependence, ...]
     reassociate: bool
+    rough: bool = False
+    """Whether conditions of statements were left out, so that more seems to depend than does."""
 
     @property
     def binding(self) -> tuple[Dependence, ...]:
@@ -79,26 +86,39 @@ class Dependences:
         return len(self.items)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.items)) or "no dependences"
+        lines = [*map(str, self.items)] or ["no dependences"]
+        return "\n".join([*lines, *[f"# {ROUGH}"] * self.rough])
 
 
 EXACT = 1_000_000
 """Operations that isl may take for the exact dependences of one kind on one array; a large stencil takes a tenth."""
 
-_known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
+ALL = 4_000_000
+"""Operations that isl may take for all of a nest's, and once more for the rough ones."""
+
+ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
+
+_known: dict[int, tuple[weakref.ref[Node], tuple[Statement, ...], Dependences]] = {}
+"""By the loops as written: these, the statements, and the dependences."""
 
 
 def dependences(nest: Nest) -> Dependences:
-    """The dependences of a nest; computed once for each nest, and forgotten with it.
+    """The dependences of a nest; computed once for its loops, and forgotten with them.
+
+    Where they are rough, a CostWarning says so.
 
     Raises:
         SpecError: no nest.
+        TooCostly: even rough ones take too much work.
     """
-    key = id(nest)
-    if key not in _known or _known[key][0]() is not nest:
-        analysed = _analyse(checked_nest(nest))
-        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), analysed
-    return _known[key][1]
+    key = id(checked_nest(nest).tree)
+    tree, statements, known = _known.get(key, (None, (), None))
+    same = known is not None and tree() is nest.tree and statements is nest.statements
+    if known is not None and same and known.reassociate == nest.reassociate:
+        return known
+    found = _analyse(nest)
+    _known[key] = weakref.ref(nest.tree, lambda _: _known.pop(key, None)), nest.statements, found
+    return found
 
 
 def vector(values: tuple[int, ...]) -> str:
@@ -117,13 +137,25 @@ def constant_distance(relation: isl.Map) -> tuple[int, ...] | None:
 
 
 def _analyse(nest: Nest) -> Dependences:
+    try:
+        with limited(ALL, apart=True):
+            return _found(nest, rough=False)
+    except TooCostly:
+        pass
+    with limited(ALL, apart=True):
+        found = _found(without_conditions(nest), rough=True)
+    warnings.warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning, stacklevel=3)
+    return found
+
+
+def _found(nest: Nest, rough: bool) -> Dependences:
     schedule = isl.UnionMap.empty(nest.context.get_space())
     for time in times(nest, nest.tree).values():
         schedule = schedule.union(time)
-    flows = [_ArrayFlow(nest, array.name, schedule) for array in nest.arrays if array.name in nest.written]
+    flows = [_ArrayFlow(nest, array.name, schedule, rough) for array in nest.arrays if array.name in nest.written]
     items = tuple(dependence for flow in flows for dependence in flow.dependences())
     races = tuple(dependence for flow in flows for dependence in flow.races())
-    return Dependences(items, races, nest.reassociate)
+    return Dependences(items, races, nest.reassociate, rough)
 
 
 class _ArrayFlow:
@@ -133,8 +165,8 @@ class _ArrayFlow:
     reduction end nothing, so that whatever depends on one of a run depends on all of them.
     """
 
-    def __init__(self, nest: Nest, array: str, schedule: isl.UnionMap) -> None:
-        self.nest, self.array, self.schedule = nest, array, schedule
+    def __init__(self, nest: Nest, array: str, schedule: isl.UnionMap, rough: bool) -> None:
+        self.nest, self.array, self.schedule, self.rough = nest, array, schedule, rough
         writers = [s for s in nest.statements if s.target.array == array]
         self.ops = {s.name: s.op for s in writers}
         self.reads = [
@@ -199,14 +231,26 @@ class _ArrayFlow:
         access: Callable[[isl.UnionMap], isl.UnionAccessInfo],
     ) -> Iterator[Dependence]:
         """What isl's dataflow finds; where that takes it too long, each two accesses of one element, in their order."""
+        found = self._exact_pairs(sink, access)
+        for relation in _maps(self._ordered_pairs(source, sink) if found is None else found):
+            yield self._dependence(kind, relation.coalesce(), False)
+
+    def _exact_pairs(
+        self, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
+    ) -> isl.UnionMap | None:
+        """Those of isl's dataflow; None where they take too long."""
+        if self.rough:
+            return None
         try:
             with limited(EXACT):
-                found = access(sink).compute_flow().get_may_dependence()
+                return access(sink).compute_flow().get_may_dependence()
         except TooCostly:
-            before = self.schedule.lex_lt_union_map(self.schedule)
-            found = source.apply_range(sink.reverse()).intersect(before)
-        for relation in _maps(found):
-            yield self._dependence(kind, relation.coalesce(), False)
+            return None
+
+    def _ordered_pairs(self, source: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionMap:
+        """Each two accesses of one element, in their order."""
+        before = self.schedule.lex_lt_union_map(self.schedule)
+        return source.apply_range(sink.reverse()).intersect(before)
 
     def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
         source, sink = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)

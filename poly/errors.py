@@ -29,5 +29,9 @@ class RecordWarning(UserWarning):
     """A record, or the whole store, was left out; what was asked for goes on without it."""
 
 
+class CostWarning(UserWarning):
+    """What was asked takes too much work on the loops' sets; a cheaper answer serves, which is as safe."""
+
+
 class SearchWarning(UserWarning):
     """A search did not come to its end; what it found so far is used."""

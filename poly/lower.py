@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from codegen.program import Buffer, Program
+import islpy as isl
+
+from codegen.program import Buffer, LoopMark, Program, Statement, Text
 from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
 from microkernels.dtypes import DType, f16
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
+from poly.budget import TooCostly, limited
 from poly.calls import Call
+from poly.errors import ScheduleError
 from poly.expand import Expansion, expand
+from poly.guards import guarded
 from poly.instances import Instances
 from poly.mapping.items import with_items
 from poly.nest import Array, Nest
 from poly.overflow import check_room, prove
 from poly.scan import scan
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, statements, walk
+
+LOWERED = 6_000_000
+"""Operations that isl may take for copies, microkernels and loops: two seconds."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """The C text of the routines beside the outer-product kernels and packing."""
@@ -32,20 +41,31 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     bits, TargetError where the target does not compute with a type of the nest.
     """
     _check_types(nest, isa)
+    try:
+        with limited(LOWERED):
+            return _lowered(nest, tree, isa)
+    except TooCostly as error:
+        raise ScheduleError(
+            f"the loops of this schedule of {nest.name} are too many or too complicated to find their bounds. Remedy: "
+            "known sizes, fewer tiles in tiles, tile sizes that divide each other, or a nest with simpler conditions."
+        ) from error
+
+
+def _lowered(nest: Nest, tree: Node, isa: ISA) -> Program:
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
-    ast = scan(expansion.domains, expansion.tree, nest.context)
-    prove(ast, nest)
+    scanned = _scanned(expansion, nest.context)
+    prove(scanned.ast, nest)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
     return Program(
         name=nest.name,
         sizes=nest.integers,
         buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
-        ast=ast,
-        statements=expansion.statements,
-        marks=expansion.marks,
+        ast=scanned.ast,
+        statements=scanned.statements,
+        marks=scanned.marks,
         workspaces=workspaces,
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,
@@ -88,6 +108,31 @@ def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:
         Instances("once", nest.statement(name).domain, loops).values([band.function(name)]).is_single_valued()
         for name, loops in outer.items()
     )
+
+
+@dataclass(frozen=True)
+class _Scanned:
+    """The loops of an expanded tree, and what is said of its statements and loops."""
+
+    ast: isl.AstNode
+    statements: Mapping[str, Statement]
+    marks: Mapping[str, LoopMark]
+
+
+def _scanned(made: Expansion, context: isl.Set) -> _Scanned:
+    """Loops without a condition in them, where isl finds them; else each statement of the nest may have one.
+
+    Such loops are in no vector lanes.
+    """
+    try:
+        return _Scanned(scan(made.domains, made.tree, context), made.statements, made.marks)
+    except TooCostly:
+        if any(isinstance(statement.body, Text) for statement in made.statements.values()):
+            raise
+    iterators = {name: statement.iterators for name, statement in made.statements.items()}
+    ast, where = guarded(made.domains, iterators, made.tree, context)
+    statements = {name: replace(statement, where=where.get(name)) for name, statement in made.statements.items()}
+    return _Scanned(ast, statements, {name: replace(mark, vectorize=False) for name, mark in made.marks.items()})
 
 
 def _check_types(nest: Nest, isa: ISA) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from poly.budget import QUESTION, TooCostly, limited
+from poly.dependences import ROUGH, dependences
 from poly.errors import ScheduleError
 from poly.legality import broken_flag, violations, witness
 from poly.makeable import check_makeable
@@ -20,9 +22,21 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
     """The tree after a step.
 
     Raises:
-        ScheduleError: names that do not exist, loops without the form that the step needs, or an order that breaks a
-            dependence. The message then has two concrete iterations, and what to do first or instead if that is known.
+        ScheduleError: names that do not exist, loops without the form that the step needs, an order that breaks a
+            dependence, or one whose proof takes too much work. The message has two concrete iterations of a dependence
+            that is broken, and what to do first or instead if that is known.
     """
+    try:
+        with limited(QUESTION):
+            return _checked(nest, tree, step)
+    except TooCostly as error:
+        raise ScheduleError(
+            f"{_plain(step)} takes too much work to prove. Remedy: known sizes (with_sizes), simpler conditions, or "
+            "fewer statements in one nest."
+        ) from error
+
+
+def _checked(nest: Nest, tree: Node, step: Step) -> Node:
     result = step.apply(nest, tree)
     unfit = misfit(result)
     if unfit is not None:
@@ -31,9 +45,18 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
     reason = _objection(nest, result, step) if step.reorders else None
     if reason is None:
         return result
-    steps = remedy(nest, tree, step)
+    steps = _remedy(nest, tree, step)
     advice = f" Remedy: {', '.join(map(_plain, steps))}." if steps else ""
-    raise ScheduleError(f"{_plain(step)} is illegal: {reason}.{advice}")
+    rough = f" Its dependences may not be: {ROUGH}." if dependences(nest).rough else ""
+    raise ScheduleError(f"{_plain(step)} is illegal: {reason}.{advice}{rough}")
+
+
+def _remedy(nest: Nest, tree: Node, step: Step) -> tuple[Step, ...] | None:
+    """Steps to take first or instead; None where none are known, or to find them takes too much work."""
+    try:
+        return remedy(nest, tree, step)
+    except TooCostly:
+        return None
 
 
 def _check_makeable(nest: Nest, tree: Node, step: Step) -> None:

@@ -7,8 +7,12 @@ from functools import reduce
 
 import islpy as isl
 
+from poly.budget import limited
 from poly.nest import Nest
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+
+SCANNED = 400_000
+"""Operations that isl may take to scan a tree: those on many loops, and on many pieces of loops, take it long."""
 
 
 def ast(nest: Nest, tree: Node) -> isl.AstNode:
@@ -19,12 +23,15 @@ def ast(nest: Nest, tree: Node) -> isl.AstNode:
 def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.AstNode:
     """The loops that visit `domains` in the order of `tree`.
 
+    Raises:
+        TooCostly: isl takes too long; `poly.guards` has simpler loops.
+
     Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
     What reads a copy that is still to be made stands below a mark `pack:` and what is copied.
     """
-    schedule = _schedule(domains, tree)
-    build = isl.AstBuild.from_context(context)
-    return build.node_from_schedule(schedule)
+    with limited(SCANNED):
+        build = isl.AstBuild.from_context(context)
+        return build.node_from_schedule(_schedule(domains, tree))
 
 
 def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:

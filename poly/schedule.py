@@ -16,6 +16,7 @@ from inspect import signature
 from typing import Any
 
 from microkernels.errors import plain, shown
+from poly.budget import CALL, limited
 from poly.checks import checked_text, is_several
 from poly.errors import ScheduleError
 from poly.loopstring import Blocks, translate
@@ -584,6 +585,7 @@ class Schedule:
         """
         return self.apply(translate(text, self.tree, {} if blocks is None else blocks))
 
+    @limited(CALL)
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps, each of them checked."""
         nest, tree, added = self.nest, self.tree, list(self.steps)
@@ -610,6 +612,7 @@ class Schedule:
         return json.dumps([{"step": name, "args": args, "kwargs": kwargs} for name, args, kwargs in calls])
 
     @staticmethod
+    @limited(CALL)
     def from_json(nest: Nest, text: str) -> Schedule:
         """The schedule of a nest with the steps that `to_json` wrote; each is checked again.
 
@@ -626,6 +629,7 @@ class Schedule:
             made = method(*given.args, **given.kwargs)
         return made
 
+    @limited(CALL)
     def __str__(self) -> str:
         return loops_text(self.nest, self.tree)
 

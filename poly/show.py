@@ -15,6 +15,8 @@ import islpy as isl
 from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, comparison, kind, operation, primary
+from poly.budget import TooCostly
+from poly.guards import NONE, Conditions, guarded_loops
 from poly.nest import Nest, Statement
 from poly.scan import ast
 from poly.steps.sinking import rebuild
@@ -22,6 +24,7 @@ from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
 
 Values = Mapping[str, Affine]
 INDENT = "    "
+OUTLINE = "# Bounds are left out: they take too much work to find, and this schedule can't be compiled for that reason."
 FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
 """isl's divisions: rounded down, of a number that is not negative, and without a remainder."""
 
@@ -31,7 +34,34 @@ def loops_text(nest: Nest, tree: Node) -> str:
     plain, kernels = _plain(_named_apart(tree, frozenset({*nest.sizes, *(array.name for array in nest.arrays)})))
     remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
     values = {size: Affine.name(size) for size in nest.sizes}
-    return "\n".join(_Printer(nest, remarks).node(ast(nest, plain), _Scope(values)))
+    try:
+        loops, conditions = _scanned(nest, plain)
+    except TooCostly:
+        return "\n".join([OUTLINE, *_outline(nest, plain, remarks)])
+    return "\n".join(_Printer(nest, remarks, conditions).node(loops, _Scope(values)))
+
+
+def _scanned(nest: Nest, tree: Node) -> tuple[isl.AstNode, Conditions]:
+    try:
+        return ast(nest, tree), NONE
+    except TooCostly:
+        return guarded_loops(nest, tree)
+
+
+def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[str]:
+    """The loops without their bounds, and the statements as they are written."""
+    match tree:
+        case Leaf(name):
+            statement = nest.statement(name)
+            return [indent + assignment(statement, {i: Affine.name(i) for i in statement.iterators})]
+        case Sequence(nodes):
+            return [line for node in nodes for line in _outline(nest, node, remarks, indent)]
+        case Pack():
+            return [f"{indent}# pack {tree.label}", *_outline(nest, tree.body, remarks, indent)]
+        case Band():
+            remark = f"  # {', '.join(remarks[tree.name])}" if remarks[tree.name] else ""
+            return [f"{indent}for {tree.name} in …:{remark}", *_outline(nest, tree.body, remarks, indent + INDENT)]
+    raise TypeError(type(tree).__name__)
 
 
 def _named_apart(node: Node, taken: frozenset[str]) -> Node:
@@ -100,6 +130,7 @@ class _Printer:
 
     nest: Nest
     remarks: Notes
+    conditions: Conditions
 
     def node(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         match kind(node):
@@ -142,7 +173,10 @@ class _Printer:
         called, *indices = arguments(node.user_get_expr())
         statement = self.nest.statement(called.get_id().get_name())
         values = dict(zip(statement.iterators, (integer(index, scope.values) for index in indices), strict=True))
-        return [scope.indent + assignment(statement, values)]
+        line, where = assignment(statement, values), self.conditions.get(statement.name)
+        if where is None:
+            return [scope.indent + line]
+        return [f"{scope.indent}if {condition(where, {**scope.values, **values})}:", f"{scope.indent}{INDENT}{line}"]
 
 
 def assignment(statement: Statement, values: Values) -> str:

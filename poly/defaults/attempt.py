@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from poly.budget import QUESTION, TooCostly, limited
 from poly.errors import ScheduleError
 from poly.legality import broken_flag, violations
 from poly.mapping.legality import conflict
@@ -15,15 +16,21 @@ from poly.steps import Step
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
     """The schedule with all of the steps; None where what they make is illegal, or one does not fit the loops.
 
+    None too where that takes too much work to find out.
+
     Only the result is checked, not each step on the way: checks are what a schedule costs.
     """
     try:
-        made = proven(schedule, steps)
-    except ScheduleError:
+        with limited(QUESTION):
+            made = proven(schedule, steps)
+            return made if _is_legal(made) else None
+    except (ScheduleError, TooCostly):
         return None
+
+
+def _is_legal(made: Schedule) -> bool:
     checks = (violations, broken_flag, conflict)
-    illegal = misfit(made.tree) or any(check(made.nest, made.tree) for check in checks)
-    return None if illegal else made
+    return not misfit(made.tree) and not any(check(made.nest, made.tree) for check in checks)
 
 
 def proven(schedule: Schedule, steps: Iterable[Step]) -> Schedule:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError, shown
 from microkernels.opencl_isa import is_gpu
+from poly.budget import CALL, TooCostly, limited
 from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
@@ -15,6 +16,7 @@ from poly.explanation.explanation import Explanation
 from poly.explanation.prediction import predicted
 from poly.explanation.values import Level
 from poly.fixing import fix_tree
+from poly.guards import without_conditions
 from poly.machine import Measured, machine, measured
 from poly.model import Caches
 from poly.model.host import caches, rates
@@ -79,9 +81,26 @@ def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes:
     return Subject(schedule, _fixed(schedule, sizes), goal, count, sizes)
 
 
+HALF = CALL // 2
+"""The operations for the exact explanation, and again for a rough one."""
+
+
 def explanation_of(of: Subject) -> Explanation:
-    """The explanation; raises ScheduleError, RecordError and ToolchainError as `explain`."""
-    schedule, fixed, target, threads, sizes = of.schedule, of.fixed, of.target, of.threads, of.sizes
+    """From the schedule's own sets; without conditions where these take too much work.
+
+    Raises ScheduleError, RecordError and ToolchainError as `explain`.
+    """
+    try:
+        with limited(HALF):
+            return _made(of, of.fixed)
+    except TooCostly:
+        rough = replace(of.fixed, nest=without_conditions(of.fixed.nest))
+    with limited(HALF):
+        return replace(_made(of, rough), schedule=of.fixed, rough=True)
+
+
+def _made(of: Subject, fixed: Schedule) -> Explanation:
+    schedule, target, threads, sizes = of.schedule, of.target, of.threads, of.sizes
     isa = target.isa
     reuses = working_sets(fixed)
     usable = _usable(caches())

@@ -14,6 +14,8 @@ from poly.working_sets import LoopFootprint, Placement, Reuse
 
 ESTIMATED = "Some sets were too large or too irregular to count: boxes around them stand for them."
 
+UNCONDITIONAL = "The sets are too irregular: all this is for the loops without the conditions of their statements."
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -36,6 +38,8 @@ class Explanation:
     optimistic: Placement
     prediction: Prediction | None = None
     measurement: Measurement | None = None
+    rough: bool = False
+    """Whether conditions of statements were left out of all sets."""
 
     @property
     def arithmetic(self) -> float:
@@ -61,7 +65,7 @@ class Explanation:
     def exact(self) -> bool:
         """Whether all sets were counted exactly; where not, some numbers are estimates."""
         sets = [found for reuse in self.reuses for found in (reuse.least, reuse.most)]
-        return all(found.exact for found in sets) and all(f.footprint.exact for f in self.footprints)
+        return not self.rough and all(found.exact for found in sets) and all(f.footprint.exact for f in self.footprints)
 
     def __str__(self) -> str:
         """All of it as text: times, the roofline, footprints, working sets."""
@@ -73,7 +77,10 @@ class Explanation:
             working_sets(self.reuses, self.caches),
             placements(placed),
         )
-        return "\n\n".join("\n".join(section) for section in sections) + ("" if self.exact else f"\n\n{ESTIMATED}")
+        return "\n\n".join("\n".join(section) for section in sections) + self._note()
+
+    def _note(self) -> str:
+        return "" if self.exact else f"\n\n{UNCONDITIONAL if self.rough else ESTIMATED}"
 
     def _times(self) -> Iterator[str]:
         """What is explained, then the predicted, the measured and the least time, each with where it comes from."""

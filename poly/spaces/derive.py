@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
+from poly.budget import CALL, limited
 from poly.checks import checked_flag, checked_sizes
 from poly.model import Caches
 from poly.model.host import caches, rates
@@ -19,6 +20,7 @@ from poly.spaces.space import Family, Space
 from poly.target import parse
 
 
+@limited(CALL)
 def space(
     nest: Nest,
     *,

@@ -25,6 +25,9 @@ from poly.tree import Node, bands, children
 MOST = 6
 """Orders of one chain of loops that are worth a structure: all of three loops, the most contiguous of more."""
 
+PERMUTED = 7
+"""Loops of one chain that change places, the inner ones: all orders of more are too many to look at."""
+
 
 @dataclass(frozen=True)
 class Base:
@@ -60,26 +63,26 @@ def _permuted(made: Schedule, traits: Traits) -> Iterator[Base]:
     if chain is None or len(chain.bands) < 2:
         return
     names = tuple(band.name for band in chain.bands)
-    orders = sorted((o for o in permutations(names) if o != names), key=lambda order: _strided(made, chain, order))
+    costs = {name: _strided(made, chain, name) for name in names}
+    outer, inner = names[:-PERMUTED], names[-PERMUTED:]
+    others = ((*outer, *order) for order in permutations(inner) if order != inner)
+    orders = sorted(others, key=lambda order: [costs[name] for name in reversed(order)])
     for order in orders[: MOST - 1]:
         turned = attempt(made, [Order(order)])
         if turned is not None:
-            others = [trait for trait in traits if trait[0] != "order"]
-            yield Base((("order", " ".join(order)), *others), turned)
+            rest = [trait for trait in traits if trait[0] != "order"]
+            yield Base((("order", " ".join(order)), *rest), turned)
 
 
-def _strided(made: Schedule, chain: Chain, order: tuple[str, ...]) -> tuple[int, ...]:
-    """What the accesses cost with these loops, the innermost first."""
+def _strided(made: Schedule, chain: Chain, loop: str) -> int:
+    """What the accesses cost where this loop is the innermost."""
     found = paths(made.tree)
-    costs = []
-    for loop in reversed(order):
-        total = 0
-        for name in chain.statements:
-            statement = made.nest.statement(name)
-            iterator = moved_iterator(statement, found[name], loop)
-            total += strided_cost(made.nest, statement, iterator) if iterator else 0
-        costs.append(total)
-    return tuple(costs)
+    total = 0
+    for name in chain.statements:
+        statement = made.nest.statement(name)
+        iterator = moved_iterator(statement, found[name], loop)
+        total += strided_cost(made.nest, statement, iterator) if iterator else 0
+    return total
 
 
 def heaviest(made: Schedule) -> Chain | None:

@@ -12,6 +12,9 @@ from poly.budget import TooCostly, limited
 COUNTING = 20_000_000
 """Operations that isl may take to count one set: some seconds."""
 
+EXISTENTIALS = 8
+"""The most in all pieces of a set that is counted: to tell such pieces apart takes time that isl doesn't count."""
+
 
 @dataclass(frozen=True)
 class Count:
@@ -26,11 +29,17 @@ def points(elements: isl.Set) -> int:
 
     A projection keeps isl's mark that a set's pieces are disjoint, though they may overlap then, and isl counts marked
     pieces one by one. A union has no mark.
+
+    Raises:
+        TooCostly: the set has too many pieces with existentials.
     """
     pieces = elements.get_basic_set_list()
+    apart = [pieces.get_at(at) for at in range(pieces.n_basic_set())]
+    if sum(piece.dim(isl.dim_type.div) for piece in apart) > EXISTENTIALS:
+        raise TooCostly
     unmarked = isl.Set.empty(elements.get_space())
-    for at in range(pieces.n_basic_set()):
-        unmarked = unmarked.union(isl.Set.from_basic_set(pieces.get_at(at)))
+    for piece in apart:
+        unmarked = unmarked.union(isl.Set.from_basic_set(piece))
     number: int = unmarked.coalesce().count_val().to_python()
     return number
 
