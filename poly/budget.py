@@ -69,17 +69,18 @@ def limited(operations: int, apart: bool = False) -> Iterator[None]:
     with _asking:
         around = _current
         if around is not None:
+            _refuse_spent()
             around.pay(_used())
             operations = operations if apart else min(operations, around.left)
         _current = budget = _Budget(operations)
         _count()
         try:
             yield
-        except PolyError:
+            _refuse_spent()
+        except TooCostly:
             raise
-        except Exception as error:  # islpy gives None, too, where isl has an error
-            if isinstance(error, isl.Error) or _is_spent():
-                raise TooCostly from error
+        except Exception as error:
+            _refuse_spent(error)
             raise
         finally:
             _current = around  # before all else: Ctrl-C may come at any time
@@ -96,6 +97,12 @@ def _count() -> None:
     context.set_max_operations(0 if _current is None else max(1, min(QUESTION, _current.left)))
 
 
+def _refuse_spent(error: Exception | None = None) -> None:
+    """Believe nothing that was found beyond the limit: where isl fails, islpy may give None, no pieces or no error."""
+    if _is_spent():
+        raise TooCostly from error
+
+
 def _is_spent() -> bool:
     """Whether isl has reached its limit."""
     try:
@@ -106,13 +113,13 @@ def _is_spent() -> bool:
 
 
 def _used() -> int:
-    """The operations since isl began to count, up to four times as many: it only tells when a limit is reached."""
+    """The operations since isl began to count, up to twice as many: it only tells when a limit is reached."""
     limit = 1 << 8
     while True:
         isl.DEFAULT_CONTEXT.set_max_operations(limit)
         if not _is_spent():
             return limit
-        limit *= 4
+        limit *= 2
 
 
 def _in_child() -> None:

@@ -37,7 +37,7 @@ from poly.steps import Distribute, Step
 from poly.tree import Band, statements
 
 AFFORDABLE = 10_000_000
-"""The operations that isl may take between two questions: some seconds."""
+"""The operations that isl may take for the choice of a schedule: some seconds."""
 
 
 def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: Rates | None = None) -> Schedule:

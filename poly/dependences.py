@@ -98,8 +98,22 @@ ALL = 4_000_000
 
 ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
 
-_known: dict[int, tuple[weakref.ref[Node], tuple[Statement, ...], Dependences]] = {}
-"""By the loops as written: these, the statements, and the dependences."""
+
+@dataclass(frozen=True)
+class _Kept:
+    """The dependences of statements in the order of a tree."""
+
+    tree: weakref.ref[Node]
+    statements: tuple[Statement, ...]
+    found: Dependences
+
+    def is_of(self, nest: Nest) -> bool:
+        same = self.tree() is nest.tree and self.statements is nest.statements
+        return same and self.found.reassociate == nest.reassociate
+
+
+_known: dict[int, _Kept] = {}
+"""By the id of the tree."""
 
 
 def dependences(nest: Nest) -> Dependences:
@@ -112,13 +126,11 @@ def dependences(nest: Nest) -> Dependences:
         TooCostly: even rough ones take too much work.
     """
     key = id(checked_nest(nest).tree)
-    tree, statements, known = _known.get(key, (None, (), None))
-    same = known is not None and tree() is nest.tree and statements is nest.statements
-    if known is not None and same and known.reassociate == nest.reassociate:
-        return known
-    found = _analyse(nest)
-    _known[key] = weakref.ref(nest.tree, lambda _: _known.pop(key, None)), nest.statements, found
-    return found
+    kept = _known.get(key)
+    if kept is None or not kept.is_of(nest):
+        kept = _Kept(weakref.ref(nest.tree, lambda _: _known.pop(key, None)), nest.statements, _analyse(nest))
+        _known[key] = kept
+    return kept.found
 
 
 def vector(values: tuple[int, ...]) -> str:

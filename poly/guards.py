@@ -31,8 +31,13 @@ NONE: Conditions = {}
 
 
 def hull(domain: isl.Set) -> isl.Set:
-    """A convex set without existentials that holds a set; the same where that is so already."""
-    return isl.Set.from_basic_set(domain.remove_divs().unshifted_simple_hull())
+    """A bounded set without existentials that holds a bounded set: one piece, where that is bounded.
+
+    `l < M or l < N` has no bound from above that is one piece.
+    """
+    flat = domain.remove_divs()
+    whole = isl.Set.from_basic_set(flat.simple_hull())
+    return whole if whole.is_bounded() else flat
 
 
 def without_conditions(nest: Nest) -> Nest:

@@ -7,10 +7,10 @@ from math import prod
 
 import islpy as isl
 
-from poly.budget import TooCostly, limited
+from poly.budget import QUESTION, TooCostly, limited
 
-COUNTING = 20_000_000
-"""Operations that isl may take to count one set: some seconds."""
+COUNTING = QUESTION
+"""Operations that isl may take to count one set."""
 
 EXISTENTIALS = 8
 """The most in all pieces of a set that is counted: to tell such pieces apart takes time that isl doesn't count."""
