@@ -41,9 +41,11 @@ class Box:
 def enclose(footprint: isl.Map, array: isl.Set) -> Box:
     """The box around a footprint `{ copy[loops] -> A[x0, x1] }` that is not empty; `array` is `{ A[x0, x1] }`.
 
-    What is copied is exact where it is one piece. Several pieces, as the cross that a stencil reads, are filled up.
+    What is copied is exact where it is one piece. Several pieces, as the cross that a stencil reads, are filled up. A
+    footprint of statements without their conditions may go beyond the array.
     """
-    elements = footprint.coalesce()
+    inside = footprint.range().is_subset(array)
+    elements = (footprint if inside else footprint.intersect_range(array)).coalesce()
     if elements.n_basic_map() > 1:
         hull = isl.Map.from_basic_map(footprint.simple_hull())
         elements = hull.intersect_domain(footprint.domain()).intersect_range(array)

@@ -18,8 +18,6 @@ import islpy as isl
 
 from poly.budget import TooCostly, limited
 from poly.nest import Nest
-from poly.scan import scan
-from poly.tree import Node
 
 SIMPLE = 200_000
 """Operations that isl may take to leave out of one condition what the loops around see to."""
@@ -45,27 +43,12 @@ def without_conditions(nest: Nest) -> Nest:
     return replace(nest, statements=tuple(replace(s, domain=hull(s.domain)) for s in nest.statements))
 
 
-def guarded(
-    domains: Mapping[str, isl.Set], iterators: Mapping[str, tuple[str, ...]], tree: Node, context: isl.Set
-) -> tuple[isl.AstNode, Conditions]:
-    """The loops over the hulls of some domains, and the conditions under which each statement runs in them.
-
-    Raises:
-        TooCostly: even these take too much work.
-    """
-    hulls = {name: hull(domain) for name, domain in domains.items()}
-    conditions = {
-        name: _condition(domain, hulls[name], iterators[name])
-        for name, domain in domains.items()
-        if name in iterators and not hulls[name].is_equal(domain)
-    }
-    return scan(hulls, tree, context), conditions
-
-
-def guarded_loops(nest: Nest, tree: Node) -> tuple[isl.AstNode, Conditions]:
-    """The same for the statements of a nest in the order of a tree."""
-    domains = {s.name: s.domain for s in nest.statements}
-    return guarded(domains, {s.name: s.iterators for s in nest.statements}, tree, nest.context)
+def guarded(nest: Nest) -> tuple[Nest, Conditions]:
+    """The nest without conditions, and those under which each of its statements runs, where it has any."""
+    simple = without_conditions(nest)
+    pairs = [(s, rough.domain) for s, rough in zip(nest.statements, simple.statements, strict=True)]
+    conditional = [(s, around) for s, around in pairs if not around.is_equal(s.domain)]
+    return simple, {s.name: _condition(s.domain, around, s.iterators) for s, around in conditional}
 
 
 def _condition(domain: isl.Set, around: isl.Set, iterators: tuple[str, ...]) -> isl.AstExpr:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import replace
 from typing import Literal
 
-import islpy as isl
-
-from codegen.program import Buffer, LoopMark, Program, Statement, Text
+from codegen.program import Buffer, LoopMark, Program
 from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
 from microkernels.dtypes import DType, f16
 from microkernels.errors import TargetError
@@ -17,9 +15,9 @@ from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
 from poly.budget import TooCostly, limited
 from poly.calls import Call
-from poly.errors import ScheduleError
+from poly.errors import CostWarning, ScheduleError
 from poly.expand import Expansion, expand
-from poly.guards import guarded
+from poly.guards import NONE, Conditions, guarded
 from poly.instances import Instances
 from poly.mapping.items import with_items
 from poly.nest import Array, Nest
@@ -27,8 +25,8 @@ from poly.overflow import check_room, prove
 from poly.scan import scan
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, statements, walk
 
-LOWERED = 6_000_000
-"""Operations that isl may take for copies, microkernels and loops: two seconds."""
+LOWERED = 3_000_000
+"""Operations that isl may take for copies, microkernels and loops, and once more for loops with conditions inside."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """The C text of the routines beside the outer-product kernels and packing."""
@@ -43,7 +41,12 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     _check_types(nest, isa)
     try:
         with limited(LOWERED):
-            return _lowered(nest, tree, isa)
+            return _lowered(nest, tree, isa, NONE)
+    except TooCostly:
+        pass
+    try:
+        with limited(LOWERED):
+            return _guarded(nest, tree, isa)
     except TooCostly as error:
         raise ScheduleError(
             f"the loops of this schedule of {nest.name} are too many or too complicated to find their bounds. Remedy: "
@@ -51,21 +54,38 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
         ) from error
 
 
-def _lowered(nest: Nest, tree: Node, isa: ISA) -> Program:
+def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
+    """The program with conditions inside of its loops, none of them in vector lanes.
+
+    Raises:
+        TooCostly: even that takes too much work; microkernels and work-items need loops without conditions.
+    """
+    simple, conditions = guarded(nest)
+    if not conditions or any(isinstance(n, Micro) or (isinstance(n, Band) and n.items) for n in walk(tree)):
+        raise TooCostly
+    warnings.warn(
+        f"the loops of {nest.name} have conditions inside: better ones take too much work to find.",
+        CostWarning,
+        stacklevel=4,
+    )
+    return _lowered(simple, tree, isa, conditions)
+
+
+def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Program:
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
-    scanned = _scanned(expansion, nest.context)
-    prove(scanned.ast, nest)
+    ast = scan(expansion.domains, expansion.tree, nest.context)
+    prove(ast, nest, conditions)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
     return Program(
         name=nest.name,
         sizes=nest.integers,
         buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
-        ast=scanned.ast,
-        statements=scanned.statements,
-        marks=scanned.marks,
+        ast=ast,
+        statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
+        marks=_marks(expansion, conditions),
         workspaces=workspaces,
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,
@@ -110,29 +130,11 @@ def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Scanned:
-    """The loops of an expanded tree, and what is said of its statements and loops."""
-
-    ast: isl.AstNode
-    statements: Mapping[str, Statement]
-    marks: Mapping[str, LoopMark]
-
-
-def _scanned(made: Expansion, context: isl.Set) -> _Scanned:
-    """Loops without a condition in them, where isl finds them; else each statement of the nest may have one.
-
-    Such loops are in no vector lanes.
-    """
-    try:
-        return _Scanned(scan(made.domains, made.tree, context), made.statements, made.marks)
-    except TooCostly:
-        if any(isinstance(statement.body, Text) for statement in made.statements.values()):
-            raise
-    iterators = {name: statement.iterators for name, statement in made.statements.items()}
-    ast, where = guarded(made.domains, iterators, made.tree, context)
-    statements = {name: replace(statement, where=where.get(name)) for name, statement in made.statements.items()}
-    return _Scanned(ast, statements, {name: replace(mark, vectorize=False) for name, mark in made.marks.items()})
+def _marks(made: Expansion, conditions: Conditions) -> dict[str, LoopMark]:
+    """What is said of the loops; a statement with a condition is in no vector lanes."""
+    if not conditions:
+        return made.marks
+    return {name: replace(mark, vectorize=False) for name, mark in made.marks.items()}
 
 
 def _check_types(nest: Nest, isa: ISA) -> None:

@@ -21,6 +21,7 @@ from codegen.program import Workspace
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.errors import ScheduleError
+from poly.guards import Conditions
 from poly.nest import Nest
 from poly.sets import PARAM, at_least, number, set_space
 
@@ -34,13 +35,13 @@ FACTOR = re.compile(r"[^*]+")
 Interval = tuple[int, int]
 
 
-def prove(ast: isl.AstNode, nest: Nest) -> None:
-    """Refuse loops in which an integer may leave 64 bits.
+def prove(ast: isl.AstNode, nest: Nest, conditions: Conditions) -> None:
+    """Refuse loops in which an integer may leave 64 bits, and conditions of statements in them.
 
     Raises:
         ScheduleError: which loop or statement, and how large the integer may be.
     """
-    _Proof(nest, "the loops", largest_sizes(nest)).node(ast)
+    _Proof(nest, conditions, "the loops", largest_sizes(nest)).node(ast)
 
 
 def check_room(workspaces: Iterable[Workspace]) -> None:
@@ -84,6 +85,7 @@ class _Proof:
     """What is known at a place of the tree: the intervals of names, and what to call it."""
 
     nest: Nest
+    conditions: Conditions
     place: str
     intervals: Mapping[str, Interval]
 
@@ -104,10 +106,15 @@ class _Proof:
                 for child in children(node):
                     self.node(child)
             case _:
-                statement, *values = arguments(node.user_get_expr())
-                inside = replace(self, place=f"statement {statement.get_id().get_name()}")
-                for value in values:
-                    inside.value(value)
+                called, *values = arguments(node.user_get_expr())
+                self._statement(called.get_id().get_name(), values)
+
+    def _statement(self, name: str, values: list[isl.AstExpr]) -> None:
+        inside = replace(self, place=f"statement {name}")
+        found = [inside.value(value) for value in values]
+        if name in self.conditions:
+            own = dict(zip(self.nest.statement(name).iterators, found, strict=False))  # more are of copies
+            replace(inside, intervals={**self.intervals, **own}).value(self.conditions[name])
 
     def _for(self, node: isl.AstNode) -> None:
         """The loop's variable goes from its first value up to the bound in its condition."""

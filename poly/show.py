@@ -16,7 +16,7 @@ from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, comparison, kind, operation, primary
 from poly.budget import TooCostly
-from poly.guards import NONE, Conditions, guarded_loops
+from poly.guards import NONE, Conditions, guarded
 from poly.nest import Nest, Statement
 from poly.scan import ast
 from poly.steps.sinking import rebuild
@@ -24,7 +24,7 @@ from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
 
 Values = Mapping[str, Affine]
 INDENT = "    "
-OUTLINE = "# Bounds are left out: they take too much work to find, and this schedule can't be compiled for that reason."
+OUTLINE = "# The bounds of these loops are left out: they take too much work to find."
 FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
 """isl's divisions: rounded down, of a number that is not negative, and without a remainder."""
 
@@ -45,7 +45,8 @@ def _scanned(nest: Nest, tree: Node) -> tuple[isl.AstNode, Conditions]:
     try:
         return ast(nest, tree), NONE
     except TooCostly:
-        return guarded_loops(nest, tree)
+        simple, conditions = guarded(nest)
+        return ast(simple, tree), conditions
 
 
 def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[str]:

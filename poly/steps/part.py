@@ -80,14 +80,14 @@ class Part:
 
 
 def _near(nest: Nest, statement: Statement, loop: Band, size: int) -> isl.Set:
-    """The instances that depend on another statement's in the same block of the loop; rough dependences go beyond it."""
+    """The instances that depend on another statement's in the same block of the loop."""
     near = isl.Set.empty(statement.domain.get_space())
     sink = _block(loop, statement.name, size)
     for dependence in dependences(nest).binding:
         if dependence.sink == statement.name and dependence.source in dict(loop.functions):
             same = _block(loop, dependence.source, size).eq_map(sink)
             near = near.union(dependence.relation.intersect(same).range())
-    return near.intersect(statement.domain).coalesce()
+    return near.intersect(statement.domain).coalesce()  # rough dependences go beyond its instances
 
 
 def _block(loop: Band, statement: str, size: int) -> isl.PwAff:
