@@ -79,6 +79,8 @@ def limited(operations: int, apart: bool = False) -> Iterator[None]:
             _refuse_spent()
         except TooCostly:
             raise
+        except isl.Error as error:
+            raise TooCostly from error  # or a fault of isl's own, where the cheaper answer serves as well
         except Exception as error:
             _refuse_spent(error)
             raise

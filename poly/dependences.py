@@ -32,7 +32,6 @@ from poly.errors import CostWarning
 from poly.guards import without_conditions
 from poly.nest import Nest, Statement, checked_nest
 from poly.paths import times
-from poly.tree import Node
 
 Kind = Literal["flow", "anti", "output"]
 
@@ -98,26 +97,11 @@ ALL = 4_000_000
 
 ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
 
-
-@dataclass(frozen=True)
-class _Kept:
-    """The dependences of statements in the order of a tree."""
-
-    tree: weakref.ref[Node]
-    statements: tuple[Statement, ...]
-    found: Dependences
-
-    def is_of(self, nest: Nest) -> bool:
-        same = self.tree() is nest.tree and self.statements is nest.statements
-        return same and self.found.reassociate == nest.reassociate
-
-
-_known: dict[int, _Kept] = {}
-"""By the id of the tree."""
+_known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
 
 
 def dependences(nest: Nest) -> Dependences:
-    """The dependences of a nest; computed once for its loops, and forgotten with them.
+    """The dependences of a nest; computed once for each nest, and forgotten with it.
 
     Where they are rough, a CostWarning says so.
 
@@ -125,12 +109,11 @@ def dependences(nest: Nest) -> Dependences:
         SpecError: no nest.
         TooCostly: even rough ones take too much work.
     """
-    key = id(checked_nest(nest).tree)
-    kept = _known.get(key)
-    if kept is None or not kept.is_of(nest):
-        kept = _Kept(weakref.ref(nest.tree, lambda _: _known.pop(key, None)), nest.statements, _analyse(nest))
-        _known[key] = kept
-    return kept.found
+    key = id(nest)
+    if key not in _known or _known[key][0]() is not nest:
+        analysed = _analyse(checked_nest(nest))
+        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), analysed
+    return _known[key][1]
 
 
 def vector(values: tuple[int, ...]) -> str:

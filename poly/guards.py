@@ -17,7 +17,7 @@ from dataclasses import replace
 import islpy as isl
 
 from poly.budget import TooCostly, limited
-from poly.nest import Nest
+from poly.nest import Nest, Statement
 
 SIMPLE = 200_000
 """Operations that isl may take to leave out of one condition what the loops around see to."""
@@ -28,7 +28,25 @@ Conditions = Mapping[str, isl.AstExpr]
 NONE: Conditions = {}
 
 
-def hull(domain: isl.Set) -> isl.Set:
+def without_conditions(nest: Nest) -> Nest:
+    """The nest whose statements run in all of the hulls of their domains; itself where they do so already."""
+    simple = tuple(map(_unconditional, nest.statements))
+    return nest if simple == nest.statements else replace(nest, statements=simple)
+
+
+def guarded(nest: Nest) -> tuple[Nest, Conditions]:
+    """The nest without conditions, and those under which each of its statements runs, where it has any."""
+    simple = without_conditions(nest)
+    pairs = zip(nest.statements, simple.statements, strict=True)
+    return simple, {s.name: _condition(s, other.domain) for s, other in pairs if other is not s}
+
+
+def _unconditional(statement: Statement) -> Statement:
+    around = _hull(statement.domain)
+    return statement if around.is_equal(statement.domain) else replace(statement, domain=around)
+
+
+def _hull(domain: isl.Set) -> isl.Set:
     """A bounded set without existentials that holds a bounded set: one piece, where that is bounded.
 
     `l < M or l < N` has no bound from above that is one piece.
@@ -38,21 +56,9 @@ def hull(domain: isl.Set) -> isl.Set:
     return whole if whole.is_bounded() else flat
 
 
-def without_conditions(nest: Nest) -> Nest:
-    """The nest whose statements run in all of the hulls of their domains."""
-    return replace(nest, statements=tuple(replace(s, domain=hull(s.domain)) for s in nest.statements))
-
-
-def guarded(nest: Nest) -> tuple[Nest, Conditions]:
-    """The nest without conditions, and those under which each of its statements runs, where it has any."""
-    simple = without_conditions(nest)
-    pairs = [(s, rough.domain) for s, rough in zip(nest.statements, simple.statements, strict=True)]
-    conditional = [(s, around) for s, around in pairs if not around.is_equal(s.domain)]
-    return simple, {s.name: _condition(s.domain, around, s.iterators) for s, around in conditional}
-
-
-def _condition(domain: isl.Set, around: isl.Set, iterators: tuple[str, ...]) -> isl.AstExpr:
-    """What tells of a point of `around` whether it is in the domain."""
+def _condition(statement: Statement, around: isl.Set) -> isl.AstExpr:
+    """What tells of a point of `around` whether it is an instance."""
+    domain, iterators = statement.domain, statement.iterators
     try:
         with limited(SIMPLE):
             domain = domain.gist(around)

@@ -93,9 +93,12 @@ def explanation_of(of: Subject) -> Explanation:
     try:
         with limited(HALF):
             return _made(of, of.fixed)
-    except TooCostly:
-        rough = replace(of.fixed, nest=without_conditions(of.fixed.nest))
+    except TooCostly as error:
+        costly = error
     with limited(HALF):
+        rough = replace(of.fixed, nest=without_conditions(of.fixed.nest))
+        if rough.nest is of.fixed.nest:
+            raise costly
         return replace(_made(of, rough), schedule=of.fixed, rough=True)
 
 
