@@ -39,13 +39,20 @@ class TooCostly(PolyError):
 
 @dataclass
 class _Budget:
-    """What is left of a budget, and what was spent of it so far."""
+    """How many operations there are, and how many of them are spent."""
 
-    left: int
+    whole: int
     spent: int = 0
 
+    @property
+    def left(self) -> int:
+        return self.whole - self.spent
+
+    def without(self, reserve: int) -> int:
+        """What is left without so many percent of all."""
+        return self.left - self.whole * reserve // 100
+
     def pay(self, operations: int) -> None:
-        self.left -= operations
         self.spent += operations
 
 
@@ -57,10 +64,11 @@ _asking = threading.RLock()
 
 
 @contextmanager
-def limited(operations: int, apart: bool = False) -> Iterator[None]:
+def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[None]:
     """Let isl do at most so many operations inside, and no more than are left of the budget around it.
 
-    With `apart` the budget around doesn't count: for what is kept, and must be the same whoever asked first.
+    With `apart` the budget around doesn't count: for what is kept, and must be the same whoever asked first. `reserve`
+    percent of the budget around are not for this: so one of many questions leaves enough for their cheaper answers.
 
     Raises:
         TooCostly: they did not suffice.
@@ -71,7 +79,7 @@ def limited(operations: int, apart: bool = False) -> Iterator[None]:
         if around is not None:
             _refuse_spent()
             around.pay(_used())
-            operations = operations if apart else min(operations, around.left)
+            operations = operations if apart else min(operations, around.without(reserve))
         _current = budget = _Budget(operations)
         _count()
         try:
@@ -116,7 +124,7 @@ def _is_spent() -> bool:
 
 def _used() -> int:
     """The operations since isl began to count, up to twice as many: it only tells when a limit is reached."""
-    limit = 1 << 8
+    limit = 16
     while True:
         isl.DEFAULT_CONTEXT.set_max_operations(limit)
         if not _is_spent():

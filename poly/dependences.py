@@ -89,10 +89,10 @@ class Dependences:
         return "\n".join([*lines, *[f"# {ROUGH}"] * self.rough])
 
 
-EXACT = 1_000_000
+EXACT = 300_000
 """Operations that isl may take for the exact dependences of one kind on one array; a large stencil takes a tenth."""
 
-ALL = 4_000_000
+ALL = 2_000_000
 """Operations that isl may take for all of a nest's, and once more for the rough ones."""
 
 ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
@@ -161,7 +161,8 @@ class _ArrayFlow:
     """
 
     def __init__(self, nest: Nest, array: str, schedule: isl.UnionMap, rough: bool) -> None:
-        self.nest, self.array, self.schedule, self.rough = nest, array, schedule, rough
+        self.nest, self.array, self.schedule = nest, array, schedule
+        self.exact = not rough
         writers = [s for s in nest.statements if s.target.array == array]
         self.ops = {s.name: s.op for s in writers}
         self.reads = [
@@ -233,13 +234,12 @@ class _ArrayFlow:
     def _exact_pairs(
         self, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
     ) -> isl.UnionMap | None:
-        """Those of isl's dataflow; None where they take too long."""
-        if self.rough:
-            return None
+        """Those of isl's dataflow; None where they take too long, and from then on: the next would, too."""
         try:
             with limited(EXACT):
-                return access(sink).compute_flow().get_may_dependence()
+                return access(sink).compute_flow().get_may_dependence() if self.exact else None
         except TooCostly:
+            self.exact = False
             return None
 
     def _ordered_pairs(self, source: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionMap:

@@ -81,8 +81,8 @@ def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes:
     return Subject(schedule, _fixed(schedule, sizes), goal, count, sizes)
 
 
-HALF = CALL // 2
-"""The operations for the exact explanation, and again for a rough one."""
+ROUGH = CALL // 2
+"""The operations for an explanation without conditions."""
 
 
 def explanation_of(of: Subject) -> Explanation:
@@ -91,11 +91,11 @@ def explanation_of(of: Subject) -> Explanation:
     Raises ScheduleError, RecordError and ToolchainError as `explain`.
     """
     try:
-        with limited(HALF):
+        with limited(CALL):
             return _made(of, of.fixed)
     except TooCostly as error:
         costly = error
-    with limited(HALF):
+    with limited(ROUGH):
         rough = replace(of.fixed, nest=without_conditions(of.fixed.nest))
         if rough.nest is of.fixed.nest:
             raise costly

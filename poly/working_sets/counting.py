@@ -12,6 +12,9 @@ from poly.budget import QUESTION, TooCostly, limited
 COUNTING = QUESTION
 """Operations that isl may take to count one set."""
 
+RESERVE = 50
+"""Percent of an analysis's operations that are for all but counting; sets whose turn comes later get boxes."""
+
 EXISTENTIALS = 8
 """The most in all pieces of a set that is counted: to tell such pieces apart takes time that isl doesn't count."""
 
@@ -52,7 +55,7 @@ def count(elements: isl.Set) -> Count:
     ends = [(whole.dim_min_val(d), whole.dim_max_val(d)) for d in range(whole.dim(isl.dim_type.set))]
     box = prod(high.sub(low).to_python() + 1 for low, high in ends)
     try:
-        with limited(COUNTING):
+        with limited(COUNTING, reserve=RESERVE):
             return Count(box if whole.is_box() else points(whole))
     except TooCostly:
         return Count(box, exact=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from poly.budget import TooCostly, limited
 from poly.sets import index, mapped, number, set_space
-from poly.working_sets.counting import Count, count, points
+from poly.working_sets.counting import RESERVE, Count, count, points
 from poly.working_sets.memory import Memory
 
 LINE = 64
@@ -42,7 +42,7 @@ def lines(elements: isl.Set, memory: Memory) -> Count:
     if len(memory.shape) == 1 or memory.shape[-1] * memory.size % LINE == 0:
         return count(whole.apply(_to_lines_of_rows(memory)))
     try:
-        with limited(EXACT):
+        with limited(EXACT, reserve=RESERVE):
             return Count(points(whole.apply(_to_lines(memory))))
     except TooCostly:
         return replace(count(whole.apply(_to_lines_of_rows(memory))), exact=False)
