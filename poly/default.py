@@ -36,7 +36,7 @@ from poly.schedule import Schedule, schedule
 from poly.steps import Distribute, Step
 from poly.tree import Band, statements
 
-AFFORDABLE = 10_000_000
+AFFORDABLE = 6_000_000
 """The operations that isl may take for the choice of a schedule: some seconds."""
 
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Literal
 
 import islpy as isl
@@ -97,7 +98,8 @@ ALL = 2_000_000
 
 ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
 
-_known: dict[int, tuple[weakref.ref[Nest], Dependences]] = {}
+_known: dict[int, tuple[weakref.ref[Nest], Dependences | None]] = {}
+"""None where even rough ones take too much work."""
 
 
 def dependences(nest: Nest) -> Dependences:
@@ -113,7 +115,12 @@ def dependences(nest: Nest) -> Dependences:
     if key not in _known or _known[key][0]() is not nest:
         analysed = _analyse(checked_nest(nest))
         _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), analysed
-    return _known[key][1]
+        if analysed is not None and analysed.rough:
+            warnings.warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning, stacklevel=2)
+    found = _known[key][1]
+    if found is None:
+        raise TooCostly
+    return found
 
 
 def vector(values: tuple[int, ...]) -> str:
@@ -131,26 +138,40 @@ def constant_distance(relation: isl.Map) -> tuple[int, ...] | None:
     return tuple(value.to_python() for value in values)
 
 
-def _analyse(nest: Nest) -> Dependences:
-    try:
-        with limited(ALL, apart=True):
-            return _found(nest, rough=False)
-    except TooCostly:
-        pass
-    with limited(ALL, apart=True):
-        found = _found(without_conditions(nest), rough=True)
-    warnings.warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning, stacklevel=3)
-    return found
+def _analyse(nest: Nest) -> Dependences | None:
+    for rough in (False, True):
+        with suppress(TooCostly), limited(ALL, apart=True):
+            return _found(nest, rough)
+    return None
 
 
-def _found(nest: Nest, rough: bool) -> Dependences:
-    schedule = isl.UnionMap.empty(nest.context.get_space())
-    for time in times(nest, nest.tree).values():
-        schedule = schedule.union(time)
-    flows = [_ArrayFlow(nest, array.name, schedule, rough) for array in nest.arrays if array.name in nest.written]
+def _found(given: Nest, rough: bool) -> Dependences:
+    nest = without_conditions(given) if rough else given
+    order = _Order.of(nest)
+    flows = [_ArrayFlow(nest, array.name, order, rough) for array in nest.arrays if array.name in nest.written]
     items = tuple(dependence for flow in flows for dependence in flow.dependences())
     races = tuple(dependence for flow in flows for dependence in flow.races())
-    return Dependences(items, races, nest.reassociate, rough)
+    return Dependences(items, races, nest.reassociate, nest is not given)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """When each instance runs: `schedule`."""
+
+    schedule: isl.UnionMap
+
+    @staticmethod
+    def of(nest: Nest) -> _Order:
+        return _Order(reduce(isl.UnionMap.union, times(nest, nest.tree).values(), _empty(nest)))
+
+    @cached_property
+    def before(self) -> isl.UnionMap:
+        """Each two instances, the first of which runs before the second."""
+        return self.schedule.lex_lt_union_map(self.schedule)
+
+
+def _empty(nest: Nest) -> isl.UnionMap:
+    return isl.UnionMap.empty(nest.context.get_space())
 
 
 class _ArrayFlow:
@@ -160,8 +181,8 @@ class _ArrayFlow:
     reduction end nothing, so that whatever depends on one of a run depends on all of them.
     """
 
-    def __init__(self, nest: Nest, array: str, schedule: isl.UnionMap, rough: bool) -> None:
-        self.nest, self.array, self.schedule = nest, array, schedule
+    def __init__(self, nest: Nest, array: str, order: _Order, rough: bool) -> None:
+        self.nest, self.array, self.order = nest, array, order
         self.exact = not rough
         writers = [s for s in nest.statements if s.target.array == array]
         self.ops = {s.name: s.op for s in writers}
@@ -180,8 +201,7 @@ class _ArrayFlow:
         return isl.UnionMap.from_map(statement.relation(access).intersect_params(self.nest.context))
 
     def _union(self, writers: list[Statement]) -> isl.UnionMap:
-        empty = isl.UnionMap.empty(self.nest.context.get_space())
-        return reduce(isl.UnionMap.union, (self._relation(s, s.target) for s in writers), empty)
+        return reduce(isl.UnionMap.union, (self._relation(s, s.target) for s in writers), _empty(self.nest))
 
     def dependences(self) -> Iterator[Dependence]:
         """All of them. An update reads what it writes, so flow dependences alone order it after earlier writes."""
@@ -217,7 +237,7 @@ class _ArrayFlow:
         return self._access(sink).set_may_source(read).set_kill(self.ending)
 
     def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.schedule)
+        return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.order.schedule)
 
     def _pairs(
         self,
@@ -244,8 +264,7 @@ class _ArrayFlow:
 
     def _ordered_pairs(self, source: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionMap:
         """Each two accesses of one element, in their order."""
-        before = self.schedule.lex_lt_union_map(self.schedule)
-        return source.apply_range(sink.reverse()).intersect(before)
+        return source.apply_range(sink.reverse()).intersect(self.order.before)
 
     def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
         source, sink = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, SupportsIndex
 
 import islpy as isl
@@ -115,6 +116,9 @@ class Nest:
     names: tuple[tuple[str, Affine | float], ...] = ()
     opened: str = field(default="", compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        _ = self.structure  # isl may write a set in another way after it has worked with it
+
     def statement(self, name: str) -> Statement:
         """The statement of that name. Raises SpecError where there is none."""
         for statement in self.statements:
@@ -146,7 +150,7 @@ class Nest:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
 
-    @property
+    @cached_property
     def structure(self) -> str:
         """What tells nests apart: a digest of arrays, statements and loops, all sizes open, without the name."""
         if self.opened:

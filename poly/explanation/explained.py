@@ -81,25 +81,20 @@ def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes:
     return Subject(schedule, _fixed(schedule, sizes), goal, count, sizes)
 
 
-ROUGH = CALL // 2
-"""The operations for an explanation without conditions."""
-
-
+@limited(CALL)
 def explanation_of(of: Subject) -> Explanation:
     """From the schedule's own sets; without conditions where these take too much work.
 
     Raises ScheduleError, RecordError and ToolchainError as `explain`.
     """
+    simple = without_conditions(of.fixed.nest)
+    if simple is of.fixed.nest:
+        return _made(of, of.fixed)
     try:
-        with limited(CALL):
+        with limited(CALL // 2):
             return _made(of, of.fixed)
-    except TooCostly as error:
-        costly = error
-    with limited(ROUGH):
-        rough = replace(of.fixed, nest=without_conditions(of.fixed.nest))
-        if rough.nest is of.fixed.nest:
-            raise costly
-        return replace(_made(of, rough), schedule=of.fixed, rough=True)
+    except TooCostly:
+        return replace(_made(of, replace(of.fixed, nest=simple)), schedule=of.fixed, rough=True)
 
 
 def _made(of: Subject, fixed: Schedule) -> Explanation:
