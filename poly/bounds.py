@@ -12,8 +12,12 @@ from codegen.expr import Load
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.errors import SpecError
+from poly.guards import unconditional
 from poly.nest import Array, Nest, Statement
-from poly.sets import at_least, parameters
+from poly.sets import at_least, least_point, parameters
+
+PIECES = 4
+"""A domain of more is looked at without its conditions first."""
 
 
 def check(nest: Nest) -> Nest:
@@ -45,12 +49,12 @@ def _check_room(nest: Nest) -> None:
 
 def _checked(statement: Statement, nest: Nest) -> Statement:
     domain = statement.domain
+    simple = unconditional(statement) if domain.n_basic_set() > PIECES else statement
     for access in dict.fromkeys((statement.target, *statement.reads)):
         array = nest.array(access.array)
-        if array.kind == "scalar":
+        if array.kind == "scalar" or _outside(simple, access, array, nest).is_empty():
             continue
-        relation = statement.relation(access).intersect_params(nest.context)
-        outside = relation.subtract_range(array.elements(nest.sizes)).domain()
+        outside = _outside(statement, access, array, nest)
         if outside.is_empty():
             continue
         not_empty = _not_empty(array, nest)
@@ -59,6 +63,12 @@ def _checked(statement: Statement, nest: Nest) -> Statement:
             raise _error(nest, statement, access, _witness(wrong, statement))
         domain = domain.intersect_params(not_empty)
     return statement if domain is statement.domain else replace(statement, domain=domain)
+
+
+def _outside(statement: Statement, access: Load, array: Array, nest: Nest) -> isl.Set:
+    """The instances of which an access is outside of its array."""
+    relation = statement.relation(access).intersect_params(nest.context)
+    return relation.subtract_range(array.elements(nest.sizes)).domain()
 
 
 def _not_empty(array: Array, nest: Nest) -> isl.Set:
@@ -70,7 +80,7 @@ def _witness(outside: isl.Set, statement: Statement) -> dict[str, int]:
     """Values of the sizes and iterators of one point: the smallest sizes, and then the first iteration."""
     sizes = parameters(outside)
     flat = outside.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(sizes))
-    point = flat.lexmin().sample_point()
+    point = least_point(flat)
     names = (*sizes, *statement.iterators)
     return {n: point.get_coordinate_val(isl.dim_type.set, at).to_python() for at, n in enumerate(names)}
 

@@ -20,8 +20,8 @@ from poly.errors import PolyError
 CALL = 24_000_000
 """The operations of one public call: some seconds."""
 
-QUESTION = 3_000_000
-"""The most between two budgets, about a second: isl can't be interrupted, so Ctrl-C waits that long."""
+QUESTION = 1_000_000
+"""The most between two budgets, less than a second: isl can't be interrupted, so Ctrl-C waits that long."""
 
 GAUGE = isl.Set("{ [i] : 0 <= i < 10 and (exists k : i = 3k + 1) }")
 """Whatever is asked of it tells by its failure that the operations are spent."""
@@ -94,10 +94,12 @@ def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[
             raise
         finally:
             _current = around  # before all else: Ctrl-C may come at any time
-            budget.pay(_used())
-            if around is not None and not apart:
-                around.pay(budget.spent)
-            _count()
+            try:
+                budget.pay(_used())
+                if around is not None and not apart:
+                    around.pay(budget.spent)
+            finally:
+                _count()
 
 
 def _count() -> None:

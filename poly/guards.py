@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -20,7 +21,10 @@ from poly.budget import TooCostly, limited
 from poly.nest import Nest, Statement
 
 SIMPLE = 200_000
-"""Operations that isl may take to leave out of one condition what the loops around see to."""
+"""Operations that isl may take to make one condition short; else it has all pieces of the domain, one by one."""
+
+GUARDED = 1_000_000
+"""Operations that isl may take for the conditions of all statements."""
 
 Conditions = Mapping[str, isl.AstExpr]
 """Of statements by name, in their iterators and the sizes."""
@@ -30,18 +34,24 @@ NONE: Conditions = {}
 
 def without_conditions(nest: Nest) -> Nest:
     """The nest whose statements run in all of the hulls of their domains; itself where they do so already."""
-    simple = tuple(map(_unconditional, nest.statements))
+    simple = tuple(map(unconditional, nest.statements))
     return nest if simple == nest.statements else replace(nest, statements=simple)
 
 
+@limited(GUARDED)
 def guarded(nest: Nest) -> tuple[Nest, Conditions]:
-    """The nest without conditions, and those under which each of its statements runs, where it has any."""
+    """The nest without conditions, and those under which each of its statements runs, where it has any.
+
+    Raises:
+        TooCostly: even that takes too much work.
+    """
     simple = without_conditions(nest)
     pairs = zip(nest.statements, simple.statements, strict=True)
     return simple, {s.name: _condition(s, other.domain) for s, other in pairs if other is not s}
 
 
-def _unconditional(statement: Statement) -> Statement:
+def unconditional(statement: Statement) -> Statement:
+    """The statement in all of the hull of its domain; itself where it runs there already."""
     around = _hull(statement.domain)
     return statement if around.is_equal(statement.domain) else replace(statement, domain=around)
 
@@ -58,14 +68,18 @@ def _hull(domain: isl.Set) -> isl.Set:
 
 def _condition(statement: Statement, around: isl.Set) -> isl.AstExpr:
     """What tells of a point of `around` whether it is an instance."""
-    domain, iterators = statement.domain, statement.iterators
     try:
         with limited(SIMPLE):
-            domain = domain.gist(around)
+            return _expression(statement, statement.domain.gist(around))
     except TooCostly:
-        pass
-    for at, name in enumerate(iterators):
-        domain = domain.set_dim_name(isl.dim_type.set, at, name)
-    sizes, count = domain.dim(isl.dim_type.param), len(iterators)
-    points = domain.move_dims(isl.dim_type.param, sizes, isl.dim_type.set, 0, count).params()
-    return isl.AstBuild.from_context(isl.Set("{ : }")).expr_from_set(points)
+        pieces = statement.domain.get_basic_set_list()
+    every = (isl.Set.from_basic_set(pieces.get_at(at)) for at in range(pieces.n_basic_set()))
+    return reduce(isl.AstExpr.or_else, (_expression(statement, piece) for piece in every))
+
+
+def _expression(statement: Statement, points: isl.Set) -> isl.AstExpr:
+    for at, name in enumerate(statement.iterators):
+        points = points.set_dim_name(isl.dim_type.set, at, name)
+    sizes, count = points.dim(isl.dim_type.param), len(statement.iterators)
+    held = points.move_dims(isl.dim_type.param, sizes, isl.dim_type.set, 0, count).params()
+    return isl.AstBuild.from_context(isl.Set("{ : }")).expr_from_set(held)

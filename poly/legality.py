@@ -13,6 +13,7 @@ import islpy as isl
 from poly.dependences import Dependence, dependences
 from poly.nest import Nest
 from poly.paths import Path, Position, paths
+from poly.sets import least_point
 from poly.tree import Band, Node, bands
 
 
@@ -51,7 +52,7 @@ def witness(violated: Dependence) -> Witness:
     relation = violated.relation
     sizes, inputs = relation.dim(isl.dim_type.param), relation.dim(isl.dim_type.in_)
     pairs = relation.move_dims(isl.dim_type.in_, 0, isl.dim_type.param, 0, sizes).wrap().flatten()
-    point = pairs.lexmin().sample_point()
+    point = least_point(pairs)
     values = [point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(pairs.dim(isl.dim_type.set))]
     names = [relation.get_dim_name(isl.dim_type.param, d) or "" for d in range(sizes)]
     return Witness(

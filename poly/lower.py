@@ -25,7 +25,7 @@ from poly.overflow import check_room, prove
 from poly.scan import scan
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, statements, walk
 
-LOWERED = 3_000_000
+LOWERED = 1_000_000
 """Operations that isl may take for copies, microkernels and loops, and once more for loops with conditions inside."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}

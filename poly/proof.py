@@ -17,6 +17,12 @@ from poly.tree import Band, Node
 MARKS = (Groups, Items, Parallel, Unroll, Vectorize)
 """Steps that say how a loop runs, and leave the loops as they are."""
 
+CHANGED = 100_000
+"""Operations that isl may take for the loops after a step. Where a loop begins and ends is slow work, each of them."""
+
+ADVICE = 300_000
+"""Operations that isl may take for a remedy."""
+
 
 def checked(nest: Nest, tree: Node, step: Step) -> Node:
     """The tree after a step.
@@ -37,7 +43,8 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
 
 
 def _checked(nest: Nest, tree: Node, step: Step) -> Node:
-    result = step.apply(nest, tree)
+    with limited(CHANGED):
+        result = step.apply(nest, tree)
     unfit = misfit(result)
     if unfit is not None:
         raise ScheduleError(f"{_plain(step)} does not fit: {unfit}.")
@@ -54,7 +61,8 @@ def _checked(nest: Nest, tree: Node, step: Step) -> Node:
 def _remedy(nest: Nest, tree: Node, step: Step) -> tuple[Step, ...] | None:
     """Steps to take first or instead; None where none are known, or to find them takes too much work."""
     try:
-        return remedy(nest, tree, step)
+        with limited(ADVICE):
+            return remedy(nest, tree, step)
     except TooCostly:
         return None
 

@@ -11,8 +11,12 @@ from functools import reduce
 import islpy as isl
 
 from codegen.affine import Affine
+from poly.budget import TooCostly, limited
 
 PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
+
+LEAST = 50_000
+"""Operations that isl may take for the first point of a set."""
 
 
 def number(value: int) -> isl.Val:
@@ -50,6 +54,15 @@ def function(space: isl.Space, value: Affine, iterators: Sequence[str] = ()) -> 
 def index(space: isl.Space, position: int) -> isl.Aff:
     """A dimension of a space as a function on it."""
     return isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), SET, position)
+
+
+def least_point(points: isl.Set) -> isl.Point:
+    """The first point of a set that is not empty, in lexicographic order; any, where that takes too much work."""
+    try:
+        with limited(LEAST):
+            return points.lexmin().sample_point()
+    except TooCostly:
+        return points.sample_point()
 
 
 def conjunction(conditions: Iterable[isl.Set], space: isl.Space) -> isl.Set:

@@ -40,6 +40,16 @@ def test_the_parts_compute_the_same() -> None:
     np.testing.assert_allclose(x, expected)
 
 
+@pytest.mark.parametrize("at", [None, "i"])
+def test_the_parts_below_a_copy_are_both_there(at: str | None) -> None:
+    made = poly.schedule(solve).pack("L", at=at).part("S0", i=4)
+    rng = np.random.default_rng(3)
+    lower, x = np.tril(rng.random((21, 21))) + 3 * np.eye(21), rng.random(21)
+    expected = np.linalg.solve(lower, x)
+    poly.compile(solve, schedule=made, threads=1)(lower, x)
+    np.testing.assert_allclose(x, expected)
+
+
 def test_a_nest_is_parted_once() -> None:
     made = poly.schedule(solve).part("S0", i=4)
     assert made.on(made.nest) == made == made.on(solve)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 from poly.budget import QUESTION, TooCostly, limited
-from poly.errors import ScheduleError
+from poly.errors import CostWarning, ScheduleError
 from poly.legality import broken_flag, violations
 from poly.mapping.legality import conflict
 from poly.mapping.work_groups import misfit
@@ -16,7 +17,7 @@ from poly.steps import Step
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
     """The schedule with all of the steps; None where what they make is illegal, or one does not fit the loops.
 
-    None too where that takes too much work to find out.
+    None too, and a CostWarning says so, where that takes too much work to find out.
 
     Only the result is checked, not each step on the way: checks are what a schedule costs.
     """
@@ -24,7 +25,13 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
         with limited(QUESTION):
             made = proven(schedule, steps)
             return made if _is_legal(made) else None
-    except (ScheduleError, TooCostly):
+    except ScheduleError:
+        return None
+    except TooCostly:
+        told = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
+        warnings.warn(
+            f"{told}. Remedy: known sizes, simpler conditions, or fewer statements.", CostWarning, stacklevel=2
+        )
         return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from codegen.affine import Affine
 from microkernels.dtypes import DType
 from microkernels.errors import shown
+from poly.budget import QUESTION, limited
 from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends import names
@@ -24,6 +25,9 @@ from poly.sets import at_least
 DEEPEST = 150
 """Levels of an expression, or of conditions in each other; a sum of 100 terms has 100."""
 
+READ = QUESTION
+"""Operations that isl may take for the domains of a nest's statements."""
+
 
 def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
     """The loops of a function as a nest.
@@ -34,17 +38,19 @@ def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
 
     Raises:
         SpecError: something in it is outside of that; the message shows where, and how to write it instead.
+        TooCostly: the conditions of its statements have too many parts.
     """
     if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
         raise SpecError(f"{shown(function)} can't hold loops. Write them as a function with `def`.")
     return parse_text(Source.of(function), names.environment(function), reassociate)
 
 
+@limited(READ)
 def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool = True) -> Nest:
     """The loops of a function that is given as text; `environment` says what its free names stand for.
 
     Raises:
-        SpecError: as `parse`.
+        SpecError, TooCostly: as `parse`.
     """
     checked_flag("reassociate", reassociate)
     function = _definition(source)

@@ -21,7 +21,7 @@ from poly.dependences import dependences
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.steps.base import Arguments, check_integer, find_loop
-from poly.tree import Band, Leaf, Micro, Node, Sequence, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ def _doubled(node: Node, name: str, second: str) -> Node:
     match node:
         case Leaf(statement) if statement == name:
             return Sequence((node, Leaf(second)))
+        case Pack():
+            return replace(node, body=_doubled(node.body, name, second))
         case Sequence(nodes):
             doubled = [_doubled(child, name, second) for child in nodes]
             flat = [part for child in doubled for part in (child.children if isinstance(child, Sequence) else (child,))]
