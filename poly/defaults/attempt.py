@@ -29,9 +29,7 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
         return None
     except TooCostly:
         told = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
-        warnings.warn(
-            f"{told}. Remedy: known sizes, simpler conditions, or fewer statements.", CostWarning, stacklevel=2
-        )
+        warnings.warn(f"{told}. Remedy: known sizes, or simpler conditions.", CostWarning, stacklevel=2)
         return None
 
 
