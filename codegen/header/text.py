@@ -79,16 +79,20 @@ def common(header: Header) -> str:
 
 def implementation(header: Header) -> str:
     """Everything else."""
+    tests = selftest(header)
     parts = [
-        kernels(header),
+        kernels(header, tests),
         functions(header),
-        f"#if defined(PFX_SELFTEST)\n{selftest(header)}\n#endif /* PFX_SELFTEST */",
+        f"#if defined(PFX_SELFTEST)\n{tests}\n#endif /* PFX_SELFTEST */",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def kernels(header: Header) -> str:
-    """The kernels by instruction set, and for each routine the functions that choose among them."""
+def kernels(header: Header, tests: str) -> str:
+    """The kernels by instruction set, and for each routine the functions that choose among them.
+
+    The macros that they need stand first, those of the self-test's text too.
+    """
     made = sections(header)
     code = "".join(one.text for one in made)
     functions_of = {variant: name for one in made for variant, name in one.functions.items()}
@@ -99,7 +103,7 @@ def kernels(header: Header) -> str:
         "#include <math.h>\n#include <stddef.h>",
         features(header.isas),
         intrinsics(header.isas),
-        definitions(code),
+        definitions(code + tests),
         BOUNDS,
         _runtime(header, code),
         *(one.text for one in made),

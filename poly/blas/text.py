@@ -45,7 +45,7 @@ def _code(header: Header, names: Sequence[str]) -> str:
     parts = dict.fromkeys(part for name in names for part in PARTS[name])
     texts = [typed(name, dtype) for name in (*parts, *names) for dtype in DTYPES]
     trial = f"#if defined(PFX_SELFTEST)\n{_selftest(header, names)}\n#endif /* PFX_SELFTEST */"
-    return "\n\n".join([kernels(header), ALLOCATION, file("common"), *texts, trial])
+    return "\n\n".join([kernels(header, trial), ALLOCATION, file("common"), *texts, trial])
 
 
 def _selftest(header: Header, names: Sequence[str]) -> str:
