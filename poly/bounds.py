@@ -13,7 +13,7 @@ from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.nest import Array, Nest, Statement
-from poly.sets import at_least, parameters
+from poly.sets import at_least, first_point, parameters
 
 
 def check(nest: Nest) -> Nest:
@@ -70,9 +70,7 @@ def _witness(outside: isl.Set, statement: Statement) -> dict[str, int]:
     """Values of the sizes and iterators of one point: the smallest sizes, and then the first iteration."""
     sizes = parameters(outside)
     flat = outside.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(sizes))
-    point = flat.lexmin().sample_point()
-    names = (*sizes, *statement.iterators)
-    return {n: point.get_coordinate_val(isl.dim_type.set, at).to_python() for at, n in enumerate(names)}
+    return dict(zip((*sizes, *statement.iterators), first_point(flat), strict=True))
 
 
 def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, int]) -> SpecError:

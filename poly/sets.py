@@ -80,6 +80,16 @@ def at_least(sizes: Sequence[str], values: Iterable[Affine], least: int) -> isl.
     return conjunction((bound.le_set(function(space, value)) for value in values), space).params()
 
 
+def first_point(points: isl.Set) -> tuple[int, ...]:
+    """The first point of a set that is not empty and has no parameters.
+
+    isl takes some sets with quotients in them for empty when it is asked for their first point, but not for any point.
+    """
+    first = points.lexmin()
+    point = (points if first.is_empty() else first).sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(points.dim(isl.dim_type.set)))
+
+
 def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: Sequence[Affine]) -> isl.Map:
     """`{ S[i, k] -> A[i, k] }` on a domain."""
     space = domain.get_space()
