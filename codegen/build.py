@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ import cffi
 
 from codegen import forks, precompiled, processes
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
+from codegen.compiler import compiler_name, find_compiler, identity
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
-from microkernels.errors import shown
 
 FLAGS = (
     "-O3",
@@ -47,6 +46,15 @@ class Library:
     lib: Any
     path: Path
     source: str
+
+
+NOT_BY_GCC = ("-fno-tree-loop-distribution",)
+"""Loops are distributed by schedules: gcc 12 was seen to make wrong code of a nest when it did so itself."""
+
+
+def every_flag() -> tuple[str, ...]:
+    """The flags of every build by the compiler there is. Raises ToolchainError where there is none."""
+    return (*FLAGS, *NOT_BY_GCC) if compiler_name().startswith("gcc ") else FLAGS
 
 
 def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | None = None) -> Library:
@@ -93,15 +101,16 @@ def build(
     """
     compiler = find_compiler()
     lasting = directory is None
-    name = digest(source, *FLAGS, *flags, identity(compiler))
+    every = (*every_flag(), *_options(flags))
+    name = digest(source, *every, *_libraries(flags), identity(compiler))
     directory = directory or private_directory("kernels")
     library = directory / f"{name}.so"
     if get_file(library) is None:
         sweep(directory)
         text = directory / f"{name}.c"
         _write_text(text, source)
-        shortcut = precompiled.options(identity(compiler), (*FLAGS, *_options(flags)), source)
-        made = _compile(compiler, text, flags, shortcut, seconds)
+        shortcut = precompiled.options(identity(compiler), every, source)
+        made = _compile((*compiler, *every), shortcut, text, _libraries(flags), seconds)
         put_file(library, made, mode=0o700, sync=lasting)
     return library
 
@@ -112,49 +121,7 @@ def precompile(flags: tuple[str, ...] = ()) -> None:
     Where the compiler doesn't know how, nothing happens. Raises ToolchainError where there is no compiler.
     """
     compiler = find_compiler()
-    precompiled.make(compiler, identity(compiler), (*FLAGS, *_options(flags)))
-
-
-def find_compiler() -> tuple[str, ...]:
-    """The C compiler's command: POLY_CC, else CC, else the first of cc, gcc and clang on the PATH.
-
-    Raises ToolchainError where there is none.
-    """
-    for variable in ("POLY_CC", "CC"):
-        command = _words(variable)
-        if command:
-            program = shutil.which(command[0])
-            if program is None:
-                raise ToolchainError(
-                    f"the C compiler {shown(command[0])} that {variable} names was not found. "
-                    f"Correct {variable}, or unset it to use cc, gcc or clang."
-                )
-            return (program, *command[1:])
-    for name in ("cc", "gcc", "clang"):
-        program = shutil.which(name)
-        if program is not None:
-            return (program,)
-    raise ToolchainError(
-        "no C compiler was found: neither cc, gcc nor clang is on the PATH. "
-        "Install gcc or clang, or set POLY_CC to a compiler."
-    )
-
-
-def _words(variable: str) -> list[str]:
-    """The words of an environment variable, as a shell has them; none where it isn't set. Raises ToolchainError."""
-    text = os.environ.get(variable, "")
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        told = f"{variable} is no command: {shown(text)} ({error})"
-        raise ToolchainError(f"{told}. Correct {variable}, or unset it to use cc, gcc or clang.") from error
-
-
-def identity(compiler: tuple[str, ...]) -> str:
-    """What tells a compiler from its successor under the same name: the file behind it, its size and its date."""
-    real = os.path.realpath(compiler[0])
-    found = os.stat(real)
-    return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
+    precompiled.make(compiler, identity(compiler), (*every_flag(), *_options(flags)))
 
 
 def _write_text(path: Path, source: str) -> None:
@@ -166,19 +133,18 @@ def _write_text(path: Path, source: str) -> None:
 
 
 def _compile(
-    compiler: tuple[str, ...], text: Path, flags: tuple[str, ...], shortcut: tuple[str, ...], seconds: float | None
+    command: tuple[str, ...], shortcut: tuple[str, ...], text: Path, libraries: tuple[str, ...], seconds: float | None
 ) -> bytes:
     """The library, built under a temporary name; without the shortcut where it fails with it."""
     temporary = temporary_name(text.parent)
-    rest = ("-o", temporary, str(text), *_libraries(flags))
-    plain = (*compiler, *FLAGS, *_options(flags), *rest)
+    rest = ("-o", temporary, str(text), *libraries)
     try:
         try:
-            _run((*compiler, *FLAGS, *_options(flags), *shortcut, *rest), text, seconds)
+            _run((*command, *shortcut, *rest), text, seconds)
         except ToolchainError:
             if not shortcut:
                 raise
-            _run(plain, text, seconds)
+            _run((*command, *rest), text, seconds)
         return Path(temporary).read_bytes()
     except OSError as error:
         raise unusable(error) from error

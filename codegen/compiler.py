@@ -1,14 +1,15 @@
-"""The C compiler in words that stay the same for every build of it: `gcc 12.2.0`, `clang 14.0.6 -O2`."""
+"""Which C compiler builds, and what to call it."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from contextlib import suppress
 
 from codegen import cache, processes
-from codegen.build import find_compiler, identity
 from codegen.errors import ToolchainError
+from microkernels.errors import shown
 
 FAMILIES = (
     ("clang", ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")),
@@ -17,8 +18,52 @@ FAMILIES = (
 """The macros with each family's version. clang defines gcc's too, so it comes first."""
 
 
+def find_compiler() -> tuple[str, ...]:
+    """The C compiler's command: POLY_CC, else CC, else the first of cc, gcc and clang on the PATH.
+
+    Raises ToolchainError where there is none.
+    """
+    for variable in ("POLY_CC", "CC"):
+        command = _words(variable)
+        if command:
+            program = shutil.which(command[0])
+            if program is None:
+                raise ToolchainError(
+                    f"the C compiler {shown(command[0])} that {variable} names was not found. "
+                    f"Correct {variable}, or unset it to use cc, gcc or clang."
+                )
+            return (program, *command[1:])
+    for name in ("cc", "gcc", "clang"):
+        program = shutil.which(name)
+        if program is not None:
+            return (program,)
+    raise ToolchainError(
+        "no C compiler was found: neither cc, gcc nor clang is on the PATH. "
+        "Install gcc or clang, or set POLY_CC to a compiler."
+    )
+
+
+def _words(variable: str) -> list[str]:
+    """The words of an environment variable, as a shell has them; none where it isn't set. Raises ToolchainError."""
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        told = f"{variable} is no command: {shown(text)} ({error})"
+        raise ToolchainError(f"{told}. Correct {variable}, or unset it to use cc, gcc or clang.") from error
+
+
+def identity(compiler: tuple[str, ...]) -> str:
+    """What tells a compiler from its successor under the same name: the file behind it, its size and its date."""
+    real = os.path.realpath(compiler[0])
+    found = os.stat(real)
+    return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
+
+
 def compiler_name() -> str:
-    """Family and version of the compiler that builds, and the options that its command carries.
+    """The compiler in words that stay the same for every build of it: `gcc 12.2.0`, `clang 14.0.6 -O2`.
+
+    Family and version of the compiler that builds, and the options that its command carries.
 
     The compiler is asked once, and the answer kept where the cache directory can be written.
     Raises ToolchainError where there is no compiler.

@@ -14,7 +14,7 @@ from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.guards import unconditional
 from poly.nest import Array, Nest, Statement
-from poly.sets import at_least, least_point, parameters
+from poly.sets import at_least, first_point, parameters
 
 PIECES = 4
 """A domain of more is looked at without its conditions first."""
@@ -80,9 +80,7 @@ def _witness(outside: isl.Set, statement: Statement) -> dict[str, int]:
     """Values of the sizes and iterators of one point: the smallest sizes, and then the first iteration."""
     sizes = parameters(outside)
     flat = outside.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(sizes))
-    point = least_point(flat)
-    names = (*sizes, *statement.iterators)
-    return {n: point.get_coordinate_val(isl.dim_type.set, at).to_python() for at, n in enumerate(names)}
+    return dict(zip((*sizes, *statement.iterators), first_point(flat), strict=True))
 
 
 def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, int]) -> SpecError:

@@ -13,7 +13,7 @@ import islpy as isl
 from poly.dependences import Dependence, dependences
 from poly.nest import Nest
 from poly.paths import Path, Position, paths
-from poly.sets import least_point
+from poly.sets import first_point
 from poly.tree import Band, Node, bands
 
 
@@ -52,14 +52,13 @@ def witness(violated: Dependence) -> Witness:
     relation = violated.relation
     sizes, inputs = relation.dim(isl.dim_type.param), relation.dim(isl.dim_type.in_)
     pairs = relation.move_dims(isl.dim_type.in_, 0, isl.dim_type.param, 0, sizes).wrap().flatten()
-    point = least_point(pairs)
-    values = [point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(pairs.dim(isl.dim_type.set))]
+    values = first_point(pairs)
     names = [relation.get_dim_name(isl.dim_type.param, d) or "" for d in range(sizes)]
     return Witness(
         violated,
         tuple(zip(names, values[:sizes], strict=True)),
-        tuple(values[sizes : sizes + inputs]),
-        tuple(values[sizes + inputs :]),
+        values[sizes : sizes + inputs],
+        values[sizes + inputs :],
     )
 
 

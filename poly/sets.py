@@ -56,15 +56,6 @@ def index(space: isl.Space, position: int) -> isl.Aff:
     return isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), SET, position)
 
 
-def least_point(points: isl.Set) -> isl.Point:
-    """The first point of a set that is not empty, in lexicographic order; any, where that takes too much work."""
-    try:
-        with limited(LEAST):
-            return points.lexmin().sample_point()
-    except TooCostly:
-        return points.sample_point()
-
-
 def conjunction(conditions: Iterable[isl.Set], space: isl.Space) -> isl.Set:
     """What fulfils all conditions; everything where there are none."""
     return reduce(isl.Set.intersect, conditions, isl.Set.universe(space))
@@ -91,6 +82,21 @@ def at_least(sizes: Sequence[str], values: Iterable[Affine], least: int) -> isl.
     space = set_space(sizes, 0)
     bound = function(space, Affine.of(least))
     return conjunction((bound.le_set(function(space, value)) for value in values), space).params()
+
+
+def first_point(points: isl.Set) -> tuple[int, ...]:
+    """The first point of a set that is not empty and has no parameters; any, where that takes too much work.
+
+    isl takes some sets with quotients in them for empty when it is asked for their first point, but not for any point.
+    """
+    try:
+        with limited(LEAST):
+            first = points.lexmin()
+            found = points if first.is_empty() else first
+    except TooCostly:
+        found = points
+    point = found.sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(points.dim(isl.dim_type.set)))
 
 
 def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: Sequence[Affine]) -> isl.Map:

@@ -24,7 +24,7 @@ from tuning_fakes import grid_space
 from tuning_records import POINT, key, record, trial
 
 import poly
-from codegen.build import find_compiler
+from codegen.compiler import find_compiler
 from microkernels.isa import parse_target
 from poly import Kernel, f32
 from poly.errors import PolyError, RecordError, RecordWarning

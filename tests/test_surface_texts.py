@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from codegen.build import find_compiler
+from codegen.compiler import find_compiler
 from poly import f32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source

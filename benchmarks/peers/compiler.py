@@ -10,8 +10,9 @@ from benchmarks.case import Problem
 from benchmarks.clock import pointers
 from benchmarks.contender import Contender
 from benchmarks.problems.loops import Loops
-from codegen.build import find_compiler, load
+from codegen.build import load
 from codegen.clock import CFunction
+from codegen.compiler import find_compiler
 
 FLAGS = ("-O3", "-march=native")
 

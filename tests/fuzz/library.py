@@ -13,7 +13,8 @@ from pathlib import Path
 import cffi
 
 from codegen import precompiled
-from codegen.build import FLAGS, Library, find_compiler, identity
+from codegen.build import Library, every_flag
+from codegen.compiler import find_compiler, identity
 from codegen.guard import declarations
 from poly.kernel import Kernel
 
@@ -53,7 +54,7 @@ def _compile(texts: Sequence[str], flags: tuple[str, ...], level: str, path: Pat
         file.write_text(text)
         files.append(str(file))
     compiler = find_compiler()
-    options = (*(flag for flag in (*FLAGS, *flags) if flag != "-O3"), level, "-w")
+    options = (*(flag for flag in (*every_flag(), *flags) if flag != "-O3"), level, "-w")
     shortcut: tuple[str, ...] = ()
     if any("immintrin.h" in text for text in texts):
         precompiled.make(compiler, identity(compiler), options)
