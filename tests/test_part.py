@@ -31,8 +31,17 @@ def test_every_instance_is_in_one_part(size: int) -> None:
     assert near == {(i, j) for i, j in far | near if i // size == j // size}
 
 
-def test_the_parts_compute_the_same() -> None:
-    made = poly.schedule(solve).part("S0", i=4).distribute("j")
+@pytest.mark.parametrize(
+    "made",
+    [
+        poly.schedule(solve).part("S0", i=4).distribute("j"),
+        poly.schedule(solve).pack("L", at="i").part("S0", i=4),
+        poly.schedule(solve).pack("L", at="j").pack("L").part("S0", i=4),
+        poly.schedule(solve).pack("L", at="j", statement="S0").part("S0", i=4),
+    ],
+    ids=["apart", "copied for i", "copied for j and whole", "copied for one"],
+)
+def test_the_parts_compute_the_same(made: Schedule) -> None:
     rng = np.random.default_rng(3)
     lower, x = np.tril(rng.random((21, 21))) + 3 * np.eye(21), rng.random(21)
     expected = np.linalg.solve(lower, x)

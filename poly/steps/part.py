@@ -57,7 +57,7 @@ class Part:
             raise ScheduleError(
                 f"statement {plain(self.statement)} is not in loop {self.loop}. Statements there: {around}."
             )
-        if any(isinstance(node, Micro) and node.statement == self.statement for node in walk(tree)):
+        if any(isinstance(node, Micro) and self.statement in (node.statement, node.initial) for node in walk(tree)):
             told = f"part({self.statement}): a microkernel runs {self.statement} already"
             raise ScheduleError(f"{told}. Remedy: part first, then microkernel.")
         statement = nest.statement(self.statement)
@@ -105,6 +105,8 @@ def _doubled(node: Node, name: str, second: str) -> Node:
             doubled = [_doubled(child, name, second) for child in nodes]
             flat = [part for child in doubled for part in (child.children if isinstance(child, Sequence) else (child,))]
             return Sequence(tuple(flat))
+        case Pack(body=body):
+            return replace(node, body=_doubled(body, name, second))
         case Band(functions=functions, body=body) if name in dict(functions):
             renamed = isl.Map.from_pw_aff(dict(functions)[name]).set_tuple_name(isl.dim_type.in_, second)
             copied = isl.PwMultiAff.from_map(renamed).get_pw_aff(0)
