@@ -57,10 +57,14 @@ def index(space: isl.Space, position: int) -> isl.Aff:
 
 
 def least_point(points: isl.Set) -> isl.Point:
-    """The first point of a set that is not empty, in lexicographic order; any, where that takes too much work."""
+    """The first point of a set that is not empty, in lexicographic order; any, where that takes too much work.
+
+    isl takes some sets with quotients in them for empty when it is asked for their first point, but not for any point.
+    """
     try:
         with limited(LEAST):
-            return points.lexmin().sample_point()
+            first = points.lexmin()
+            return (points if first.is_empty() else first).sample_point()
     except TooCostly:
         return points.sample_point()
 

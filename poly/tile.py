@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
@@ -127,7 +127,7 @@ def checked_operands(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff]
 
     Raises:
         ScheduleError: its iterations are not a full box of rows, columns and reduction steps, or the loops don't tell
-            which they are.
+            which they are, or an array moves along a loop that is none of its own.
     """
     statement = nest.statement(node.statement)
     contraction = _contraction(nest, node)
@@ -147,7 +147,20 @@ def checked_operands(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff]
         )
     if node.initial is not None and not begins_at_lows(statement, contraction, loops):
         raise ScheduleError(late_start(node))
-    return operand(nest, contraction.left, coordinates), operand(nest, contraction.right, coordinates)
+    accesses = (contraction.left, contraction.right, contraction.output)
+    left, right, output = (operand(nest, access, coordinates) for access in accesses)
+    _check_still(node, ((left, node.columns), (right, node.rows), *((output, band) for band in node.reduce)))
+    return left, right
+
+
+def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> None:
+    """Refuse a tile in which an array moves along a loop: a skewed loop around leaves that to the loops inside."""
+    for op, band in pairs:
+        if band is not None and op.part(band.name).terms:
+            raise ScheduleError(
+                f"microkernel({node.kernel}): in a tile, {op.array} is accessed elsewhere for each iteration of "
+                f"{band.name}, since a loop around is skewed by it. Remedy: leave out the skew, or skew after tiling."
+            )
 
 
 def _contraction(nest: Nest, node: Micro) -> Contraction:

@@ -7,7 +7,7 @@ import pytest
 from doc_nests import chain, copy, dot, late, matmul, wave
 
 import poly
-from poly import ScheduleError, f64, schedule
+from poly import ScheduleError, f64, i64, schedule
 from poly.schedule import Schedule
 
 M, N, T = poly.sizes("M N T")
@@ -226,4 +226,20 @@ def test_a_later_step_may_not_break_a_parallel_loop():
     assert refused(lambda: made.interchange("t", "x")) == (
         "interchange(t, x) is illegal: loop x is parallel, and S0[1, 0] must run before S0[2, 0] "
         "(flow on u, distance (1, 0), with T = 3, N = 2)."
+    )
+
+
+def test_two_iterations_are_named_where_isl_finds_no_first_pair():
+    @poly.nest
+    def cut(x: i64[2 * N + 10, N + 8, N + 8], W: i64[N + 13], B: i64[8, 7, 7]):
+        for i in range(3, 7):
+            h: i64 = B[i - 1, i, i - 1]
+            W[i] = B[i + 1, i, i - 2] * h
+            W[2 * i] = abs(x[i, i, i + N] + 5)
+            for j in range(N):
+                x[2 * j, j, -j + N] = W[j] + (W[i] + 3)
+
+    made = schedule(cut).vectorize("j").shift("i", by=1)
+    assert refused(lambda: made.loops("aba", blocks={"a": 3})) == (
+        "order(i_tile j i) is illegal: S3[3, 8] must run before S2[4] (anti on W, with N = 9)."
     )

@@ -305,16 +305,26 @@ EINSUMS: dict[str, tuple[str, dict[str, int], Callable[[Schedule], Schedule]]] =
         "mk,kn->mn",
         {},
         lambda s: (
-            s.distribute("m").split(k=4).split(m_2=6, n_2=8).order("k_tile m_2_tile n_2_tile m_2 n_2 k")
-        ).microkernel("gemm_portable_6x8", initial="S0").pack("B", at="k_tile").pack("A", at="m_2_tile"),
+            (s.distribute("m").split(k=4).split(m_2=6, n_2=8).order("k_tile m_2_tile n_2_tile m_2 n_2 k"))
+            .microkernel("gemm_portable_6x8", initial="S0")
+            .pack("B", at="k_tile")
+            .pack("A", at="m_2_tile")
+        ),
     ),
     "zeroed by the kernel, two levels": (
         "mk,kn->mn",
         {},
         lambda s: (
-            s.distribute("m").split(k=6).split(k=2).split(m_2=6, n_2=8)
-            .order("k_tile m_2_tile k_tile2 n_2_tile m_2 n_2 k")
-        ).microkernel("gemm_portable_6x8", statement="S1", initial="S0").pack("B", at="k_tile"),
+            (
+                s.distribute("m")
+                .split(k=6)
+                .split(k=2)
+                .split(m_2=6, n_2=8)
+                .order("k_tile m_2_tile k_tile2 n_2_tile m_2 n_2 k")
+            )
+            .microkernel("gemm_portable_6x8", statement="S1", initial="S0")
+            .pack("B", at="k_tile")
+        ),
     ),
     "columns in runs": (
         "abk,kcd->dabc",
@@ -330,30 +340,47 @@ EINSUMS: dict[str, tuple[str, dict[str, int], Callable[[Schedule], Schedule]]] =
         "abk,kcd->dabc",
         {"b": 4, "d": 5, "c": 3},
         lambda s: (
-            s.distribute("d").order("a_2 b_2 d_2 c_2 k").flatten("a_2", "b_2").flatten("d_2", "c_2")
-            .split(a_2_b_2=6, d_2_c_2=8).order("a_2_b_2_tile d_2_c_2_tile a_2_b_2 d_2_c_2 k")
-        ).pack("B").microkernel("gemm_portable_6x8", initial="S0").pack("A", at="a_2_b_2_tile"),
+            (
+                s.distribute("d")
+                .order("a_2 b_2 d_2 c_2 k")
+                .flatten("a_2", "b_2")
+                .flatten("d_2", "c_2")
+                .split(a_2_b_2=6, d_2_c_2=8)
+                .order("a_2_b_2_tile d_2_c_2_tile a_2_b_2 d_2_c_2 k")
+            )
+            .pack("B")
+            .microkernel("gemm_portable_6x8", initial="S0")
+            .pack("A", at="a_2_b_2_tile")
+        ),
     ),
     "three loops of the reduction": (
         "aijk,kjib->ab",
         {},
         lambda s: (
-            s.distribute("a").split(a_2=6, b_2=8).order("a_2_tile b_2_tile a_2 b_2 i j k")
-        ).microkernel("gemm_portable_6x8", initial="S0").pack("A").pack("B"),
+            (s.distribute("a").split(a_2=6, b_2=8).order("a_2_tile b_2_tile a_2 b_2 i j k"))
+            .microkernel("gemm_portable_6x8", initial="S0")
+            .pack("A")
+            .pack("B")
+        ),
     ),
     "four loops of the reduction": (
         "aijkl,lkjib->ab",
         {},
         lambda s: (
-            s.distribute("a").split(a_2=6, b_2=8).order("l a_2_tile b_2_tile a_2 b_2 i j k")
-        ).microkernel("gemm_portable_6x8", initial="S0").pack("A", at="l").pack("B"),
+            (s.distribute("a").split(a_2=6, b_2=8).order("l a_2_tile b_2_tile a_2 b_2 i j k"))
+            .microkernel("gemm_portable_6x8", initial="S0")
+            .pack("A", at="l")
+            .pack("B")
+        ),
     ),
     "columns apart": (
         "kb,ak->ba",
         {},
         lambda s: (
-            s.distribute("b").split(a_2=8, b_2=6).order("a_2_tile b_2_tile b_2 a_2 k")
-        ).pack("B", at="a_2_tile").microkernel("gemm_portable_6x8", initial="S0"),
+            (s.distribute("b").split(a_2=8, b_2=6).order("a_2_tile b_2_tile b_2 a_2 k"))
+            .pack("B", at="a_2_tile")
+            .microkernel("gemm_portable_6x8", initial="S0")
+        ),
     ),
 }
 """Two-operand sums with a schedule for the portable microkernel."""
@@ -413,3 +440,13 @@ def test_a_given_schedule_is_followed_for_strided_arrays_too() -> None:
     np.testing.assert_array_equal(out, wide[:, :9] @ right)
     assert kernel.strided.schedule.steps == kernel.schedule.steps
     assert "A_ld" in kernel.strided.source
+
+
+def test_an_array_that_moves_along_a_loop_of_the_other_operand_is_refused() -> None:
+    """A skewed loop around a tile says A[i - j, k]: the kernel reads each row at one place for all columns."""
+    skewed = poly.schedule(nn.with_sizes({"M": 2, "N": 2, "K": 1})).order("i k j").skew("i", by="j")
+    for made in (skewed, skewed.pack("A", at="i"), skewed.pack("B", at="i")):
+        assert refusal(lambda s=made: s.microkernel("gemm_portable_6x8")) == (
+            "microkernel(gemm_portable_6x8): in a tile, A is accessed elsewhere for each iteration of j, "
+            "since a loop around is skewed by it. Remedy: leave out the skew, or skew after tiling."
+        )

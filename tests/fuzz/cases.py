@@ -18,7 +18,7 @@ from fuzz.library import LEVELS
 from fuzz.nests import draw_program
 from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
 from fuzz.routes import ROUTES, device_isa
-from fuzz.schedules import Drawing, StepFailed, kinds
+from fuzz.schedules import REFUSALS, Drawing, StepFailed, kinds
 from poly.schedule import Schedule
 from poly.spaces.derive import derive
 from poly.target import parse
@@ -155,6 +155,10 @@ def _schedules(
             report.counts["slow schedules"] += 1
             if report.counts["slow schedules"] == SLOW:
                 return
+            continue
+        except REFUSALS as error:
+            if not halves:
+                report.failures.append(failed("error", error, base))
             continue
         except StepFailed as error:
             report.failures.append(failed("error", error.error, _with(base, error.steps)))
