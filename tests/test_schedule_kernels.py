@@ -305,26 +305,16 @@ EINSUMS: dict[str, tuple[str, dict[str, int], Callable[[Schedule], Schedule]]] =
         "mk,kn->mn",
         {},
         lambda s: (
-            (s.distribute("m").split(k=4).split(m_2=6, n_2=8).order("k_tile m_2_tile n_2_tile m_2 n_2 k"))
-            .microkernel("gemm_portable_6x8", initial="S0")
-            .pack("B", at="k_tile")
-            .pack("A", at="m_2_tile")
-        ),
+            s.distribute("m").split(k=4).split(m_2=6, n_2=8).order("k_tile m_2_tile n_2_tile m_2 n_2 k")
+        ).microkernel("gemm_portable_6x8", initial="S0").pack("B", at="k_tile").pack("A", at="m_2_tile"),
     ),
     "zeroed by the kernel, two levels": (
         "mk,kn->mn",
         {},
         lambda s: (
-            (
-                s.distribute("m")
-                .split(k=6)
-                .split(k=2)
-                .split(m_2=6, n_2=8)
-                .order("k_tile m_2_tile k_tile2 n_2_tile m_2 n_2 k")
-            )
-            .microkernel("gemm_portable_6x8", statement="S1", initial="S0")
-            .pack("B", at="k_tile")
-        ),
+            s.distribute("m").split(k=6).split(k=2).split(m_2=6, n_2=8)
+            .order("k_tile m_2_tile k_tile2 n_2_tile m_2 n_2 k")
+        ).microkernel("gemm_portable_6x8", statement="S1", initial="S0").pack("B", at="k_tile"),
     ),
     "columns in runs": (
         "abk,kcd->dabc",
@@ -340,47 +330,30 @@ EINSUMS: dict[str, tuple[str, dict[str, int], Callable[[Schedule], Schedule]]] =
         "abk,kcd->dabc",
         {"b": 4, "d": 5, "c": 3},
         lambda s: (
-            (
-                s.distribute("d")
-                .order("a_2 b_2 d_2 c_2 k")
-                .flatten("a_2", "b_2")
-                .flatten("d_2", "c_2")
-                .split(a_2_b_2=6, d_2_c_2=8)
-                .order("a_2_b_2_tile d_2_c_2_tile a_2_b_2 d_2_c_2 k")
-            )
-            .pack("B")
-            .microkernel("gemm_portable_6x8", initial="S0")
-            .pack("A", at="a_2_b_2_tile")
-        ),
+            s.distribute("d").order("a_2 b_2 d_2 c_2 k").flatten("a_2", "b_2").flatten("d_2", "c_2")
+            .split(a_2_b_2=6, d_2_c_2=8).order("a_2_b_2_tile d_2_c_2_tile a_2_b_2 d_2_c_2 k")
+        ).pack("B").microkernel("gemm_portable_6x8", initial="S0").pack("A", at="a_2_b_2_tile"),
     ),
     "three loops of the reduction": (
         "aijk,kjib->ab",
         {},
         lambda s: (
-            (s.distribute("a").split(a_2=6, b_2=8).order("a_2_tile b_2_tile a_2 b_2 i j k"))
-            .microkernel("gemm_portable_6x8", initial="S0")
-            .pack("A")
-            .pack("B")
-        ),
+            s.distribute("a").split(a_2=6, b_2=8).order("a_2_tile b_2_tile a_2 b_2 i j k")
+        ).microkernel("gemm_portable_6x8", initial="S0").pack("A").pack("B"),
     ),
     "four loops of the reduction": (
         "aijkl,lkjib->ab",
         {},
         lambda s: (
-            (s.distribute("a").split(a_2=6, b_2=8).order("l a_2_tile b_2_tile a_2 b_2 i j k"))
-            .microkernel("gemm_portable_6x8", initial="S0")
-            .pack("A", at="l")
-            .pack("B")
-        ),
+            s.distribute("a").split(a_2=6, b_2=8).order("l a_2_tile b_2_tile a_2 b_2 i j k")
+        ).microkernel("gemm_portable_6x8", initial="S0").pack("A", at="l").pack("B"),
     ),
     "columns apart": (
         "kb,ak->ba",
         {},
         lambda s: (
-            (s.distribute("b").split(a_2=8, b_2=6).order("a_2_tile b_2_tile b_2 a_2 k"))
-            .pack("B", at="a_2_tile")
-            .microkernel("gemm_portable_6x8", initial="S0")
-        ),
+            s.distribute("b").split(a_2=8, b_2=6).order("a_2_tile b_2_tile b_2 a_2 k")
+        ).pack("B", at="a_2_tile").microkernel("gemm_portable_6x8", initial="S0"),
     ),
 }
 """Two-operand sums with a schedule for the portable microkernel."""

@@ -28,7 +28,6 @@ from typing import Literal
 import islpy as isl
 
 from poly.schedule import Schedule
-from poly.sets import least_point
 from poly.working_sets.counting import count
 from poly.working_sets.intervals import Time, between
 from poly.working_sets.memory import Touch, Trace
@@ -136,7 +135,7 @@ class _Analysis:
             same = same.equate(IN, level, OUT, level)
 
     def _reuse(self, first: Touch, then: Touch, level: int, carried: isl.Map) -> Reuse:
-        both = _values(least_point(carried.wrap().flatten()))
+        both = _point(carried.wrap().flatten().lexmin())
         source, nearest = both[: self.trace.length], both[self.trace.length :]
         furthest = _point(_at(carried, source).range().lexmax())
         return Reuse(
@@ -180,12 +179,8 @@ def _at(relation: isl.Map, time: Time) -> isl.Map:
 
 
 def _point(single: isl.Set) -> Time:
-    return _values(single.sample_point())
-
-
-def _values(point: isl.Point) -> Time:
-    dimensions = point.get_space().dim(isl.dim_type.set)
-    return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(dimensions))
+    point = single.sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(single.dim(isl.dim_type.set)))
 
 
 def _instance(touch: Touch, time: Time) -> Instance:
