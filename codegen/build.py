@@ -48,8 +48,8 @@ class Library:
     source: str
 
 
-NOT_BY_GCC = ("-fno-tree-loop-distribution",)
-"""Loops are distributed by schedules: gcc 12 was seen to make wrong code of a nest when it did so itself."""
+NOT_BY_GCC = ("-fno-tree-loop-distribution", "-fno-loop-interchange")
+"""Schedules distribute and order loops: gcc 12 was seen to make wrong code of nests when it did so itself."""
 
 
 def every_flag() -> tuple[str, ...]:

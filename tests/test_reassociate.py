@@ -285,3 +285,42 @@ def test_sums_that_gcc_takes_into_vectors_have_each_term_once(nest: poly.Functio
             nest.reference(x, expected)
             poly.compile(nest, schedule=schedule, target=target, records=False)(x, s)
             np.testing.assert_array_equal(s, expected)
+
+
+@poly.nest
+def set_and_added(x: f64[4, N + 1, 2], y: f64[N + 2]):
+    for i in range(2):
+        for j in range(N):
+            y[i + j] = 0.0
+            for k in range(4):
+                y[i + j] += x[k, j, i]
+
+
+@poly.nest
+def set_twice(x: f64[4, N + 1, 2], y: f64[N + 2]):
+    for i in range(2):
+        for j in range(N):
+            y[i + j] = x[0, j, i]
+            y[i + j] = x[1, j, i]
+
+
+@poly.nest
+def set_again_and_again(x: f64[4, N + 1, 2], y: f64[N + 2]):
+    for j in range(N):
+        for i in range(2):
+            for k in range(4):
+                y[i + j] = x[k, j, i] * 2
+
+
+@pytest.mark.parametrize("nest", [set_and_added, set_twice, set_again_and_again], ids=lambda n: n.name)
+def test_elements_that_iterations_write_in_turn_keep_the_last_value(nest: poly.Function) -> None:
+    """gcc 12 exchanges such loops where it has left out the first of two writes."""
+    for size in (2, 5, 11):
+        x = np.arange(8.0 * (size + 1)).reshape(4, size + 1, 2) ** 2 % 97
+        for known in ({}, {"N": size}):
+            fixed = nest.with_sizes(known)
+            for schedule in (None, poly.schedule(fixed)):
+                y, expected = np.zeros(size + 2), np.zeros(size + 2)
+                nest.reference(x, expected)
+                poly.compile(fixed, schedule=schedule, target="c:portable", records=False)(x, y)
+                np.testing.assert_array_equal(y, expected)

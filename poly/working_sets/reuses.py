@@ -28,7 +28,6 @@ from typing import Literal
 import islpy as isl
 
 from poly.schedule import Schedule
-from poly.sets import first_point
 from poly.working_sets.counting import count
 from poly.working_sets.intervals import Time, between
 from poly.working_sets.memory import Touch, Trace
@@ -136,7 +135,7 @@ class _Analysis:
             same = same.equate(IN, level, OUT, level)
 
     def _reuse(self, first: Touch, then: Touch, level: int, carried: isl.Map) -> Reuse:
-        both = first_point(carried.wrap().flatten())
+        both = _point(carried.wrap().flatten().lexmin())
         source, nearest = both[: self.trace.length], both[self.trace.length :]
         furthest = _point(_at(carried, source).range().lexmax())
         return Reuse(
