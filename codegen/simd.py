@@ -115,39 +115,33 @@ def invariants(body: isl.AstNode, program: Program, values: Values, variable: st
     return tuple(found.items())
 
 
-def confusing(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
-    """Whether gcc may confuse the iterations of a loop: see `codegen.macros.IN_ORDER`.
+def chained(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
+    """Whether one iteration of a loop adds more than once to an element that all iterations share, in floats.
 
-    It may where two of them write one element whose subscript has the loop's variable in it, and where one adds floats
-    more than once to an element that all share: the target of two statements, of one whose expression reads it, or of
-    one in a loop inside of which the element isn't another one each time.
+    It may, where the element is the target of two statements, or of one whose expression reads it, or of one in a loop
+    inside of which the element isn't another one each time.
     """
     shared: list[str] = []
     for use in _uses(body, values):
         assign = program.statements[use.statement].body
-        if not isinstance(assign, Assign):
+        if not isinstance(assign, Assign) or not _buffers(program)[assign.target.array].dtype.is_float:
             continue
         target, *others = _elements(use, assign, program, values)
-        if re.search(rf"\b{variable}\b", target):
-            if not _spread(use, assign, program, values, (variable, *use.inner)):
-                return True
-            continue
         adds = assign.op == "+" or (assign.op == "=" and target in others)
-        if not adds or not _buffers(program)[assign.target.array].dtype.is_float:
+        if not adds or re.search(rf"\b{variable}\b", target):
             continue
         shared.append(assign.target.array)
-        again = target in others or shared.count(assign.target.array) > 1
-        if again or not _spread(use, assign, program, values, use.inner):
+        if target in others or shared.count(assign.target.array) > 1 or not _spread(use, assign, program, values):
             return True
     return False
 
 
-def _spread(use: _Use, assign: Assign, program: Program, values: Values, loops: tuple[str, ...]) -> bool:
-    """Whether each iteration of some loops around a statement writes an element of its own: each has a subscript."""
+def _spread(use: _Use, assign: Assign, program: Program, values: Values) -> bool:
+    """Whether each iteration of the loops around a statement writes an element of its own, its variable a subscript."""
     iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
     places = [index.substitute({**values, **iterators}) for index in assign.target.indices]
-    counted = [[name for name in place.names if any(re.search(rf"\b{i}\b", name) for i in loops)] for place in places]
-    return all([loop] in counted for loop in loops)
+    names = [[name for name in place.names if any(re.search(rf"\b{i}\b", name) for i in use.inner)] for place in places]
+    return all([loop] in names for loop in use.inner)
 
 
 def _buffers(program: Program) -> dict[str, Buffer]:

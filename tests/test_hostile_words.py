@@ -49,7 +49,7 @@ def accepted(name: str) -> bool:
     """Whether the front end takes a name, by the words that it refuses with their line."""
     try:
         named("product", "f32", (name, *NEUTRAL[1:]), "nest")
-    except (poly.SpecError, SyntaxError):
+    except (poly.SpecError, SyntaxError, AttributeError):  # of `poly`, which the nests' text needs itself
         return False
     return not name.lower().startswith(("hhq_", "pfx_", "fnq"))
 
