@@ -173,7 +173,8 @@ class Writer:
 
     def _in_order(self, loop: Loop) -> list[cgen.Generable]:
         """What stands first in a loop whose iterations a compiler must be kept from confusing."""
-        found = confusing(loop.node.for_get_body(), self.program, loop.scope.values, loop.variable)
+        tiles = integer(loop.node.for_get_inc(), loop.scope.values).constant > 1
+        found = not tiles and confusing(loop.node.for_get_body(), self.program, loop.scope.values, loop.variable)
         return [cgen.Line(IN_ORDER)] * found
 
     def _parallel(self, loop: Loop) -> list[cgen.Generable]:
