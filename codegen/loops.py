@@ -28,7 +28,7 @@ from codegen.parameters import Parameter, data_parameters, needed, prototype, sc
 from codegen.program import LoopMark, Program, Text, Threading
 from codegen.reached import conditions, outside
 from codegen.scalar import Body
-from codegen.simd import Reduction, chained, invariants, reductions
+from codegen.simd import Reduction, confusing, invariants, reductions
 
 MARK = "loop:"
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -172,8 +172,9 @@ class Writer:
         return [*unroll, loop.around([*self._in_order(loop), *self.write(node.for_get_body(), loop.scope)])]
 
     def _in_order(self, loop: Loop) -> list[cgen.Generable]:
-        """What stands first in a loop whose sums a compiler must be kept from confusing."""
-        found = chained(loop.node.for_get_body(), self.program, loop.scope.values, loop.variable)
+        """What stands first in a loop whose iterations a compiler must be kept from confusing."""
+        tiles = integer(loop.node.for_get_inc(), loop.scope.values).constant > 1
+        found = not tiles and confusing(loop.node.for_get_body(), self.program, loop.scope.values, loop.variable)
         return [cgen.Line(IN_ORDER)] * found
 
     def _parallel(self, loop: Loop) -> list[cgen.Generable]:

@@ -15,9 +15,11 @@ One vector at a time: cores overlap iterations by themselves, and clang's four a
 EACH_LANE = "POLY_LANES"
 """What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
 IN_ORDER = "POLY_IN_ORDER"
-"""What stands in a loop that adds to one element several times an iteration.
+"""What stands in a loop whose iterations gcc 12 confuses: it leaves a loop with an asm as it is.
 
-gcc before 14 may load its terms, floats, as a vector, and then adds some of them twice. A loop with an asm it leaves.
+Of floats that are added to one element several times an iteration, it loads the terms as a vector, in their order in
+memory, and then adds some of them twice. Of elements such as x[i + j] that an iteration writes twice, it forgets that
+other iterations write them too, and exchanges the loops.
 """
 WRAPS = "POLY_WRAPS"
 """What stands before a function that means its integers to wrap around: clang's sanitizer for integers is told so."""
@@ -39,7 +41,7 @@ LOOPS = f"""#if defined(__clang__)
 #define {EACH_LANE}
 #endif"""
 
-ORDERED = f"""#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14
+ORDERED = f"""#if defined(__GNUC__) && !defined(__clang__)
 #define {IN_ORDER} __asm__ volatile ("");
 #else
 #define {IN_ORDER}

@@ -115,33 +115,59 @@ def invariants(body: isl.AstNode, program: Program, values: Values, variable: st
     return tuple(found.items())
 
 
-def chained(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
-    """Whether one iteration of a loop adds more than once to an element that all iterations share, in floats.
-
-    It may, where the element is the target of two statements, or of one whose expression reads it, or of one in a loop
-    inside of which the element isn't another one each time.
-    """
-    shared: list[str] = []
+def confusing(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
+    """Whether gcc may confuse the iterations of a loop that steps by 1: see `codegen.macros.IN_ORDER`."""
+    found: dict[str, list[_Write]] = {}
     for use in _uses(body, values):
         assign = program.statements[use.statement].body
-        if not isinstance(assign, Assign) or not _buffers(program)[assign.target.array].dtype.is_float:
-            continue
+        if isinstance(assign, Assign):
+            found.setdefault(assign.target.array, []).append(_Write.of(use, assign, program, values))
+    floats = {name for name, buffer in _buffers(program).items() if buffer.dtype.is_float}
+    return any(
+        _adds_twice(variable, writes, array in floats) or _overwrites_others(variable, writes)
+        for array, writes in found.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Write:
+    """A statement in a loop's body that writes one array: its operator, and the subscripts of its element."""
+
+    op: str
+    places: tuple[frozenset[str], ...]
+    """The names in each subscript."""
+    inner: tuple[str, ...]
+    reads_itself: bool
+
+    @staticmethod
+    def of(use: _Use, assign: Assign, program: Program, values: Values) -> _Write:
+        iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
+        places = (index.substitute({**values, **iterators}) for index in assign.target.indices)
         target, *others = _elements(use, assign, program, values)
-        adds = assign.op == "+" or (assign.op == "=" and target in others)
-        if not adds or re.search(rf"\b{variable}\b", target):
-            continue
-        shared.append(assign.target.array)
-        if target in others or shared.count(assign.target.array) > 1 or not _spread(use, assign, program, values):
-            return True
-    return False
+        words = tuple(frozenset(re.findall(r"\w+", " ".join(place.names))) for place in places)
+        return _Write(assign.op, words, use.inner, target in others)
+
+    def counts(self, loop: str) -> bool:
+        """Whether the element depends on a loop."""
+        return any(loop in place for place in self.places)
+
+    def is_alone(self, loop: str, loops: tuple[str, ...]) -> bool:
+        """Whether a subscript tells the loop's iteration, whatever those of other loops are."""
+        return any(place & {loop, *loops} == {loop} for place in self.places)
 
 
-def _spread(use: _Use, assign: Assign, program: Program, values: Values) -> bool:
-    """Whether each iteration of the loops around a statement writes an element of its own, its variable a subscript."""
-    iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
-    places = [index.substitute({**values, **iterators}) for index in assign.target.indices]
-    names = [[name for name in place.names if any(re.search(rf"\b{i}\b", name) for i in use.inner)] for place in places]
-    return all([loop] in names for loop in use.inner)
+def _adds_twice(variable: str, writes: list[_Write], floats: bool) -> bool:
+    """Whether an iteration adds floats more than once to an element that all iterations share."""
+    sums = [w for w in writes if not w.counts(variable) and (w.op == "+" or (w.op == "=" and w.reads_itself))]
+    again = len(sums) > 1 or any(w.reads_itself or not all(w.is_alone(i, w.inner) for i in w.inner) for w in sums)
+    return floats and again
+
+
+def _overwrites_others(variable: str, writes: list[_Write]) -> bool:
+    """Whether an iteration writes an element twice, the first time without a look at it, as other iterations may do."""
+    twice = len(writes) > 1 or any(not w.counts(i) for w in writes for i in w.inner)
+    blind = any(w.op == "=" and not w.reads_itself for w in writes)
+    return twice and blind and any(w.counts(variable) and not w.is_alone(variable, w.inner) for w in writes)
 
 
 def _buffers(program: Program) -> dict[str, Buffer]:

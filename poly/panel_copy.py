@@ -163,9 +163,17 @@ def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[B
     coordinates = solve(statement.iterators, statement.domain, loops)
     if coordinates is None:
         raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
-    used = iterators_of(statement, access)
+    used = iterators_of(statement, access) | _iterators_of_lanes(statement, lanes)
     numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
     return Source(role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering)
+
+
+def _iterators_of_lanes(statement: Statement, lanes: Band | None) -> frozenset[str]:
+    """The iterators of the loop over an operand's lanes; the operand itself may be the same for all lanes."""
+    if lanes is None:
+        return frozenset()
+    function = lanes.function(statement.name)
+    return frozenset(name for name in statement.iterators if involves(statement, function, frozenset({name})))
 
 
 def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:

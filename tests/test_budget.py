@@ -119,9 +119,10 @@ def test_a_reserve_is_left_for_cheaper_answers() -> None:
 
 def test_a_first_point_that_takes_too_long_gives_way_to_any(monkeypatch: pytest.MonkeyPatch) -> None:
     corner = isl.Set("{ [i, j] : 3 <= i < 9 and i <= j < 9 }")
-    assert first_point(corner).to_set().is_equal(isl.Set("{ [3, 3] }"))
+    assert first_point(corner) == (3, 3)
     monkeypatch.setattr("poly.sets.LEAST", 1)
-    assert first_point(corner).to_set().is_subset(corner)
+    i, j = first_point(corner)
+    assert 3 <= i <= j < 9
 
 
 @pytest.fixture

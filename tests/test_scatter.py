@@ -39,7 +39,12 @@ SMALL = Scatter(
 """gcc 12 unrolls k and l, and adds to an element in j's loop twice, first from the right."""
 
 
-@settings(max_examples=150)
+BROADCAST = Scatter(("i", "j", "k", "l"), (67, 2, 2, 1), ((("i", 1),),), ((("j", 1),),), ((("k", 1),),))
+"""Neither operand depends on the only loop of the output, which is longer than a tile."""
+
+
+@settings(max_examples=100)
+@example(BROADCAST, True, 1)
 @example(POLYNOMIALS, True, 1)
 @example(SMALL, True, 1)
 @example(TRANSPOSED, True, 2)
@@ -50,7 +55,7 @@ def test_any_scatter(scatter: Scatter, known: bool, threads: int) -> None:
     check_scatter(poly.compile(scatter.nest, sizes=sizes, threads=threads), scatter)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @example(POLYNOMIALS, 0)
 @example(SMALL, 4)
 @example(TRANSPOSED, 1)
