@@ -43,7 +43,7 @@ def _check(nest: Nest, node: Node, above: _Above) -> None:
             _check(nest, body, replace(above, bands=(*above.bands, node)))
         case Pack(body=body):
             _check(nest, body, replace(above, panels=above.panels | _panels(nest, node, above)))
-        case Micro():
+        case Micro() if not nest.statement(node.statement).domain.is_empty():
             _check_kernel(nest, node, above)
 
 

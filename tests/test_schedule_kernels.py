@@ -450,3 +450,20 @@ def test_an_array_that_moves_along_a_loop_of_the_other_operand_is_refused() -> N
             "microkernel(gemm_portable_6x8): in a tile, A is accessed elsewhere for each iteration of j, "
             "since a loop around is skewed by it. Remedy: leave out the skew, or skew after tiling."
         )
+
+
+def test_a_kernel_over_nothing_is_left_out() -> None:
+    """No loop of an empty nest has a least or a greatest value."""
+
+    @poly.nest
+    def shifted(B: f32[Q, M], A: f32[K + Q, P], D: f32[M, P, K]):
+        for p in range(M):
+            for k in range(K):
+                for q in range(Q):
+                    for i in range(P):
+                        D[p, i, k] += B[q, p] * A[q + k, i]
+
+    empty = shifted.with_sizes({"P": 5, "K": 0})
+    made = poly.schedule(empty).skew("k", by="i").microkernel("gemm_portable_6x8")
+    kernel = poly.compile(empty, schedule=made, target="c:portable", records=False)
+    kernel(np.ones((6, 2), np.float32), np.ones((6, 5), np.float32), np.ones((2, 5, 0), np.float32))

@@ -118,7 +118,10 @@ class Drawing:
             space = self.space()
             self._space = space, list(space)[:400]
         space, points = self._space
-        return steps_of(space.schedule(self.rng.choice(points))) if points else ()
+        try:
+            return steps_of(space.schedule(self.rng.choice(points))) if points else ()
+        except poly.ScheduleError:  # a grid's point may be illegal; a search passes by
+            return ()
 
     def space(self) -> Any:
         return poly.space(self.nest, target=self.target, threads=self.threads)
