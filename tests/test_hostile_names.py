@@ -223,7 +223,7 @@ def plain_names(case: Case) -> dict[str, str]:
 
 
 @given(renamings(CASES), st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_names_run_alike(drawn: tuple[str, Names], strided: bool) -> None:
     """Every element of every array, after packs, tiles, lanes, microkernels and parts."""
     case, names = CASES[drawn[0]], drawn[1]
