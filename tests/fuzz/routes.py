@@ -154,6 +154,8 @@ def _strided(pair: Pair, kernel: Kernel, data: Data) -> Failure | None:
 
 # --- headers --------------------------------------------------------------------------------------------------------
 
+BUILDING = 40.0
+"""Seconds for a header's program: with sanitizers gcc takes minutes for some wide kernels."""
 SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-w")
 
 
@@ -166,9 +168,9 @@ def in_header(pairs, nest, tolds, data, folder: Path, announce: Announce) -> lis
     kernels = [made[number] for number in places]
     try:
         binary = _header_program(kernels, pairs[0], folder)
-    except REFUSALS as error:
+    except (*REFUSALS, Slow) as error:
         for number in places:
-            outcomes[number] = Refused(str(error))
+            outcomes[number] = Refused(f"slow: {error}" if isinstance(error, Slow) else str(error))
         return outcomes
     except Exception as error:
         if len(places) > 1:  # one after the other, to find which it is
@@ -194,7 +196,10 @@ def _header_program(kernels: Sequence[Any], pair: Pair, folder: Path) -> Path:
     source.write_text(PROGRAM % "\n".join(calls))
     binary = folder / "program"
     command = ["gcc", *SANITIZE, "-I", str(path.parent), str(source), "-o", str(binary), "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=BUILDING)
+    except subprocess.TimeoutExpired:
+        raise Slow(f"gcc's sanitizers take more than {BUILDING:g} s") from None
     if done.returncode:
         raise library.BuildFailed(done.stderr[:3000])
     return binary
