@@ -52,9 +52,12 @@ NOT_BY_GCC = ("-fno-tree-loop-distribution", "-fno-loop-interchange")
 """Schedules distribute and order loops: gcc 12 was seen to make wrong code of nests when it did so itself."""
 
 
-def every_flag() -> tuple[str, ...]:
-    """The flags of every build by the compiler there is. Raises ToolchainError where there is none."""
-    return (*FLAGS, *NOT_BY_GCC) if compiler_name().startswith("gcc ") else FLAGS
+def every_flag(seconds: float | None = None) -> tuple[str, ...]:
+    """The flags of every build by the compiler there is.
+
+    Raises ToolchainError where there is none, or it does not say within `seconds` what it is.
+    """
+    return (*FLAGS, *NOT_BY_GCC) if compiler_name(seconds).startswith("gcc ") else FLAGS
 
 
 def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | None = None) -> Library:
@@ -101,7 +104,7 @@ def build(
     """
     compiler = find_compiler()
     lasting = directory is None
-    every = (*every_flag(), *_options(flags))
+    every = (*every_flag(seconds), *_options(flags))
     name = digest(source, *every, *_libraries(flags), identity(compiler))
     directory = directory or private_directory("kernels")
     library = directory / f"{name}.so"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 from contextlib import suppress
 
 from codegen import cache, processes
@@ -60,31 +61,34 @@ def identity(compiler: tuple[str, ...]) -> str:
     return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
 
 
-def compiler_name() -> str:
+def compiler_name(seconds: float | None = None) -> str:
     """The compiler in words that stay the same for every build of it: `gcc 12.2.0`, `clang 14.0.6 -O2`.
 
     Family and version of the compiler that builds, and the options that its command carries.
 
     The compiler is asked once, and the answer kept where the cache directory can be written.
-    Raises ToolchainError where there is no compiler.
+    Raises ToolchainError where there is no compiler, or it takes longer than `seconds` to answer.
     """
     compiler = find_compiler()
     key = f"compiler's name {identity(compiler)}"
     name = cache.get(key)
     if name is None:
-        name = " ".join((_ask(compiler), *map(shlex.quote, compiler[1:])))
+        name = " ".join((_ask(compiler, seconds), *map(shlex.quote, compiler[1:])))
         with suppress(ToolchainError):
             cache.put(key, name)
     return name
 
 
-def _ask(compiler: tuple[str, ...]) -> str:
+def _ask(compiler: tuple[str, ...], seconds: float | None) -> str:
     """Family and version, from the macros that the compiler defines; its file's name where it defines none."""
     command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)
     try:
-        done = processes.run(command)
+        done = processes.run(command, seconds)
     except OSError as error:
         raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        told = f"the C compiler did not end within {error.timeout:g} seconds.\nCommand: {shlex.join(command)}"
+        raise ToolchainError(told) from error
     lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
     macros = {line[1]: line[2] for line in lines if len(line) == 3}
     for family, names in FAMILIES:

@@ -422,7 +422,7 @@ def stand_in() -> None:
         (Peak("f32", 1, 50.0),), tuple(Bandwidth(level, 1, 20.0, 10.0) for level in ("L1", "L2", "L3", "memory"))
     )
     build.processes = made
-    compiler._ask = lambda command: "gcc 0"
+    compiler._ask = lambda command, seconds: "gcc 0"
     session.measured = rates  # type: ignore[attr-defined]
     session._space = lambda told: replace(grid_space(), sizes=told.at)
     session.LiveMeasurer = Table  # type: ignore[assignment, misc, attr-defined]
