@@ -1,7 +1,7 @@
 """Nests with local arrays, which are products of sizes that no array multiplies."""
 
 import poly
-from poly import f32, f64
+from poly import f64
 
 K, M, N, T = poly.sizes("K M N T")
 
@@ -40,12 +40,3 @@ def of_nothing(A: f64[M, K], B: f64[N, K], y: f64[4]):
         for j in range(N):
             for k in range(K):
                 y[0] += t[i, j] * A[i, k] * B[j, k]
-
-
-@poly.nest
-def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            C[i, j] = 0
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]

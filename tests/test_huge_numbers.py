@@ -11,10 +11,11 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
+from header_nests import matmul
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_nests import nests
-from scratch_nests import in_a_loop, of_nothing, product, two_dimensions
+from scratch_nests import in_a_loop, of_nothing, two_dimensions
 
 import poly
 from poly import f64
@@ -267,7 +268,7 @@ def test_a_workspace_is_as_large_as_its_arrays(extents: str, bits: tuple[int, ..
 
 @given(bits=st.tuples(*[st.integers(0, 46)] * 3), threads=st.integers(1, 256))
 def test_larger_operands_never_have_smaller_panels(bits: tuple[int, ...], threads: int) -> None:
-    kernel = poly.compile(product, threads=4)
+    kernel = poly.compile(matmul, threads=4)
     small = dict(zip("MNK", (2**number for number in bits), strict=True))
     larger = ({**small, size: 4 * extent} for size, extent in small.items())
     found = kernel.workspace(threads, **small)
