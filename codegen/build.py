@@ -18,7 +18,7 @@ import cffi
 
 from codegen import forks, precompiled, processes
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
-from codegen.compiler import compiler_name, find_compiler, identity
+from codegen.compiler import find_compiler, identity, is_gcc
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
 
@@ -57,7 +57,7 @@ def every_flag(seconds: float | None = None) -> tuple[str, ...]:
 
     Raises ToolchainError where there is none, or it does not say within `seconds` what it is.
     """
-    return (*FLAGS, *NOT_BY_GCC) if compiler_name(seconds).startswith("gcc ") else FLAGS
+    return (*FLAGS, *NOT_BY_GCC) if is_gcc(seconds) else FLAGS
 
 
 def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | None = None) -> Library:

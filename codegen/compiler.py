@@ -79,6 +79,11 @@ def compiler_name(seconds: float | None = None) -> str:
     return name
 
 
+def is_gcc(seconds: float | None = None) -> bool:
+    """Whether gcc builds; clang, which defines gcc's macros too, is another. Raises as `compiler_name`."""
+    return compiler_name(seconds).startswith("gcc ")
+
+
 def _ask(compiler: tuple[str, ...], seconds: float | None) -> str:
     """Family and version, from the macros that the compiler defines; its file's name where it defines none."""
     command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from codegen import processes
 from codegen.cache import cache_dir, digest, get_file, private_directory, put_file, sweep
+from codegen.compiler import is_gcc
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
 
@@ -42,7 +43,7 @@ def make(compiler: tuple[str, ...], identity: str, flags: tuple[str, ...]) -> bo
     try:
         sweep(private_directory("headers"))
         write_file(header, INCLUDE, mode=0o600)
-        return _is_gcc(compiler) and _precompile(compiler, flags, header)
+        return is_gcc(SECONDS) and _precompile(compiler, flags, header)
     except (OSError, ToolchainError, subprocess.TimeoutExpired):
         return False
 
@@ -69,13 +70,6 @@ def _is_there(header: Path) -> bool:
 def _is_whole(compiled: Path, *version: int) -> bool:
     """Whether this version of a file is whole: a process reads these tens of megabytes once, not for each build."""
     return get_file(compiled) is not None
-
-
-def _is_gcc(compiler: tuple[str, ...]) -> bool:
-    """clang has precompiled headers too, but not by this way."""
-    command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)
-    done = processes.run(command, SECONDS)
-    return "__GNUC__" in done.stdout and "__clang__" not in done.stdout
 
 
 def _precompile(compiler: tuple[str, ...], flags: tuple[str, ...], header: Path) -> bool:

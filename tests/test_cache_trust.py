@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import poly
 from codegen import build, cache, precompiled
+from codegen.compiler import is_gcc
 from codegen.errors import ToolchainError
 from codegen.files import write_file
 from poly import f64
@@ -114,7 +115,7 @@ def test_a_file_under_the_name_of_another_is_damage(folder: Path) -> None:
 
 def test_a_precompiled_header_that_is_damaged_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that reads one may crash, or build something else."""
-    if not precompiled._is_gcc(build.find_compiler()):
+    if not is_gcc():
         pytest.skip("the C compiler is not gcc")
     compiler = build.find_compiler()
     flags = (*build.FLAGS, "-O0")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen import build, precompiled
+from codegen import build
+from codegen.compiler import is_gcc
 
 TEXT = """#include <stdint.h>
 #include <immintrin.h>
@@ -28,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def gcc() -> None:
     """Skip where the compiler is another, or the CPU has no such header."""
-    if not precompiled._is_gcc(build.find_compiler()):
+    if not is_gcc():
         pytest.skip("the C compiler is not gcc")
     try:
         build.build(TEXT)
