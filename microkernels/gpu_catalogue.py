@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from microkernels.ctext import GLOBAL, Spaces, guarded
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, f16, f32, f64
 from microkernels.errors import TargetError, shown
 from microkernels.gpu_text import Scalar, common, panel, panel_suffix, specialised
 from microkernels.kernel import Microkernel
@@ -195,9 +195,15 @@ SHAPES = {
 }
 """By the bytes of what is computed with: the tiles worth choosing from, the best for large operands first."""
 
+TUNED = (f16, f32, f64)
+"""The types that microkernels of work-groups are made for."""
+
 
 def shapes(isa: DeviceISA, dtype: DType) -> tuple[GpuMicrokernel, ...]:
-    """The tiles worth choosing from on a device."""
+    """The tiles worth choosing from on a device.
+
+    Raises TargetError for a type that no work-group has such kernels for.
+    """
     made = (find(name, dtype) for name in _names(dtype))
     return tuple(kernel for kernel in made if kernel.fits(isa))
 
@@ -205,11 +211,12 @@ def shapes(isa: DeviceISA, dtype: DType) -> tuple[GpuMicrokernel, ...]:
 def find(name: str, dtype: DType) -> GpuMicrokernel:
     """The microkernel of that name, as `gemm_openclgpu_64x64x16_4x4`.
 
-    Raises TargetError if there is none, naming the closest ones or saying what is wrong with its numbers.
+    Raises TargetError if there is none, naming the closest ones or saying what is wrong with its type or its numbers.
     """
+    known = _names(dtype)
     match = re.fullmatch(r"gemm_openclgpu_(\d{1,4})x(\d{1,4})x(\d{1,4})_(\d{1,4})x(\d{1,4})(_db)?", name)
     if match is None or 0 in map(int, match.groups()[:5]):
-        close = difflib.get_close_matches(name[:80], _names(dtype), n=3, cutoff=0)
+        close = difflib.get_close_matches(name[:80], known, n=3, cutoff=0)
         raise TargetError(f"unknown microkernel {shown(name)}: the closest are {', '.join(close)}.")
     rows, columns, slab, item_rows, item_columns = map(int, match.groups()[:5])
     kernel = group_gemm(dtype, rows, columns, slab, item_rows, item_columns, match[6] is not None)
@@ -220,4 +227,6 @@ def find(name: str, dtype: DType) -> GpuMicrokernel:
 
 
 def _names(dtype: DType) -> list[str]:
+    if dtype not in TUNED:
+        raise TargetError(f"microkernels of work-groups compute in f16, f32 or f64, not in {dtype}.")
     return [f"gemm_openclgpu_{shape}" for shape in SHAPES[Scalar(dtype).computed.size]]

@@ -40,6 +40,16 @@ def wide(A: f32[M, N, K], B: f32[M, K], C: f32[M, N]):
                 C[i, j] += A[i, j, k] * B[i, k]
 
 
+@poly.nest
+def idle(A: f32[M, N], x: f32[N]):
+    """Without a result."""
+    for i in range(M):
+        s: f32
+        s = 0
+        for j in range(N):
+            s += A[i, j] * x[j]
+
+
 KINDS = (
     classic_nests.softmax,
     classic_nests.seidel,
@@ -53,5 +63,6 @@ KINDS = (
     classic_nests.batched,
     classic_nests.transpose,
     wide,
+    idle,
 )
 """Nests of every kind: what they share with `matmul` is the frame alone."""

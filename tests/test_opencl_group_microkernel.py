@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from headers import CLANG, need
 
-from microkernels.catalogue import find, shapes
+from microkernels.catalogue import CPU_ISAS, find, shapes
 from microkernels.dtypes import DTYPES, DType, f16, f32, f64
 from microkernels.errors import TargetError
 from microkernels.gpu_catalogue import SHAPES, GpuMicrokernel, group_gemm
@@ -102,6 +102,17 @@ def test_numbers_of_a_name() -> None:
 def test_numbers_that_make_no_kernel(name: str, dtype: DType, reason: str) -> None:
     with pytest.raises(TargetError, match=reason):
         find(name, dtype)
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES.values() if dtype not in (f16, f32, f64)], ids=str)
+def test_other_types_are_refused(dtype: DType) -> None:
+    """As for one core: whoever asks for the tiles of a type that has none is told so."""
+    for ask in (lambda: find_gpu("gemm_openclgpu_64x64x16_4x4", dtype), lambda: find_gpu("gemm_openclgpu_x", dtype)):
+        with pytest.raises(TargetError, match=f"compute in f16, f32 or f64, not in {dtype}"):
+            ask()
+    for isa in (*CPU_ISAS.values(), OPENCLGPU):
+        with pytest.raises(TargetError, match="compute in"):
+            shapes(isa, dtype)
 
 
 def test_types() -> None:

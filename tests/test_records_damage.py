@@ -255,6 +255,23 @@ def test_a_directory_that_cannot_be_made(place: str, tmp_path: Path) -> None:
         store.save(record())
 
 
+def device(path: Path) -> None:
+    path.symlink_to(os.devnull)
+
+
+@pytest.mark.parametrize("make", [device, os.mkfifo, os.mkdir])
+def test_what_is_no_regular_file_stays_where_it_is(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """A device is no damaged store: with POLY_RECORDS=/dev/null the superuser would have moved the machine's away."""
+    store = Store.open(tmp_path / "records.sqlite")
+    make(store.path)
+    before = os.lstat(store.path)
+    for use in (store.records, store.count, lambda: store.save(record()), store.clear):
+        with pytest.raises(RecordError, match=r"cannot be used: this is no regular file.*set POLY_RECORDS"):
+            use()
+    assert os.lstat(store.path) == before
+    assert list(tmp_path.iterdir()) == [store.path]
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_full_disk(store: Store, project: Path, begun: bool) -> None:
     """No file may grow: the error says so, and what was there stays."""

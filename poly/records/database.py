@@ -48,7 +48,9 @@ def peek(path: Path, work: Callable[[Connection], T]) -> T:
 
 
 def _sound(path: Path, action: Callable[[], T]) -> T:
-    """Do something with the file; once more where it had to be moved aside."""
+    """Do something with the file; once more where it had to be moved aside. What is no regular file stays in place."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise unusable(path, "this is no regular file")
     try:
         return _explained(path, action)
     except Unsound:

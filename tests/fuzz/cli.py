@@ -64,9 +64,16 @@ def command(
 
 
 def _watched(plan: Plan) -> Total:
-    """The run, with a line that shows how far it is where somebody watches."""
+    """The run, with a line that shows how far it is where somebody watches; else with each fault as it is found."""
     if not sys.stderr.isatty():
-        return run(plan)
+        told: set[str] = set()
+
+        def tell(total: Total) -> None:
+            for name in total.found.keys() - told:
+                told.add(name)
+                click.echo(f"found after {total.pairs} pairs, case {total.found[name].case}: {name}"[:400], err=True)
+
+        return run(plan, tell)
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:

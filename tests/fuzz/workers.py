@@ -28,7 +28,7 @@ def serve(connection: Connection) -> None:
     """Try what is asked for until the connection is closed: `("case", …)` or `("pair", …)`."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.setdefault("POLY_RECORDS", os.devnull)
+    os.environ.setdefault("POLY_RECORDS", str(Path(tempfile.gettempdir()) / "poly-fuzz-has-no-records"))
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     while True:
         try:
