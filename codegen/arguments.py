@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from codegen.affine import Affine
 from codegen.errors import ArgumentError
+from codegen.integer import Affine
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe

@@ -1,39 +1,38 @@
 """Assertions that accesses stay inside of their arrays: `PFX_IN(index, extent);`, a macro of headers.
 
-    A[i, k + 1] of A: f32[M, K]     ->      PFX_IN(i, M); PFX_IN(k + 1, K);
+A[i, k + 1] of A: f32[M, K]     ->      PFX_IN(i, M); PFX_IN(k + 1, K);
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codegen.affine import Affine
 from codegen.expr import Load, loads
-from codegen.names import c_name
+from codegen.integer import Int, in_c
 from codegen.program import Assign, Buffer, Program
-from codegen.scalar import Body
+from codegen.scalar import StatementPrinter
 
 
-def checks(statement: Assign, program: Program, printer: Body) -> list[str]:
+def checks(statement: Assign, program: Program, printer: StatementPrinter) -> list[str]:
     """One for each index of what the statement accesses; for a box that a copy fills, one for the place in it."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
     counts = {workspace.name: workspace.count for workspace in program.workspaces}
     lines: dict[str, None] = {}
     for access in dict.fromkeys((statement.target, *loads(statement.expr))):
         if access.array in counts:
-            lines[f"PFX_IN({printer.offset(access)}, {counts[access.array]});"] = None
+            lines[f"PFX_IN({printer.offset(printer.at(access))}, {counts[access.array]});"] = None
         else:
             lines |= dict.fromkeys(_by_dimension(access, buffers[access.array], printer))
     return list(lines)
 
 
-def _by_dimension(access: Load, buffer: Buffer, printer: Body) -> Iterable[str]:
-    indices = (index.substitute(printer.values) for index in access.indices)
+def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> Iterable[str]:
+    indices = printer.at(access).indices
     return (line for index, extent in zip(indices, buffer.shape, strict=True) for line in inside(index, extent))
 
 
-def inside(index: Affine, extent: Affine) -> list[str]:
+def inside(index: Int, extent: Int) -> list[str]:
     """The assertion that an index in terms of C's variables is in a dimension; none where it is known."""
     if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
         return []
-    return [f"PFX_IN({index}, {extent.substitute({size: Affine.name(c_name(size)) for size in extent.names})});"]
+    return [f"PFX_IN({index}, {in_c(extent)});"]

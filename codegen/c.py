@@ -6,9 +6,9 @@ import re
 
 import cgen
 
-from codegen import arithmetic, elementary, integer, lanes, workspace
-from codegen.affine import Affine
+from codegen import arithmetic, elementary, lanes
 from codegen.guard import guard
+from codegen.integer import HELPERS, Linear
 from codegen.loops import Scope, Writer
 from codegen.macros import definitions
 from codegen.names import RESERVED, c_name, function_name
@@ -49,7 +49,7 @@ def source(program: Program, threading: Threading = "openmp", bounds: bool = Fal
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
     """The kernel, below the bodies of its parallel loops; with `bounds`, statements assert that they keep to them."""
     parameters = data_parameters(program)
-    values = {size: Affine.name(c_name(size)) for size in program.sizes}
+    values = {size: Linear.name(c_name(size)) for size in program.sizes}
     taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
     writer = Writer(program, threading, bounds)
     body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
@@ -76,7 +76,7 @@ def includes(code: str) -> str:
 
 def used_helpers(code: str) -> str:
     """The small functions that the code calls, each below those that it calls itself."""
-    known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), "align64": workspace.ALIGN}
+    known = {**HELPERS, **arithmetic.functions(), **elementary.functions()}
     text = lanes.helpers(code)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 
 FUNCTIONS = {"exp": 1, "sqrt": 1, "tanh": 1, "abs": 1, "min": 2, "max": 2}
 """The functions that a body may call, with their number of arguments (`min`, `max`: nested for more)."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from codegen.affine import Affine
+from codegen.integer import Linear
 from codegen.names import c_name, function_name
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
@@ -48,7 +48,7 @@ def caller_source(signature: Signature, threads: int) -> str:
 
 def renamed(signature: Signature) -> Signature:
     """The signature with names that don't get into the way of the text's own: an array `threads` is `threads_`."""
-    names = {size: Affine.name(c_name(size)) for size in signature.sizes}
+    names = {size: Linear.name(c_name(size)) for size in signature.sizes}
     buffers = tuple(
         replace(
             b,

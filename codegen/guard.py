@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codegen.integer import extent, product
+from codegen.integer import extent, in_c, primary, product
 from codegen.names import c_name, fresh, function_name
 from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
 from codegen.program import Buffer
@@ -56,9 +56,9 @@ def declarations(signature: Signature) -> str:
 def array_bytes(buffer: Buffer) -> str:
     """The bytes from an array's first element to behind its last: 0 where it is empty."""
     if buffer.strides is None:
-        return product(buffer.shape, buffer.dtype.size)
+        return str(product([*map(in_c, buffer.shape), buffer.dtype.size]))
     shape = [extent(e) for e in buffer.shape]
-    last = " + ".join(f"({e} - 1)*{s}" for e, s in zip(shape, strides(buffer), strict=True))
+    last = " + ".join(f"({e} - 1)*{primary(s)}" for e, s in zip(shape, strides(buffer), strict=True))
     return f"{' && '.join(shape)} ? ({last} + 1)*{buffer.dtype.size} : 0"
 
 

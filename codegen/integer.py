@@ -1,184 +1,544 @@
-"""isl's AST expressions as integer expressions in C.
+"""Integer expressions and conditions as values: sizes, subscripts, bounds of loops, counts.
 
-Whatever is affine in the loop variables is folded: `(0) * 512 + (c0)` becomes `c0`. What is not (a minimum, a floor)
-becomes an atom, a name in the affine expression around it: `min(M, 6*i + 6) - 1`.
+    2*i + min(M, 64) + 1        a linear expression: 2 times the name i, 1 time the atom min(M, 64), plus 1
+
+An expression is linear in its *atoms*: names, and what is not linear in names (products, minima, quotients, …). One
+whose atoms are all names is `Affine`: such are the accesses and bounds of a nest. `Int` is any of them.
+
+`str` gives C text, which calls HELPERS; `PYTHON` prints the same for Python.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import prod
+from operator import index
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast, overload
 
-import islpy as isl
-
-from codegen.affine import Affine
 from codegen.names import c_name
 
-Values = Mapping[str, Affine]
-"""What isl's names stand for in C: loop variables and, where a loop runs once, its value."""
-
-COMPARISONS = {"eq": "==", "le": "<=", "lt": "<", "ge": ">=", "gt": ">"}
-CONNECTIVES = {"and_": "&&", "and_then": "&&", "or_": "||", "or_else": "||"}
-
-NUMBER = re.compile(r"-?\d+")
+A = TypeVar("A", bound="Atom", covariant=True)
+B = TypeVar("B", bound="Atom")
 
 HELPERS = {
     "imin": "static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }",
     "imax": "static inline int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }",
     "floord": "static inline int64_t floord(int64_t a, int64_t b) { return a / b - (a % b < 0); }  /* b > 0 */",
 }
-"""C functions that the expressions may call."""
+"""C functions that the texts of expressions call."""
 
 
-def operation(expr: isl.AstExpr) -> str:
-    """isl's name for an operation, such as `fdiv_q`; empty for a number or a name."""
-    if isl.ast_expr_type(expr.get_type()) != isl.ast_expr_type.op:
-        return ""
-    return str(isl.ast_expr_op_type(expr.get_op_type()).name)
+@dataclass(frozen=True)
+class Linear(Generic[A]):
+    """The sum of `coefficient * atom` over `terms`, plus `constant`.
+
+    `terms` is sorted by the atoms' texts and holds no zero coefficient, so equal sums are equal values.
+    """
+
+    terms: tuple[tuple[A, int], ...] = ()
+    constant: int = 0
+
+    @staticmethod
+    def make(terms: Mapping[B, int] | Iterable[tuple[B, int]], constant: int = 0) -> Linear[B]:
+        """Sum up terms of equal atoms and drop the zeros."""
+        total: dict[B, int] = {}
+        for atom, coefficient in terms.items() if isinstance(terms, Mapping) else terms:
+            total[atom] = total.get(atom, 0) + coefficient
+        return Linear(tuple(sorted(((a, c) for a, c in total.items() if c), key=_order)), constant)
+
+    @staticmethod
+    def name(name: str) -> Affine:
+        """The expression that is one name."""
+        return Linear(((name, 1),))
+
+    @staticmethod
+    def of(value: Linear[B] | int) -> Linear[B]:
+        """An integer, or an expression as it is."""
+        return value if isinstance(value, Linear) else Linear((), index(value))
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the atoms are names."""
+        return all(isinstance(atom, str) for atom, _ in self.terms)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names in it, those in atoms, too."""
+        return frozenset().union(*(_names(atom) for atom, _ in self.terms))
+
+    @property
+    def number(self) -> int | None:
+        """The integer that it is; None where a name occurs."""
+        return None if self.terms else self.constant
+
+    @property
+    def atom(self) -> A | None:
+        """The atom that it is; None for any other expression."""
+        single = len(self.terms) == 1 and self.terms[0][1] == 1 and not self.constant
+        return self.terms[0][0] if single else None
+
+    @property
+    def largest(self) -> int:
+        """The integer in it that is furthest from 0, without its sign."""
+        return max(abs(self.constant), *(abs(factor) for _, factor in self.terms), 0)
+
+    def coefficient(self, name: str) -> int:
+        """The factor of a name among the terms; 0 where it is none of them."""
+        return next((factor for atom, factor in self.terms if atom == name), 0)
+
+    def factor(self, name: str) -> Int:
+        """What a name is multiplied by, in products, too: `N + 2` for `i` in `i*N + 2*i + 5`."""
+        parts = ((_without(atom, name), coefficient) for atom, coefficient in self.terms)
+        return _sum(part * coefficient for part, coefficient in parts if part is not None)
+
+    def part(self, names: frozenset[str]) -> Linear[A]:
+        """The terms in which one of some names occurs."""
+        return Linear(tuple((atom, factor) for atom, factor in self.terms if names & _names(atom)))
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The integer for given values of all names."""
+        return self.constant + sum(c * _value(atom, values) for atom, c in self.terms)
+
+    def substitute(self, values: Mapping[str, Linear[B] | int]) -> Linear[A | B]:
+        """Replace names by expressions or integers; names that are not in `values` stay."""
+        changed = (_substituted(atom, values) * coefficient for atom, coefficient in self.terms)
+        return cast("Linear[A | B]", _sum((Linear((), self.constant), *changed)))
+
+    def renamed(self, names: Mapping[str, str]) -> Linear[A]:
+        """The same with other names; those that `names` doesn't have stay."""
+        changed = self.substitute({old: Linear.name(new) for old, new in names.items()})
+        return cast("Linear[A]", changed)
+
+    def __add__(self, other: Linear[B] | int) -> Linear[A | B]:
+        if not isinstance(other, Linear):
+            return Linear(self.terms, self.constant + index(other))
+        terms: tuple[tuple[A | B, int], ...] = (*self.terms, *other.terms)
+        return Linear.make(terms, self.constant + other.constant)
+
+    def __neg__(self) -> Linear[A]:
+        return self * -1
+
+    def __sub__(self, other: Linear[B] | int) -> Linear[A | B]:
+        return self + -other
+
+    def __rsub__(self, other: int) -> Linear[A]:
+        return -self + other
+
+    @overload
+    def __mul__(self, other: int) -> Linear[A]: ...
+    @overload
+    def __mul__(self, other: Linear[Atom]) -> Int: ...
+    def __mul__(self, other: Linear[Atom] | int) -> Linear[Atom] | Linear[A]:
+        """Multiplied out: `(M + 1) * N` is `M*N + N`."""
+        if isinstance(other, Linear) and other.terms:
+            scaled: Int = Linear(self.terms, 0)
+            products = (_times(a, b) * (c * d) for a, c in scaled.terms for b, d in other.terms)
+            return _sum((*products, scaled * other.constant, other * self.constant))
+        factor = other.constant if isinstance(other, Linear) else index(other)
+        if not factor:
+            return Linear()
+        return Linear(tuple((atom, c * factor) for atom, c in self.terms), self.constant * factor)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        """C text."""
+        return C.integer(self)
+
+    __repr__ = __str__
 
 
-def arguments(expr: isl.AstExpr) -> list[isl.AstExpr]:
-    """The operands of an operation."""
-    return [expr.get_op_arg(n) for n in range(expr.get_op_n_arg())]
+@dataclass(frozen=True)
+class Op:
+    """What is not linear.
+
+    *         a product of two or more factors
+    min, max  of two or more
+    floordiv  a quotient rounded down; the divisor is positive
+    /, %      C's quotient and remainder, where the dividend is not negative or divisible: there Python's `//` and `%`
+    """
+
+    name: Literal["*", "min", "max", "floordiv", "/", "%"]
+    args: tuple[Int, ...]
+
+    def __str__(self) -> str:
+        return C.integer(_single(self))
 
 
-def integer(expr: isl.AstExpr, values: Values) -> Affine:
-    """The value of an integer expression; `values` replaces isl's names, others are sizes."""
-    kind = isl.ast_expr_type(expr.get_type())
-    if kind == isl.ast_expr_type.int:
-        return Affine.of(expr.get_val().to_python())
-    if kind == isl.ast_expr_type.id:
-        name = expr.get_id().get_name()
-        return values[name] if name in values else Affine.name(c_name(name))
-    return _operation(expr, values)
+@dataclass(frozen=True)
+class Choice:
+    """`test ? then : other`; with 1 and 0 the truth value of a condition."""
+
+    test: Test
+    then: Int
+    other: Int
+
+    def __str__(self) -> str:
+        return C.integer(_single(self))
 
 
-def _operation(expr: isl.AstExpr, values: Values) -> Affine:
-    op = operation(expr)
-    if op in COMPARISONS or op in CONNECTIVES:
-        return _atom(f"({condition(expr, values)})")
-    if op in ("cond", "select"):
-        test, then, other = arguments(expr)
-        return _atom(f"({condition(test, values)} ? {integer(then, values)} : {integer(other, values)})")
-    args = [integer(arg, values) for arg in arguments(expr)]
-    match op, args:
-        case "add", [left, right]:
-            return left + right
-        case "sub", [left, right]:
-            return left - right
-        case "minus", [operand]:
-            return -operand
-        case "mul", [left, right] if not (left.terms and right.terms):
-            return left * right
-        case "min" | "max", _:
-            return _extreme(f"i{op}", args)
-        case "fdiv_q", [left, right]:
-            return _atom(f"floord({left}, {right})")
-        case (("mul" | "pdiv_q" | "div" | "pdiv_r" | "zdiv_r"), [left, right]):
-            symbol = {"mul": "*", "pdiv_q": "/", "div": "/"}.get(op, " % ")
-            return _atom(f"({primary(left)}{symbol}{primary(right)})")
-    raise AssertionError(f"isl made an operation that the C printer doesn't know: {expr.to_C_str()}")
+@dataclass(frozen=True)
+class Compare:
+    """`left < right`."""
+
+    left: Int
+    symbol: Literal["==", "!=", "<", "<=", ">", ">="]
+    right: Int
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.left.names | self.right.names
+
+    def __str__(self) -> str:
+        return C.test(self)
 
 
-def condition(expr: isl.AstExpr, values: Values) -> str:
-    """The text of a truth value; a disjunction in a conjunction, or the other way round, is in parentheses."""
-    op = operation(expr)
-    if op in COMPARISONS:
-        left, right = arguments(expr)
-        if op == "le" and operation(right) == "min":
-            return f"{integer(left, values)} < {end(expr, values)}"
-        return comparison(integer(left, values), COMPARISONS[op], integer(right, values))
-    if op in CONNECTIVES:
-        symbol = CONNECTIVES[op]
-        mixed = [CONNECTIVES.get(operation(arg), symbol) != symbol for arg in arguments(expr)]
-        texts = [condition(arg, values) for arg in arguments(expr)]
-        return f" {symbol} ".join(f"({text})" if other else text for text, other in zip(texts, mixed, strict=True))
-    return f"{primary(integer(expr, values))} != 0"
+@dataclass(frozen=True)
+class Connected:
+    """Conditions that must all hold (`&&`), or of which one must (`||`)."""
+
+    symbol: Literal["&&", "||"]
+    parts: tuple[Test, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset().union(*(part.names for part in self.parts))
+
+    def __str__(self) -> str:
+        return C.test(self)
 
 
-def end(expr: isl.AstExpr, values: Values) -> Affine:
-    """The first value that a loop's condition `i <= …` or `i < …` keeps out."""
-    _, bound = arguments(expr)
-    further = int(operation(expr) == "le")
-    if further and operation(bound) == "min":
-        return _extreme("imin", [integer(arg, values) + 1 for arg in arguments(bound)])
-    return integer(bound, values) + further
+Atom = str | Op | Choice
+Test = Compare | Connected
+
+if TYPE_CHECKING:
+    Int = Linear[Atom]
+    Affine = Linear[str]
+else:
+    Int = Affine = Linear
 
 
-def comparison(left: Affine, symbol: str, right: Affine) -> str:
-    """`i <= 63` is written `i < 64`, and `i <= M - 1` is `i < M`."""
-    plain = all(re.fullmatch(r"\w+", name) for name in right.names)
-    if symbol == "<=" and plain and (right.constant or not right.terms):
-        return f"{left} < {right + 1}"
-    return f"{left} {symbol} {right}"
+# --- what is made of expressions ------------------------------------------------------------------------------------
 
 
-def primary(value: Affine) -> str:
-    """The text, in parentheses unless it is one name or one number that isn't negative."""
-    single = len(value.terms) == 1 and value.terms[0][1] == 1 and not value.constant
-    return str(value) if single or (not value.terms and value.constant >= 0) else f"({value})"
+def minimum(*values: Int | int) -> Int:
+    """The smallest of some values, of which those that can't be it are left out."""
+    return _extreme("min", values)
 
 
-def extent(size: Affine) -> str:
+def maximum(*values: Int | int) -> Int:
+    """The largest of some values, of which those that can't be it are left out."""
+    return _extreme("max", values)
+
+
+def floor_quotient(dividend: Int, divisor: int) -> Int:
+    """The quotient rounded down. Multiples of the divisor go out: `(6*i + j) // 6` is `i + j // 6`."""
+    whole = Linear(tuple((atom, c // divisor) for atom, c in dividend.terms if not c % divisor))
+    rest = Linear(tuple((atom, c) for atom, c in dividend.terms if c % divisor), dividend.constant)
+    if not rest.terms:
+        return whole + rest.constant // divisor
+    return whole + _single(Op("floordiv", (rest, Linear.of(divisor))))
+
+
+def quotient(dividend: Int, divisor: Int | int) -> Int:
+    """The quotient of a number that is not negative, or that is a multiple."""
+    by = Linear.of(divisor)
+    exact = by.number and not any(c % by.constant for _, c in dividend.terms)
+    return floor_quotient(dividend, by.constant) if exact else _single(Op("/", (dividend, by)))
+
+
+def remainder(dividend: Int, divisor: Int | int) -> Int:
+    """The remainder of a number that is not negative; for others it tells whether they are multiples."""
+    by = Linear.of(divisor)
+    if by.number and not any(c % by.constant for _, c in dividend.terms):
+        return Linear((), dividend.constant % by.constant)
+    return _single(Op("%", (dividend, by)))
+
+
+def choice(test: Test, then: Int | int, other: Int | int) -> Int:
+    """`test ? then : other`."""
+    one, two = Linear.of(then), Linear.of(other)
+    return one if one == two else _single(Choice(test, one, two))
+
+
+def product(factors: Iterable[Int | int]) -> Int:
+    """The product, not multiplied out: `M*(N + 1)`. A number among the factors multiplies the rest."""
+    given = [Linear.of(factor) for factor in factors]
+    number = prod(factor.constant for factor in given if not factor.terms)
+    atoms: list[Int] = []
+    for factor in given:
+        if len(factor.terms) == 1 and not factor.constant:
+            number *= factor.terms[0][1]
+            atoms += factors_of(factor.terms[0][0])
+        elif factor.terms:
+            atoms.append(factor)
+    if len(atoms) < 2:
+        return prod(atoms, start=Linear.of(1)) * number
+    return _single(Op("*", tuple(sorted(atoms, key=str)))) * number
+
+
+def room(extents: Iterable[Int | int]) -> Int:
+    """The elements of an array with these extents; an extent below 0 means 0."""
+    given = [Linear.of(extent) for extent in extents]
+    return product(extent if _is_count(extent) else maximum(0, extent) for extent in given)
+
+
+def compare(left: Int, symbol: Literal["==", "!=", "<", "<=", ">", ">="], right: Int) -> Compare:
+    """`i <= 63` as `i < 64`, and `i <= M - 1` as `i < M`."""
+    if symbol == "<=" and right.is_affine and (right.constant or not right.terms):
+        return Compare(left, "<", right + 1)
+    return Compare(left, symbol, right)
+
+
+def connected(symbol: Literal["&&", "||"], parts: Sequence[Test]) -> Test:
+    """Several conditions as one."""
+    return parts[0] if len(parts) == 1 else Connected(symbol, tuple(parts))
+
+
+def parts_of(test: Test) -> tuple[Test, ...]:
+    """The terms of a conjunction."""
+    if isinstance(test, Connected) and test.symbol == "&&":
+        return tuple(part for term in test.parts for part in parts_of(term))
+    return (test,)
+
+
+def _extreme(name: Literal["min", "max"], values: Iterable[Int | int]) -> Int:
+    kept: list[Int] = []
+    for value in (part for given in values for part in _flat(name, Linear.of(given))):
+        apart = [(value - other).number for other in kept]
+        if any(gap is not None and (gap >= 0) == (name == "min") for gap in apart):
+            continue  # another one is as small, or as large
+        kept = [other for other, gap in zip(kept, apart, strict=True) if gap is None] + [value]
+    return kept[0] if len(kept) == 1 else _single(Op(name, tuple(kept)))
+
+
+def _flat(name: str, value: Int) -> tuple[Int, ...]:
+    """The operands of a minimum in a minimum."""
+    atom = value.atom
+    return atom.args if isinstance(atom, Op) and atom.name == name else (value,)
+
+
+def _is_count(value: Int) -> bool:
+    """Whether it is never below 0, where sizes are not."""
+    return value.constant >= 0 and all(c > 0 and _is_count_atom(atom) for atom, c in value.terms)
+
+
+def _is_count_atom(atom: Atom) -> bool:
+    if isinstance(atom, Op):
+        every = all(map(_is_count, atom.args))
+        return every or (atom.name == "max" and any(map(_is_count, atom.args)))
+    return isinstance(atom, str) or (_is_count(atom.then) and _is_count(atom.other))
+
+
+def _single(atom: Atom) -> Int:
+    return Linear(((atom, 1),))
+
+
+def _sum(parts: Iterable[Int]) -> Int:
+    given = list(parts)
+    return Linear.make([term for part in given for term in part.terms], sum(part.constant for part in given))
+
+
+def factors_of(atom: Atom) -> tuple[Int, ...]:
+    """The factors of a product; any other atom is its only one."""
+    return atom.args if isinstance(atom, Op) and atom.name == "*" else (_single(atom),)
+
+
+def _times(first: Atom, second: Atom) -> Int:
+    return _single(Op("*", tuple(sorted((*factors_of(first), *factors_of(second)), key=str))))
+
+
+def _without(atom: Atom, name: str) -> Int | None:
+    """An atom divided by a name; None where the name is no factor of it."""
+    factors = list(factors_of(atom))
+    own = Linear.name(name)
+    if own not in factors:
+        return None
+    factors.remove(own)
+    return reduce(_multiplied, factors) if factors else Linear.of(1)
+
+
+def _multiplied(first: Int, second: Int) -> Int:
+    return first * second
+
+
+def _order(term: tuple[Atom, int]) -> str:
+    return term[0] if isinstance(term[0], str) else str(term[0])
+
+
+# --- walks over atoms -----------------------------------------------------------------------------------------------
+
+
+def _names(atom: Atom) -> frozenset[str]:
+    if isinstance(atom, str):
+        return frozenset((atom,))
+    if isinstance(atom, Op):
+        return frozenset().union(*(arg.names for arg in atom.args))
+    return atom.test.names | atom.then.names | atom.other.names
+
+
+def _value(atom: Atom, values: Mapping[str, int]) -> int:
+    if isinstance(atom, str):
+        return int(values[atom])
+    if isinstance(atom, Choice):
+        return (atom.then if holds(atom.test, values) else atom.other).evaluate(values)
+    args = [arg.evaluate(values) for arg in atom.args]
+    match atom.name:
+        case "*":
+            return prod(args)
+        case "min":
+            return min(args)
+        case "max":
+            return max(args)
+        case "%":
+            return args[0] % args[1]
+    return args[0] // args[1]
+
+
+def holds(test: Test, values: Mapping[str, int]) -> bool:
+    """Whether a condition holds for given values of all names."""
+    if isinstance(test, Connected):
+        return (all if test.symbol == "&&" else any)(holds(part, values) for part in test.parts)
+    left, right = test.left.evaluate(values), test.right.evaluate(values)
+    match test.symbol:
+        case "==":
+            return left == right
+        case "!=":
+            return left != right
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+    return left >= right
+
+
+def _substituted(atom: Atom, values: Mapping[str, Linear[B] | int]) -> Int:
+    if isinstance(atom, str):
+        return Linear.of(cast("Int | int", values[atom])) if atom in values else Linear.name(atom)
+    if isinstance(atom, Choice):
+        test = replaced(atom.test, values)
+        return choice(test, atom.then.substitute(values), atom.other.substitute(values))
+    args = [cast("Int", arg.substitute(values)) for arg in atom.args]
+    match atom.name:
+        case "*":
+            return reduce(_multiplied, args)
+        case "min" | "max":
+            return _extreme(atom.name, args)
+        case "floordiv":
+            return floor_quotient(args[0], args[1].constant)
+        case "/":
+            return quotient(args[0], args[1])
+    return remainder(args[0], args[1])
+
+
+def replaced(test: Test, values: Mapping[str, Linear[B] | int]) -> Test:
+    """A condition with names replaced by expressions or integers."""
+    if isinstance(test, Connected):
+        return Connected(test.symbol, tuple(replaced(part, values) for part in test.parts))
+    return Compare(test.left.substitute(values), test.symbol, test.right.substitute(values))
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+SUM, PRODUCT, PRIMARY = 1, 2, 3
+"""How tightly a text binds."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """How expressions and conditions are written: one walk, whose words are those of C or of Python.
+
+    `calls` are functions of two numbers by the operation that they stand for.
+    """
+
+    calls: Mapping[str, str]
+    symbols: Mapping[str, str]
+    choice: Callable[[str, str, str], str]
+    named: Callable[[str], str] = str
+    """What names are called."""
+
+    def integer(self, value: Int) -> str:
+        """The text of an expression."""
+        return self._sum(value)[0]
+
+    def primary(self, value: Int) -> str:
+        """The same, in parentheses unless it is a name, a call, or a number that isn't negative."""
+        text, level = self._sum(value)
+        return text if level == PRIMARY else f"({text})"
+
+    def test(self, test: Test) -> str:
+        """The text of a condition; a disjunction in a conjunction, or the other way round, is in parentheses."""
+        if isinstance(test, Compare):
+            return f"{self.integer(test.left)} {test.symbol} {self.integer(test.right)}"
+        return self.symbols[test.symbol].join(self._part(test.symbol, part) for part in test.parts)
+
+    def _part(self, symbol: str, part: Test) -> str:
+        text = self.test(part)
+        return f"({text})" if isinstance(part, Connected) and part.symbol != symbol else text
+
+    def _sum(self, value: Int) -> tuple[str, int]:
+        """The text, and how tightly it binds."""
+        if not value.terms:
+            return str(value.constant), PRIMARY if value.constant >= 0 else SUM
+        if value.atom is not None:
+            return self._atom(value.atom)
+        numbers = [*(c for _, c in value.terms), *[value.constant] * (value.constant != 0)]
+        negated = max(numbers) < 0
+        parts = [self._term(atom, abs(c), negated) for atom, c in value.terms] + [str(abs(value.constant))]
+        signed = list(zip(numbers, parts, strict=False))
+        first = next((at for at, number in enumerate(numbers) if number > 0), 0)
+        ordered = [signed[first], *signed[:first], *signed[first + 1 :]]
+        text = "".join(f" {'-' if sign < 0 else '+'} {part}" for sign, part in ordered)
+        return f"{'-' * negated}{text[3:]}", SUM if negated or len(signed) > 1 else PRODUCT
+
+    def _term(self, atom: Atom, coefficient: int, negated: bool) -> str:
+        """A term's text. What a sign may stand before is no quotient: Python's `-a // 2` is `(-a) // 2`."""
+        text, level = self._atom(atom)
+        whole = level == PRIMARY or (isinstance(atom, Op) and atom.name == "*") or (coefficient == 1 and not negated)
+        factors = [str(coefficient)] * (coefficient != 1)
+        return "*".join([*factors, text if whole else f"({text})"])
+
+    def _atom(self, atom: Atom) -> tuple[str, int]:
+        if isinstance(atom, str):
+            return self.named(atom), PRIMARY
+        if isinstance(atom, Choice):
+            test = self.test(atom.test)
+            if (atom.then, atom.other) == (Linear.of(1), Linear.of(0)):
+                return f"({test})", PRIMARY
+            return f"({self.choice(test, self.integer(atom.then), self.integer(atom.other))})", PRIMARY
+        if atom.name in self.calls:
+            call = self.calls[atom.name]
+            return reduce(lambda a, b: f"{call}({a}, {b})", map(self.integer, atom.args)), PRIMARY
+        return self.symbols[atom.name].join(map(self.primary, atom.args)), PRODUCT
+
+
+C = Language(
+    {"min": "imin", "max": "imax", "floordiv": "floord"},
+    {"*": "*", "/": "/", "%": " % ", "&&": " && ", "||": " || "},
+    lambda test, then, other: f"{test} ? {then} : {other}",
+)
+PYTHON = Language(
+    {"min": "min", "max": "max"},
+    {"*": "*", "/": " // ", "floordiv": " // ", "%": " % ", "&&": " and ", "||": " or "},
+    lambda test, then, other: f"{then} if {test} else {other}",
+)
+
+
+def primary(value: Int) -> str:
+    """C text, in parentheses unless it is a name, a call, or a number that isn't negative."""
+    return C.primary(value)
+
+
+def extent(size: Int) -> str:
     """An expression of sizes as C text that binds like a name."""
-    return primary(size.substitute({name: Affine.name(c_name(name)) for name in size.names}))
+    return primary(in_c(size))
 
 
-def product(extents: Sequence[Affine], factor: int = 1) -> str:
-    """The product of expressions of sizes and a number, as C text: `M*(N + 1)*4`.
-
-    All numbers become one, which stands last, so C reckons in 64 bits throughout.
-    """
-    number = prod((size.constant for size in extents if not size.terms), start=factor)
-    texts = [extent(size) for size in extents if size.terms]
-    return "*".join([*texts, *[str(number)] * (number != 1 or not texts)])
-
-
-def scaled(count: str, factor: int) -> str:
-    """A count (C text, a product) times a number; two numbers become one, so C reckons in 64 bits throughout."""
-    return str(int(count) * factor) if count.isdigit() else f"{count}*{factor}"
-
-
-def room(extents: Sequence[str]) -> str:
-    """The elements of an array with these extents (C texts), as C text; an extent below 0 means 0.
-
-    What is made of sizes without a minus is never below 0.
-    """
-    number = prod(max(int(text), 0) for text in extents if NUMBER.fullmatch(text))
-    opened = [text for text in extents if not NUMBER.fullmatch(text)]
-    if not number:
-        return "0"
-    texts = [
-        f"imax(0, {text})" if "-" in text else text if re.fullmatch(r"[\w\[\]]+", text) else f"({text})"
-        for text in opened
-    ]
-    return "*".join([*texts, *[str(number)] * (number != 1 or not texts)])
-
-
-def _extreme(function: str, values: Sequence[Affine]) -> Affine:
-    """The smallest or largest of some values: `imin(imin(a, b), c)`."""
-    return reduce(lambda a, b: _atom(f"{function}({a}, {b})"), values)
-
-
-def _atom(text: str) -> Affine:
-    """What is not affine, as a name."""
-    return Affine.name(text)
-
-
-def kind(node: isl.AstNode) -> str:
-    """isl's name for a node: `for_`, `if_`, `block`, `mark` or `user`."""
-    return str(isl.ast_node_type(node.get_type()).name)
-
-
-def children(block: isl.AstNode) -> list[isl.AstNode]:
-    """The nodes of a block, in order."""
-    nodes = block.block_get_children()
-    return [nodes.get_at(position) for position in range(nodes.n_ast_node())]
-
-
-def called(node: isl.AstNode, values: Values) -> tuple[str, tuple[Affine, ...]]:
-    """The statement and the iterators' values that a user node `S0(e0, e1)` stands for."""
-    name, *args = arguments(node.user_get_expr())
-    return name.get_id().get_name(), tuple(integer(arg, values) for arg in args)
+def in_c(value: Int) -> Int:
+    """An expression of sizes by their names in C."""
+    return value.renamed({name: c_name(name) for name in value.names})

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import cgen
 
-from codegen.affine import Affine
 from codegen.arithmetic import update
 from codegen.expr import loads
+from codegen.integer import Int, Linear, Test, minimum
 from codegen.macros import EACH_LANE
-from codegen.names import fresh
+from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
+from codegen.scalar import Element, StatementPrinter
 from codegen.simd import Reduction, neutral
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
@@ -79,10 +80,10 @@ class Counter:
     """A loop's variable: where it starts and ends (None: unknown), by what it steps; `test` is the loop's condition."""
 
     variable: str
-    start: Affine
-    end: Affine | None
+    start: Int
+    end: Int | None
     step: int
-    test: Callable[[Affine], str]
+    test: Callable[[Int], Test]
 
     @property
     def trips(self) -> int | None:
@@ -92,7 +93,7 @@ class Counter:
         return max(0, -((self.start.constant - self.end.constant) // self.step))
 
 
-Body = Callable[[Affine, Mapping[str, str]], list[cgen.Generable]]
+Body = Callable[[Int, Mapping[str, str]], list[cgen.Generable]]
 """The loop's body for a value of its variable, and for where each statement reduces to."""
 
 
@@ -107,7 +108,7 @@ class Partial:
 
     @staticmethod
     def named(reduction: Reduction, taken: frozenset[str]) -> Partial:
-        root = reduction.element.partition("[")[0]
+        root = reduction.root
         return Partial(reduction, *(fresh(name, taken) for name in (reduction.name, f"{root}_lanes", f"{root}_lane")))
 
     @property
@@ -128,16 +129,17 @@ class Holders:
     """Variables that hold elements: their declarations, and their names by element."""
 
     lines: tuple[str, ...]
-    names: Mapping[str, str]
+    names: Mapping[Element, str]
 
 
-def holders(elements: Sequence[tuple[str, DType]], taken: frozenset[str]) -> Holders:
-    """Variables for elements of these types."""
+def holders(elements: Sequence[Element], printer: StatementPrinter, taken: frozenset[str]) -> Holders:
+    """Variables for elements."""
     lines: list[str] = []
-    names: dict[str, str] = {}
-    for element, dtype in elements:
-        names[element] = fresh(f"{element.partition('[')[0]}_value", taken.union(names.values()))
-        lines.append(f"const {dtype.c_name} {names[element]} = {element};")
+    names: dict[Element, str] = {}
+    for element in elements:
+        names[element] = fresh(f"{c_name(element.array)}_value", taken.union(names.values()))
+        dtype = printer.buffers[element.array].dtype
+        lines.append(f"const {dtype.c_name} {names[element]} = {printer.element(element)};")
     return Holders(tuple(lines), names)
 
 
@@ -177,7 +179,7 @@ class LaneLoop:
         loop = self._while(self.shape.block, [inner])
         block = cgen.Block([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
         test = self._test(self.counter.start, self.shape.block)
-        return [cgen.If(cgen.Line(test), block, cgen.Block(self._filled(1)))]
+        return [cgen.If(cgen.Line(str(test)), block, cgen.Block(self._filled(1)))]
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first vectors start with what changes nothing."""
@@ -191,9 +193,9 @@ class LaneLoop:
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
         """The body as long as so many iterations are left."""
-        return cgen.While(cgen.Line(self._test(self._value, iterations)), cgen.Block(body))
+        return cgen.While(cgen.Line(str(self._test(self._value, iterations))), cgen.Block(body))
 
-    def _test(self, value: Affine, iterations: int) -> str:
+    def _test(self, value: Int, iterations: int) -> Test:
         """Whether so many iterations are left at a value of the variable."""
         return self.counter.test(value + (iterations - 1) * self.counter.step)
 
@@ -201,7 +203,7 @@ class LaneLoop:
         """One vector at a time, of which only the lanes take part that the loop still has iterations for."""
         end, left = self.counter.end, fresh("left", self.taken)
         assert end is not None
-        least = f"imin({self.shape.lanes}, {end - self._value})"
+        least = minimum(self.shape.lanes, end - self._value)
         count = cgen.Line(f"const {self._index} {left} = {'(int)' * (self._index == 'int')}{least};")
         return self._while(1, [count, *self._vector("0", f"lane < {left}"), self._advance()])
 
@@ -234,12 +236,12 @@ class LaneLoop:
         return "int64_t" if max(partial.reduction.dtype.size for partial in self.partials) > i32.size else "int"
 
     @property
-    def _value(self) -> Affine:
-        return Affine.name(self.counter.variable)
+    def _value(self) -> Int:
+        return Linear.name(self.counter.variable)
 
     def _body(self, targets: Mapping[Partial, str]) -> list[cgen.Generable]:
         names = {partial.reduction.statement: target for partial, target in targets.items()}
-        return self.body(self._value + Affine.name("lane") * self.counter.step, names)
+        return self.body(self._value + Linear.name("lane") * self.counter.step, names)
 
     def _advance(self) -> cgen.Generable:
         return cgen.Line(f"{self.counter.variable} += {self.shape.lanes * self.counter.step};")

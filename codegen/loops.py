@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, replace
 import cgen
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.bounds import checks
-from codegen.integer import arguments, called, children, condition, end, integer, kind, operation
+from codegen.integer import Int, Linear, Test
+from codegen.isl_ast import arguments, called, children, condition, end, integer, kind, operation
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
-from codegen.program import LoopMark, Program, Text, Threading
-from codegen.reached import conditions, outside
-from codegen.scalar import Body
+from codegen.program import Buffer, LoopMark, Program, Text, Threading
+from codegen.reached import conditions, every, outside
+from codegen.scalar import Element, StatementPrinter
 from codegen.simd import Reduction, confusing, invariants, reductions
 
 MARK = "loop:"
@@ -39,7 +39,7 @@ NO_MARK = LoopMark("")
 class Scope:
     """What is known at a place in the AST."""
 
-    values: Mapping[str, Affine]
+    values: Mapping[str, Int]
     """What sizes and isl's iterators stand for."""
     taken: frozenset[str]
     """C names in use."""
@@ -52,10 +52,10 @@ class Scope:
     scratch arrays of its own, so no loop inside is shared again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that stand for elements, by the names of the statements that reduce into them."""
-    held: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold elements which are only read."""
-    known: frozenset[str] = frozenset()
-    """Conditions that hold here (C texts)."""
+    known: frozenset[Test] = frozenset()
+    """Conditions that hold here."""
     shares: int = 1
     """On an OpenCL device: among so many work-items the loops around are shared out."""
 
@@ -66,11 +66,11 @@ class Loop:
 
     node: isl.AstNode
     variable: str
-    start: Affine
+    start: Int
     scope: Scope
 
     @property
-    def condition(self) -> str:
+    def condition(self) -> Test:
         return condition(self.node.for_get_cond(), self.scope.values)
 
     @property
@@ -79,11 +79,11 @@ class Loop:
         return operation(self.node.for_get_cond()) in ("le", "lt")
 
     @property
-    def entered(self) -> str:
+    def entered(self) -> Test:
         """The condition that it runs at least once."""
         return self.condition_at(self.start)
 
-    def condition_at(self, value: Affine) -> str:
+    def condition_at(self, value: Int) -> Test:
         """The condition for a value of the variable."""
         isl_name = self.node.for_get_iterator().get_id().get_name()
         return condition(self.node.for_get_cond(), {**self.scope.values, isl_name: value})
@@ -92,7 +92,7 @@ class Loop:
     def counter(self) -> Counter:
         """The variable of a canonical loop."""
         test, values = self.node.for_get_cond(), self.scope.values
-        alone = integer(arguments(test)[0], values) == Affine.name(self.variable)
+        alone = integer(arguments(test)[0], values) == Linear.name(self.variable)
         step = integer(self.node.for_get_inc(), values).constant
         return Counter(self.variable, self.start, end(test, values) if alone else None, step, self.condition_at)
 
@@ -100,7 +100,7 @@ class Loop:
         """The C loop with a body."""
         step = integer(self.node.for_get_inc(), self.scope.values)
         start, update = f"int64_t {self.variable} = {self.start}", f"{self.variable} += {step}"
-        return cgen.For(cgen.Line(start), cgen.Line(self.condition), cgen.Line(update), block(body))
+        return cgen.For(cgen.Line(start), cgen.Line(str(self.condition)), cgen.Line(update), block(body))
 
 
 @dataclass
@@ -117,6 +117,10 @@ class Writer:
     functions: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """What these are called."""
+
+    @property
+    def _buffers(self) -> dict[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.program.buffers}
 
     def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         """The C of a node."""
@@ -142,7 +146,7 @@ class Writer:
     def _if(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
         other = block(self.write(node.if_get_else_node(), scope)) if node.if_has_else_node() else None
         then = block(self.write(node.if_get_then_node(), scope))
-        return cgen.If(cgen.Line(condition(node.if_get_cond(), scope.values)), then, other)
+        return cgen.If(cgen.Line(str(condition(node.if_get_cond(), scope.values))), then, other)
 
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         if node.for_is_degenerate():
@@ -152,12 +156,12 @@ class Writer:
         if not needed:
             return self._loop(loop, scope)
         known = replace(loop.scope, known=scope.known.union(needed))
-        return [cgen.If(cgen.Line(" && ".join(needed)), block(self._loop(replace(loop, scope=known), scope)))]
+        return [cgen.If(cgen.Line(str(every(needed))), block(self._loop(replace(loop, scope=known), scope)))]
 
-    def _needed(self, loop: Loop) -> tuple[str, ...]:
+    def _needed(self, loop: Loop) -> tuple[Test, ...]:
         """What must hold for the loop to do anything, as far as it isn't known to."""
         found = outside(conditions(loop.node.for_get_body(), loop.scope.values), loop.variable)
-        return tuple(text for text in found if text not in loop.scope.known)
+        return tuple(test for test in found if test not in loop.scope.known)
 
     def _loop(self, loop: Loop, scope: Scope) -> list[cgen.Generable]:
         """A loop, as the mark of the scope around it says."""
@@ -207,17 +211,18 @@ class Writer:
         if not found:
             return [cgen.Line(EACH_VECTOR), loop.around(self.write(inside, loop.scope))]
         isl_name = loop.node.for_get_iterator().get_id().get_name()
-        held = holders(invariants(inside, self.program, loop.scope.values, loop.variable), loop.scope.taken)
+        read = invariants(inside, self.program, loop.scope.values, loop.variable)
+        held = holders(read, StatementPrinter(self._buffers, loop.scope.values), loop.scope.taken)
         scope = replace(loop.scope, held=held.names, taken=loop.scope.taken.union(held.names.values()))
 
-        def body(value: Affine, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
+        def body(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
             values = {**scope.values, isl_name: value}
             return self.write(inside, replace(scope, values=values, accumulators=accumulators))
 
         counter, taken = loop.counter, scope.taken
         lanes = LaneLoop(counter, shape(self.program, found, counter.trips), partials(found, taken), body, taken)
         whole = block([*map(cgen.Line, held.lines), *lanes.lines()])
-        return [whole if loop.entered in scope.known else cgen.If(cgen.Line(loop.entered), whole)]
+        return [whole if loop.entered in scope.known else cgen.If(cgen.Line(str(loop.entered)), whole)]
 
     def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         name, arguments = called(node, scope.values)
@@ -225,16 +230,16 @@ class Writer:
         if statement.where is None:
             return self._statement(name, arguments, scope)
         values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
-        holds = cgen.Line(condition(statement.where, values))
+        holds = cgen.Line(str(condition(statement.where, values)))
         return [cgen.If(holds, block(self._statement(name, arguments, scope)))]
 
-    def _statement(self, name: str, arguments: tuple[Affine, ...], scope: Scope) -> list[cgen.Generable]:
+    def _statement(self, name: str, arguments: tuple[Int, ...], scope: Scope) -> list[cgen.Generable]:
         statement = self.program.statements[name]
         if isinstance(statement.body, Text):
             lines = statement.body.all_lines(self.bounds)
             return [text_block(statement.iterators, arguments, lines, scope.taken)]
         values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
-        printer = Body({b.name: b for b in self.program.buffers}, values, scope.held)
+        printer = StatementPrinter(self._buffers, values, scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(name)
         line = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
@@ -256,7 +261,7 @@ def opened(node: isl.AstNode, scope: Scope) -> Loop:
         scope,
         mark=NO_MARK,
         parallel=scope.parallel or scope.mark.parallel,
-        values={**scope.values, isl_name: Affine.name(variable)},
+        values={**scope.values, isl_name: Linear.name(variable)},
         taken=scope.taken | {variable},
         variables=(*scope.variables, variable),
     )
@@ -264,14 +269,14 @@ def opened(node: isl.AstNode, scope: Scope) -> Loop:
 
 
 def text_block(
-    iterators: tuple[str, ...], values: tuple[Affine, ...], text: Sequence[str], taken: frozenset[str]
+    iterators: tuple[str, ...], values: tuple[Int, ...], text: Sequence[str], taken: frozenset[str]
 ) -> cgen.Generable:
     """The lines below declarations of the iterators that they use; one that already has its value needs none.
 
     An iterator whose name something else has there is given another one.
     """
     words = frozenset(word for line in text for word in WORD.findall(line))
-    declared = [(i, v) for i, v in zip(iterators, values, strict=True) if i in words and v != Affine.name(i)]
+    declared = [(i, v) for i, v in zip(iterators, values, strict=True) if i in words and v != Linear.name(i)]
     names: dict[str, str] = {}
     for iterator, _ in declared:
         names[iterator] = fresh(iterator, taken | words) if iterator in taken else iterator

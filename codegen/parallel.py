@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import cgen
 
-from codegen.affine import Affine
-from codegen.integer import primary
+from codegen.integer import Int, Linear, quotient
 from codegen.names import c_name, fresh
 from codegen.parameters import (
     Parameter,
@@ -46,8 +45,8 @@ class Iteration:
     parameters: tuple[Parameter, ...]
     counters: tuple[Parameter, ...]
     variable: str
-    start: Affine
-    end: Affine
+    start: Int
+    end: Int
     step: int
     around: Callable[[list[cgen.Generable]], cgen.Generable]
     taken: frozenset[str]
@@ -90,8 +89,7 @@ def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:
     lines = _chunk_lines(iteration)
     known = needed(_candidates(iteration), "\n".join(map(str, lines)))
     type_name, chunk = f"{iteration.name}_call", f"{iteration.name}_chunk"
-    count = primary(iteration.end - iteration.start + (iteration.step - 1))
-    trips = count if iteration.step == 1 else f"{count}/{iteration.step}"
+    trips = quotient(iteration.end - iteration.start + (iteration.step - 1), iteration.step)
     started = cgen.Block(
         [
             cgen.Line(f"{type_name} call = {{{', '.join(parameter.name for parameter in known)}}};"),
@@ -112,7 +110,7 @@ def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
     """The iterations from number `first` to before number `past`, with the scratch arrays of `thread`."""
     mine = iteration.private
     setup = private_setup(iteration.program, mine, "thread") if mine else ["(void)thread;"]
-    low, high = (iteration.start + Affine.name(name) * iteration.step for name in ("first", "past"))
+    low, high = (iteration.start + Linear.name(name) * iteration.step for name in ("first", "past"))
     variable = iteration.variable
     loop = cgen.For(
         cgen.Line(f"int64_t {variable} = {low}"),

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from codegen.integer import primary
 from codegen.names import c_name
 from codegen.program import Buffer, Program
 from codegen.workspace import Layout, pointers
@@ -82,7 +83,8 @@ def serial_setup(program: Program, code: str) -> list[str]:
 def private_setup(program: Program, names: Mapping[str, str], thread: str) -> list[str]:
     """C lines that find scratch arrays of one thread, behind the shared ones; `names` has those wanted, by C names."""
     layout = Layout.of(program)
-    terms = ["(char *)workspace", *[layout.shared_bytes] * bool(layout.shared), f"{thread}*({layout.private_bytes})"]
+    shared = [str(layout.shared_bytes)] * bool(layout.shared)
+    terms = ["(char *)workspace", *shared, f"{thread}*{primary(layout.private_bytes)}"]
     return [f"char *const mine = {' + '.join(terms)};", *pointers(layout.private, "mine", names)]
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.definitions import needed
 from codegen.expr import Expr, Load
+from codegen.integer import Affine, Int
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
 
@@ -23,9 +23,9 @@ class Buffer:
     """An argument of the generated function.
 
     `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) name sizes or
-    are integers, those of a local C expressions; None means dense, row-major. A scalar has kind "scalar", rank 0, and
-    is passed by value. A local lies in the workspace: it is the scratch array of its name in `Program.workspaces`, or
-    where there is none a dense shared one.
+    are integers; None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local is
+    stored in the workspace: in the scratch array of its name in `Program.workspaces`, with the strides `layout`, or if
+    there is none in a dense shared one.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Buffer:
     shape: tuple[Affine, ...]
     kind: Literal["in", "out", "inout", "scalar", "local"]
     strides: tuple[str, ...] | None = None
+    layout: tuple[Int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class LoopMark:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A scratch array of `count` elements (a C expression in the sizes), aligned to 64 bytes.
+    """A scratch array of `count` elements (in terms of the sizes, by their names in C), aligned to 64 bytes.
 
     A private one exists once a thread, and is declared inside the parallel loop; a shared one exists once a call. On an
     OpenCL device, a private one exists once a work-group, in the address space `space`: `__global` memory, `__local`
@@ -97,7 +98,7 @@ class Workspace:
 
     name: str
     dtype: DType
-    count: str
+    count: Int
     private: bool = True
     space: Literal["global", "local", "private"] = "global"
 

@@ -12,7 +12,6 @@ compiler has to warn of it.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,10 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codegen.affine import Affine
 from codegen.arithmetic import OPERATIONS, least, update
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary, number
-from codegen.integer import primary, product
+from codegen.integer import Int, Linear, in_c, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
 from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
@@ -42,17 +40,29 @@ class Typed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Body:
+class Element:
+    """An array's element in terms of C's variables; a scalar has no indices."""
+
+    array: str
+    indices: tuple[Int, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset().union(*(index.names for index in self.indices))
+
+
+@dataclass(frozen=True)
+class StatementPrinter:
     """The surroundings of a statement: the program's buffers, what sizes and its iterators stand for, and the
     variables that hold elements which it may read."""
 
     buffers: Mapping[str, Buffer]
-    values: Mapping[str, Affine]
-    held: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Int]
+    held: Mapping[Element, str] = field(default_factory=dict)
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
-        return self.update(self.element(statement.target), statement)
+        return self.update(self.element(self.at(statement.target)), statement)
 
     def update(self, target: str, statement: Assign) -> str:
         """`target += …;` with the statement's operator and right-hand side, into a variable of the target's type."""
@@ -84,17 +94,21 @@ class Body:
         """The text where C wants a value of this type."""
         return _converted(self.print(expr, dtype), dtype).text
 
-    def element(self, load: Load) -> str:
+    def at(self, load: Load) -> Element:
+        """The element that the statement accesses."""
+        return Element(load.array, tuple(index.substitute(self.values) for index in load.indices))
+
+    def element(self, element: Element) -> str:
         """`A[i*N + j]`, or a scalar's name."""
-        buffer = self.buffers[load.array]
+        buffer = self.buffers[element.array]
         if buffer.kind == "scalar":
             return c_name(buffer.name)
-        return f"{c_name(buffer.name)}[{self.offset(load)}]"
+        return f"{c_name(buffer.name)}[{self.offset(element)}]"
 
-    def offset(self, load: Load) -> str:
+    def offset(self, element: Element) -> str:
         """Where in its array an element lies: `i*N + j`."""
-        steps = zip(load.indices, strides(self.buffers[load.array]), strict=True)
-        parts = [_scaled(index.substitute(self.values), stride) for index, stride in steps]
+        steps = zip(element.indices, strides(self.buffers[element.array]), strict=True)
+        parts = [_scaled(index, stride) for index, stride in steps]
         return " + ".join(part for part in parts if part != "0").replace("+ -", "- ") or "0"
 
     def type_of(self, expr: Expr) -> Type:
@@ -129,8 +143,9 @@ class Body:
                 place = affine.substitute(self.values)
                 return Typed(primary(place), PRIMARY, i64) if place.terms else literal(place.constant, dtype)
             case Load(array):
-                element = self.element(expr)
-                return Typed(self.held.get(element, element), PRIMARY, self.buffers[array].dtype)
+                element = self.at(expr)
+                text = self.held.get(element) or self.element(element)
+                return Typed(text, PRIMARY, self.buffers[array].dtype)
             case Unary(_, operand) if self._wraps(expr, dtype):
                 return Typed(f"neg_{dtype.name}({self._value(operand, dtype)})", PRIMARY, dtype)
             case Unary(_, operand):
@@ -202,22 +217,21 @@ def function_name(function: str, dtype: DType) -> str:
     return f"{function}_{dtype.name}"
 
 
-def strides(buffer: Buffer) -> tuple[str, ...]:
-    """The distance between neighbours along each dimension in elements, as C texts that bind like a name."""
-    if buffer.strides is not None and buffer.kind != "local":
-        return tuple(map(c_name, buffer.strides))
+def strides(buffer: Buffer) -> tuple[Int, ...]:
+    """The distance between neighbours along each dimension in elements, in terms of C's variables."""
+    if buffer.layout is not None:
+        return buffer.layout
     if buffer.strides is not None:
-        return tuple(s if re.fullmatch(r"\w+", s) else f"({s})" for s in buffer.strides)
-    return tuple(product(buffer.shape[dimension + 1 :]) for dimension in range(len(buffer.shape)))
+        return tuple(Linear.of(int(s)) if s.isdigit() else Linear.name(c_name(s)) for s in buffer.strides)
+    shape = tuple(map(in_c, buffer.shape))
+    return tuple(product(shape[dimension + 1 :]) for dimension in range(len(shape)))
 
 
-def _scaled(index: Affine, stride: str) -> str:
-    """`index*stride`, folded where both are known."""
-    if stride.lstrip("-").isdigit():
-        return str(index * int(stride))
-    if not index.terms and index.constant in (0, 1):
-        return stride if index.constant else "0"
-    return f"{primary(index)}*{stride}"
+def _scaled(index: Int, stride: Int) -> str:
+    """`index*stride`, folded where one of them is known."""
+    if stride.number is not None or index.number is not None:
+        return str(index * stride)
+    return f"{primary(index)}*{primary(stride)}"
 
 
 def _joined(first: DType, second: DType) -> DType:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen.affine import Affine
+from codegen.integer import Affine, Linear
 from codegen.program import Buffer, Program
 
-ZERO = Affine()
+ZERO: Affine = Linear()
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Signature:
     def _extents(self) -> list[Solve]:
         """Each size in each shape, with what is left of the extent; extents that are one name come first."""
         steps = [
-            Solve(size, buffer.name, dimension, coefficient, extent - Affine.name(size) * coefficient)
+            Solve(size, buffer.name, dimension, coefficient, extent - Linear.name(size) * coefficient)
             for buffer in self.arrays
             for dimension, extent in enumerate(buffer.shape)
             for size, coefficient in extent.terms

@@ -8,18 +8,18 @@ for (j…)                            f32x16 s_sum[4];
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.arithmetic import least, update
 from codegen.expr import loads
-from codegen.integer import Values, called, children, integer, kind
+from codegen.integer import Int, Linear
+from codegen.isl_ast import Values, called, children, integer, kind
+from codegen.names import c_name
 from codegen.program import Assign, Buffer, Program
-from codegen.scalar import Body, literal
+from codegen.scalar import Element, StatementPrinter, literal
 from microkernels.dtypes import DType
 
 
@@ -29,7 +29,9 @@ class Reduction:
 
     statement: str
     op: str
-    element: str
+    element: Element
+    place: str
+    """The element's C text."""
     dtype: DType
 
     @property
@@ -38,13 +40,18 @@ class Reduction:
         return {"+": "sum", "*": "product"}.get(self.op, self.op)
 
     @property
+    def root(self) -> str:
+        """What the names of its variables begin with."""
+        return c_name(self.element.array)
+
+    @property
     def name(self) -> str:
         """What to call the variable."""
-        return f"{self.element.partition('[')[0]}_{self.operation}"
+        return f"{self.root}_{self.operation}"
 
     def store(self, value: str) -> str:
         """The element takes in a value; for max and min an element that is NaN stays so."""
-        return update(self.op, self.dtype, self.element, value)
+        return update(self.op, self.dtype, self.place, value)
 
 
 def neutral(op: str, dtype: DType) -> str:
@@ -61,7 +68,7 @@ class _Use:
     """A statement's call in the loop's body: its iterators' values, and what lies between, loops or a condition."""
 
     statement: str
-    arguments: tuple[Affine, ...]
+    arguments: tuple[Int, ...]
     inner: tuple[str, ...] = ()
     """isl's names of the loops between, outermost first."""
     conditional: bool = False
@@ -75,7 +82,7 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
     """The reductions of a loop's `body` over the loop's `variable`; None where the loop must stay scalar.
 
     It must where a text stands in it, or where an element that all iterations share is written otherwise than by one
-    reduction, directly in the loop, and looked at by nothing else there. Elements are told apart by their text: whoever
+    reduction, directly in the loop, and looked at by nothing else there. Elements differ if their indices do: whoever
     marks a loop `vectorize` has proven that its iterations don't depend on each other but through reductions.
     """
     uses = list(_uses(body, values))
@@ -84,35 +91,36 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
     for use, assign in zip(uses, assigns, strict=True):
         if not isinstance(assign, Assign):
             return None
-        target, *others = _elements(use, assign, program, values)
-        elements += [target, *others]
-        if re.search(rf"\b{variable}\b", target):
+        printer = _printer(use, program, values)
+        target = printer.at(assign.target)
+        elements += [target, *map(printer.at, loads(assign.expr))]
+        if variable in target.names:
             continue
         if assign.op == "=" or use.nested:
             return None
-        found.append(Reduction(use.statement, assign.op, target, _buffers(program)[assign.target.array].dtype))
+        dtype = printer.buffers[target.array].dtype
+        found.append(Reduction(use.statement, assign.op, target, printer.element(target), dtype))
     shared = any(elements.count(reduction.element) > 1 for reduction in found)
     repeated = len({reduction.statement for reduction in found}) < len(found)
     return None if shared or repeated else tuple(found)
 
 
-def invariants(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[tuple[str, DType], ...]:
-    """The elements that each iteration of a loop reads and none writes, and their types.
+def invariants(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[Element, ...]:
+    """The elements that each iteration of a loop reads and none writes.
 
     A vector's lanes that are masked out could not load them.
     """
-    found: dict[str, DType] = {}
+    found: dict[Element, None] = {}
     uses = list(_uses(body, values))
     assigns = [program.statements[use.statement].body for use in uses]
     written = {assign.target.array for assign in assigns if isinstance(assign, Assign)}
-    buffers = _buffers(program)
     for use, assign in zip(uses, assigns, strict=True):
         if not isinstance(assign, Assign) or use.nested or use.conditional:
             continue
-        for load, text in zip(loads(assign.expr), _elements(use, assign, program, values)[1:], strict=True):
-            if load.indices and load.array not in written and not re.search(rf"\b{variable}\b", text):
-                found[text] = buffers[load.array].dtype
-    return tuple(found.items())
+        for element in map(_printer(use, program, values).at, loads(assign.expr)):
+            if element.indices and element.array not in written and variable not in element.names:
+                found[element] = None
+    return tuple(found)
 
 
 def confusing(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
@@ -141,11 +149,10 @@ class _Write:
 
     @staticmethod
     def of(use: _Use, assign: Assign, program: Program, values: Values) -> _Write:
-        iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
-        places = (index.substitute({**values, **iterators}) for index in assign.target.indices)
-        target, *others = _elements(use, assign, program, values)
-        words = tuple(frozenset(re.findall(r"\w+", " ".join(place.names))) for place in places)
-        return _Write(assign.op, words, use.inner, target in others)
+        printer = _printer(use, program, values)
+        target = printer.at(assign.target)
+        reads_itself = target in map(printer.at, loads(assign.expr))
+        return _Write(assign.op, tuple(index.names for index in target.indices), use.inner, reads_itself)
 
     def counts(self, loop: str) -> bool:
         """Whether the element depends on a loop."""
@@ -174,11 +181,9 @@ def _buffers(program: Program) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in program.buffers}
 
 
-def _elements(use: _Use, assign: Assign, program: Program, values: Values) -> list[str]:
-    """The texts of the element that a statement writes, and of those that its expression reads."""
+def _printer(use: _Use, program: Program, values: Values) -> StatementPrinter:
     iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
-    printer = Body(_buffers(program), {**values, **iterators})
-    return [printer.element(access) for access in (assign.target, *loads(assign.expr))]
+    return StatementPrinter(_buffers(program), {**values, **iterators})
 
 
 def _uses(node: isl.AstNode, values: Values, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[_Use]:
@@ -198,6 +203,6 @@ def _uses(node: isl.AstNode, values: Values, inner: tuple[str, ...] = (), condit
         case _:
             name = node.for_get_iterator().get_id().get_name()
             once = node.for_is_degenerate()
-            value = integer(node.for_get_init(), values) if once else Affine.name(name)
+            value = integer(node.for_get_init(), values) if once else Linear.name(name)
             around = inner if once else (*inner, name)
             yield from _uses(node.for_get_body(), {**values, name: value}, around, conditional)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from codegen.integer import Int
 from codegen.program import Workspace
 from microkernels.ctext import KEYWORDS, Space
 from microkernels.dtypes import DType
@@ -21,13 +22,13 @@ def word(isa: ISA, space: Space) -> str:
     return KEYWORDS[space] if isinstance(isa, DeviceISA) else ""
 
 
-def panel_space(isa: ISA, private: bool, dtype: DType, count: str, others: Iterable[Workspace]) -> Space:
+def panel_space(isa: ISA, private: bool, dtype: DType, count: Int, others: Iterable[Workspace]) -> Space:
     """Where panels lie: those of one work-group in its `__local` memory, where they fit beside the others there."""
-    if not (isinstance(isa, DeviceISA) and private and count.isdigit()):
+    if not (isinstance(isa, DeviceISA) and private and count.number is not None):
         return "global"
     taken = sum(_bytes(w.dtype, w.count) for w in others if w.space == "local")
     return "local" if taken + _bytes(dtype, count) <= isa.local_bytes else "global"
 
 
-def _bytes(dtype: DType, count: str) -> int:
-    return -(-int(count) * dtype.size // ALIGNMENT) * ALIGNMENT
+def _bytes(dtype: DType, count: Int) -> int:
+    return -(-count.constant * dtype.size // ALIGNMENT) * ALIGNMENT

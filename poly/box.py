@@ -7,34 +7,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import islpy as isl
 
-from poly.ctext import text
+from codegen.integer import Int, Linear, product
+from poly.ctext import value
 
 
 @dataclass(frozen=True)
 class Box:
     """Where a box starts, and how large it is in every iteration.
 
-    `starts` has, for each dimension of the array, a function `{ copy[loops] -> [x] }`; `extents` are C texts in the
+    `starts` has, for each dimension of the array, a function `{ copy[loops] -> [x] }`; `extents` are in terms of the
     sizes alone. `elements` is `{ copy[loops] -> A[x0, x1] }`: what is to be copied.
     """
 
     starts: tuple[isl.PwAff, ...]
-    extents: tuple[str, ...]
+    extents: tuple[Int, ...]
     elements: isl.Map
 
     @property
-    def strides(self) -> tuple[str, ...]:
+    def strides(self) -> tuple[Int, ...]:
         """Row-major, in elements."""
         return tuple(product(self.extents[d + 1 :]) for d in range(len(self.extents)))
 
     @property
-    def count(self) -> str:
+    def count(self) -> Int:
         return product(self.extents)
 
 
@@ -53,7 +52,7 @@ def enclose(footprint: isl.Map, array: isl.Set) -> Box:
     return Box(tuple(start for start, _ in sides), tuple(extent for _, extent in sides), elements)
 
 
-def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, str]:
+def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, Int]:
     """The box's start along a dimension, and its extent.
 
     Of the bounds from below, `max(0, 64*i_tile - 1)`, one alone keeps the indices simple. It is taken where it leaves
@@ -67,9 +66,9 @@ def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, str]:
     bounded = [(extent, number) for extent, number in extents if extent is not None]
     if bounded:
         least_extent, number = min(bounded)
-        return single[number], str(least_extent)
+        return single[number], Linear.of(least_extent)
     start = single[0] if len(bounds) == 1 else least
-    return start, text(_counts(start, high).dim_max(0), ())
+    return start, value(_counts(start, high).dim_max(0), ())
 
 
 def _counts(start: isl.PwAff, high: isl.PwAff) -> isl.Set:
@@ -81,10 +80,3 @@ def _number(counts: isl.Set) -> int | None:
     """The greatest count for any sizes, if there is one."""
     most = counts.project_out(isl.dim_type.param, 0, counts.dim(isl.dim_type.param)).dim_max_val(0)
     return int(most.to_python()) if most.is_int() else None
-
-
-def product(factors: Sequence[str]) -> str:
-    """The product of C texts, the numbers among them multiplied out."""
-    known = prod(int(f) for f in factors if f.isdigit())
-    symbolic = [f if f.isidentifier() else f"({f})" for f in factors if not f.isdigit()]
-    return "*".join(symbolic + ([str(known)] if known != 1 or not symbolic else []))

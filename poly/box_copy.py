@@ -18,8 +18,8 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.expr import Load, map_loads
+from codegen.integer import Affine
 from codegen.names import another
 from codegen.program import Buffer, Workspace
 from microkernels.isa import ISA
@@ -122,7 +122,7 @@ def _with_box(written: Nest, boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
             tree=changed,
         ),
         changed,
-        (*boxed.buffers, Buffer(name, array.dtype, shape, "local", layout.strides)),
+        (*boxed.buffers, Buffer(name, array.dtype, shape, "local", layout=layout.strides)),
         (*boxed.workspaces, Workspace(name, array.dtype, layout.count, place.is_private, node.memory)),
         {**boxed.taken, place.kernel_name: taken_there + size} if node.memory == "local" else boxed.taken,
     )

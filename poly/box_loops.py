@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import islpy as isl
 
+from codegen.integer import Int
 from codegen.names import fresh
 from poly.box_place import Place
 from poly.instances import coordinate
@@ -18,7 +19,7 @@ from poly.nest import Array, Nest, Statement
 from poly.tree import Band, Leaf, Memory, Node, bands
 
 
-def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: tuple[str, ...]) -> Node:
+def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: tuple[Int, ...]) -> Node:
     """The loops over the elements of a box with these extents, the innermost contiguous in the array."""
     depth, rank = len(place.above), len(extents)
     order = _fastest_last(nest.array(place.node.array))
@@ -35,7 +36,7 @@ def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: t
             loops,
             parallel=shared and position == 0 and not last,
             vectorize=last and place.items == 1,
-            unroll=int(extents[d]) if place.node.memory == "private" else 0,
+            unroll=extents[d].constant if place.node.memory == "private" else 0,
             items=shares[position] if shares[position] > 1 else 0,
         )
     return loops
@@ -53,6 +54,6 @@ def _last_alone(rank: int, items: int) -> tuple[int, ...]:
 
 def _fastest_last(array: Array) -> list[int]:
     """The dimensions of an array, the one whose neighbours lie side by side last."""
-    steps = [stride.constant for stride in strides(array)]
+    steps = [stride.number for stride in strides(array)]
     fastest = next((d for d, step in enumerate(steps) if step == 1), len(steps) - 1)
     return [*(d for d in range(len(steps)) if d != fastest), fastest]

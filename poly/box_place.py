@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import ceil, prod
 
-from codegen.integer import room
+from codegen.integer import Int, product, room
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
-from poly.box import product
 from poly.errors import ScheduleError
 from poly.mapping.work_groups import Kernel, item_loops, kernels, width
 from poly.steps.base import chain
@@ -86,7 +85,7 @@ class Place:
                 "Remedy: memory='local', or a loop further in."
             )
 
-    def check_size(self, isa: ISA, count: str, dtype: DType, taken: int) -> int:
+    def check_size(self, isa: ISA, count: Int, dtype: DType, taken: int) -> int:
         """The bytes of a box of `count` elements on a device; `taken` bytes of its memory are in use.
 
         Raises:
@@ -95,18 +94,18 @@ class Place:
         if self.node.memory == "global" or not isinstance(isa, DeviceISA):
             return 0
         called, tiles = _called(self.node), "Remedy: smaller tiles."
-        if not count.isdigit():
+        if count.number is None:
             raise ScheduleError(
                 f"{called}: the copy has {count} elements, and that must be a number. Remedy: tile the loops that "
                 f"read {self.node.array}, and copy at a loop over the tiles."
             )
-        wanted, there = int(count) * dtype.size, _room(isa, self.node.memory)
+        wanted, there = count.number * dtype.size, _room(isa, self.node.memory)
         if wanted > there - taken:
             others = f", {taken} of them taken by other copies" * (taken > 0)
             raise ScheduleError(f"{called}: the copy takes {wanted} bytes, and there are {there}{others}. {tiles}")
         return wanted
 
-    def shares(self, extents: tuple[str, ...]) -> tuple[int, ...]:
+    def shares(self, extents: tuple[Int, ...]) -> tuple[int, ...]:
         """How many work-items share the copying loop over each dimension, the last one contiguous; 1 for no sharing.
 
         Together they are as many as share the loops below the copy, and take the fewest turns; neighbours along the
@@ -114,7 +113,7 @@ class Place:
         """
         if self.node.memory == "private" or self.items == 1:
             return (1,) * len(extents)
-        sides = [int(extent) if extent.isdigit() else GUESS for extent in extents]
+        sides = [GUESS if extent.number is None else extent.number for extent in extents]
         splits = [s for s in combinations(*[_divisors(self.items)] * len(sides)) if prod(s) == self.items]
 
         def turns(split: tuple[int, ...]) -> int:
@@ -125,22 +124,19 @@ class Place:
 
 @dataclass(frozen=True)
 class BoxLayout:
-    """Strides of a box, one for the number of the box first where there are two, and the elements of all (C texts)."""
+    """Strides of a box, one for the number of the box first where there are two, and the elements of all."""
 
-    strides: tuple[str, ...]
-    count: str
+    strides: tuple[Int, ...]
+    count: Int
 
     @staticmethod
-    def of(node: Pack, extents: tuple[str, ...]) -> BoxLayout:
-        apart = extents
-        if node.pad and len(extents) > 1:
-            last = extents[-1]
-            padded = str(int(last) + node.pad) if last.isdigit() else f"{last} + {node.pad}"
-            apart = (*extents[:-1], padded)
+    def of(node: Pack, extents: tuple[Int, ...]) -> BoxLayout:
+        padded = node.pad and len(extents) > 1
+        apart = (*extents[:-1], extents[-1] + node.pad) if padded else extents
         strides = tuple(product(apart[d + 1 :]) for d in range(len(apart)))
         if node.buffers == 1:
             return BoxLayout(strides, room(apart))
-        return BoxLayout((product(apart), *strides), room((str(node.buffers), *apart)))
+        return BoxLayout((product(apart), *strides), room((node.buffers, *apart)))
 
 
 def _called(node: Pack) -> str:

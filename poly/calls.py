@@ -7,18 +7,17 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.expr import Load
+from codegen.integer import Int, Linear
 from codegen.names import c_name
 from codegen.program import Text, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
 from poly.contraction import Contraction, exchange, recognise
 from poly.coordinates import Coordinates
-from poly.ctext import text
+from poly.ctext import value
 from poly.instances import Instances
 from poly.layout import offset
 from poly.nest import Nest, Statement
-from poly.polynomial import Polynomial
 from poly.tree import Band, Micro
 
 LEVELS = 3
@@ -50,20 +49,20 @@ class Call:
 class Panel:
     """An operand's copy: panels of `width` lanes, one after another for each step of the reduction.
 
-    `offset` is the C expression of where in the buffer the panel that a microkernel call reads begins; the buffer has
-    `count` elements, in the address space `space` of an OpenCL device.
+    `offset` is where in the buffer the panel that a microkernel call reads begins; the buffer has `count` elements, in
+    the address space `space` of an OpenCL device.
     """
 
     buffer: str
-    offset: str
+    offset: Int
     width: int
-    count: str
+    count: Int
     space: Space = "global"
 
     @property
     def start(self) -> str:
         """The C expression of its first element."""
-        return f"{self.buffer} + {self.offset}" if self.offset != "0" else self.buffer
+        return f"{self.buffer} + {self.offset}" if self.offset != Linear() else self.buffer
 
 
 @dataclass(frozen=True)
@@ -74,28 +73,28 @@ class Operand:
     """
 
     array: str
-    offset: Polynomial
+    offset: Int
     coordinates: Coordinates
-    places: tuple[tuple[Affine, Affine], ...]
+    places: tuple[tuple[Int, Int], ...]
 
     def is_linear(self, loop: str) -> bool:
         """Whether neighbours along the loop are the same distance apart everywhere."""
         return not any(name in self.offset.names for name, (of, _) in self.coordinates.atoms.items() if of == loop)
 
-    def stride(self, loop: str) -> Polynomial:
-        return self.offset.coefficient(loop)
+    def stride(self, loop: str) -> Int:
+        return self.offset.factor(loop)
 
-    def part(self, loop: str) -> Polynomial:
+    def part(self, loop: str) -> Int:
         """The part of the offset that depends on one loop."""
-        names = {loop, *(atom for atom, (of, _) in self.coordinates.atoms.items() if of == loop)}
-        return Polynomial(tuple((monomial, count) for monomial, count in self.offset.terms if names & set(monomial)))
+        atoms = (atom for atom, (of, _) in self.coordinates.atoms.items() if of == loop)
+        return self.offset.part(frozenset({loop, *atoms}))
 
 
 def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
     """The addressing of an access."""
     array = nest.array(access.array)
     sizes = {size: c_name(size) for size in (*nest.sizes, *filter(str.isidentifier, map(str, array.strides or ())))}
-    names = {size: Affine.name(name) for size, name in sizes.items()}
+    names = {size: Linear.name(name) for size, name in sizes.items()}
     indices = (index.substitute(coordinates.iterators).substitute(names) for index in access.indices)
     places = tuple(zip(indices, array.shape, strict=True))
     return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places)
@@ -129,7 +128,7 @@ def involves(statement: Statement, function: isl.PwAff, iterators: frozenset[str
 def low_lines(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[str]:
     """C definitions of the bands' first values in a tile, under the bands' names."""
     return [
-        f"const int64_t {band.name} = {text(instances.low(band.function(statement)), instances.names)};"
+        f"const int64_t {band.name} = {value(instances.low(band.function(statement)), instances.names)};"
         for band in bands
     ]
 
@@ -143,7 +142,7 @@ def atom_lines(coordinates: Coordinates, used: frozenset[str], loops: frozenset[
     ]
 
 
-def moved(op: Operand, part: Polynomial, loop: str, name: str) -> tuple[list[str], Polynomial]:
+def moved(op: Operand, part: Int, loop: str, name: str) -> tuple[list[str], Int]:
     """A part of an operand's offset where the loop stands at `name`: C definitions of the quotients, and the offset."""
     atoms = {atom: divisor for atom, (of, divisor) in op.coordinates.atoms.items() if of == loop and atom in part.names}
     lines = [f"const int64_t {name}__{divisor} = {name} / {divisor};" for divisor in atoms.values()]
@@ -153,9 +152,3 @@ def moved(op: Operand, part: Polynomial, loop: str, name: str) -> tuple[list[str
 def loop_lines(head: str, lines: Sequence[str]) -> list[str]:
     """A C loop over lines."""
     return [f"{head} {{", *(f"    {line}" for line in lines), "}"]
-
-
-def fixed(value: Affine | Polynomial | int) -> str:
-    """C text, in parentheses where it is a sum."""
-    shown = str(value)
-    return f"({shown})" if " " in shown else shown

@@ -139,7 +139,7 @@ def _oriented(nest: Nest, c: Contraction) -> Contraction:
     output = nest.array(c.output.array)
 
     def contiguous(iterator: str) -> bool:
-        return step(output, c.output, iterator).constant == 1
+        return step(output, c.output, iterator).number == 1
 
     return exchange(c) if any(contiguous(i) for i in c.rows) or (not c.columns and c.rows) else c
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import islpy as isl
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from codegen.names import another
 from poly.sets import own_names, parameters
 

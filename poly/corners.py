@@ -1,6 +1,6 @@
 """Assertions that a call stays inside of the arrays that it is handed, at the corners of the box that it covers.
 
-    C[i + 1, j] for rows from i and columns from j    ->    PFX_IN(i + 1, M); PFX_IN(i + tile_rows, M); …
+C[i + 1, j] for rows from i and columns from j    ->    PFX_IN(i + 1, M); PFX_IN(i + tile_rows, M); …
 """
 
 from __future__ import annotations
@@ -8,26 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from codegen.affine import Affine
 from codegen.bounds import inside
-from codegen.integer import primary
+from codegen.integer import Int, Linear, quotient
 from poly.calls import Operand, Panel
 
 
-def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Affine]) -> tuple[str, ...]:
+def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[str, ...]:
     """C lines for the operands of a call; `counts` tells how many iterations each loop inside has."""
     all_places = ((op, index, extent) for op in operands for index, extent in op.places)
     places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
     return tuple(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
 
 
-def panel_check(panel: Panel, elements: str) -> str:
+def panel_check(panel: Panel, elements: Int) -> str:
     """The C line for some elements of a panel from its first."""
-    before = "" if panel.offset == "0" else f"{panel.offset} + "
-    return f"PFX_IN({before}{elements} - 1, {panel.count});"
+    return f"PFX_IN({panel.offset + elements - 1}, {panel.count});"
 
 
-def _corners(op: Operand, index: Affine, counts: Mapping[str, Affine]) -> Iterator[Affine]:
+def _corners(op: Operand, index: Int, counts: Mapping[str, Int]) -> Iterator[Int]:
     """The index at the box's corners: its least and its greatest value, unless it holds quotients."""
     atoms = {atom: of for atom, of in op.coordinates.atoms.items() if atom in index.names}
     loops = [loop for loop in counts if loop in index.names or any(loop == of for of, _ in atoms.values())]
@@ -38,13 +36,10 @@ def _corners(op: Operand, index: Affine, counts: Mapping[str, Affine]) -> Iterat
         return
     for chosen in product((False, True), repeat=len(loops)):
         values = {loop: _end(loop, counts, last) for loop, last in zip(loops, chosen, strict=True)}
-        quotients = {
-            atom: Affine.name(f"({primary(values.get(of, Affine.name(of)))}/{divisor})")
-            for atom, (of, divisor) in atoms.items()
-        }
+        quotients = {atom: quotient(values.get(of, Linear.name(of)), divisor) for atom, (of, divisor) in atoms.items()}
         yield index.substitute({**values, **quotients})
 
 
-def _end(loop: str, counts: Mapping[str, Affine], last: bool) -> Affine:
+def _end(loop: str, counts: Mapping[str, Int], last: bool) -> Int:
     """The loop's first or last value."""
-    return Affine.name(loop) + counts[loop] - 1 if last else Affine.name(loop)
+    return Linear.name(loop) + counts[loop] - 1 if last else Linear.name(loop)

@@ -8,7 +8,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, TypeAlias, overload
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from microkernels.dtypes import DType, f32
 from microkernels.errors import shown
 from poly.compilation import compile_nest

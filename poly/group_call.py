@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from codegen.definitions import needed
+from codegen.integer import Linear
 from codegen.names import c_name, fresh
 from codegen.program import Text, Workspace
 from microkernels.dtypes import i64
@@ -18,9 +19,8 @@ from microkernels.errors import TargetError
 from microkernels.gpu_catalogue import GpuMicrokernel, find
 from microkernels.opencl_isa import DeviceISA
 from poly.address_spaces import BARRIER
-from poly.calls import LEVELS, Call, Operand, fixed, inner_bands, loop_lines, moved
+from poly.calls import LEVELS, Call, Operand, inner_bands, loop_lines, moved
 from poly.nest import Nest
-from poly.polynomial import Polynomial
 from poly.tile import Tile
 
 
@@ -40,7 +40,7 @@ class Line:
     def arguments(self) -> str:
         """The table and what divides its entries, or none and the stride."""
         if not self.is_tabled:
-            return f"0, {fixed(self.operand.stride(self.loop))}"
+            return f"0, {self.operand.stride(self.loop)}"
         return f"{self.table}, {gcd(*(count for _, count in self.operand.part(self.loop).terms))}"
 
     def entry(self, at: str, this: str) -> tuple[list[str], str]:
@@ -97,11 +97,11 @@ def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
     lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
     text = (*_filled(tile, kernel, lines), *_call(tile, kernel, lines, panels))
     workspaces = (
-        Workspace(panels, kernel.panel_dtype, str(kernel.panel_elements), space="local"),
+        Workspace(panels, kernel.panel_dtype, Linear.of(kernel.panel_elements), space="local"),
         *_tables(lines.rows, kernel.rows),
         *_tables(lines.columns, kernel.columns),
     )
-    _check_device(kernel, sum(int(w.count) * w.dtype.size for w in workspaces), isa)
+    _check_device(kernel, sum(w.count.constant * w.dtype.size for w in workspaces), isa)
     return Call(
         instances.name,
         instances.names,
@@ -115,7 +115,7 @@ def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
 
 
 def _tables(lines: Iterable[Line], count: int) -> list[Workspace]:
-    return [Workspace(line.table, i64, str(count), space="local") for line in lines]
+    return [Workspace(line.table, i64, Linear.of(count), space="local") for line in lines]
 
 
 def _check_device(kernel: GpuMicrokernel, local_bytes: int, isa: DeviceISA) -> None:
@@ -163,7 +163,7 @@ def _call(tile: Tile, kernel: GpuMicrokernel, lines: Lines, panels: str) -> list
     c = f"{_start(tile.output, (*lines.rows, *lines.columns))}, {lines.c_rows.arguments}, {lines.c_columns.arguments}"
     levels = ["1, 0, 0"] * LEVELS
     for level, band in enumerate(reversed(tile.node.reduce)):
-        strides = ", ".join(fixed(operand.stride(band.name)) for operand in (tile.left, tile.right))
+        strides = ", ".join(str(operand.stride(band.name)) for operand in (tile.left, tile.right))
         levels[level] = f"steps{level}, {strides}"
     return [
         f"{kernel.c_name}(tile_rows, tile_columns, {a}, {b}, {c},",
@@ -176,5 +176,5 @@ def _start(operand: Operand, tabled: Iterable[Line]) -> str:
     offset = operand.offset
     for line in tabled:
         if line.operand is operand:
-            offset = offset + line.operand.part(line.loop) * Polynomial.of(-1)
+            offset = offset - line.operand.part(line.loop)
     return f"{operand.array} + {offset}"

@@ -1,7 +1,7 @@
 """Which axes of a role become one loop: flattened where that fills vectors, apart where cache lines ask for it.
 
-    c, d columns of C[a, c, d], extents 30 and 30       ->      one loop c_d of 900
-    a, c columns of C[a, b, c], b a row                 ->      two loops, c innermost
+c, d columns of C[a, c, d], extents 30 and 30       ->      one loop c_d of 900
+a, c columns of C[a, b, c], b a row                 ->      two loops, c innermost
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import Literal
 
+from codegen.integer import Int
 from poly.model import ASSUMED_STRIDE
-from poly.polynomial import Polynomial
 from poly.roles import Axis
 
 WASTE = 1.03
@@ -35,8 +35,8 @@ Side = Literal["output", "left", "right"]
 
 def _stride(axis: Axis, side: Side) -> int:
     """The distance between neighbours along the axis in an operand, as far as it is known."""
-    strides: dict[Side, Polynomial] = {"output": axis.output, "left": axis.left, "right": axis.right}
-    return strides[side].constant or 0
+    strides: dict[Side, Int] = {"output": axis.output, "left": axis.left, "right": axis.right}
+    return strides[side].number or 0
 
 
 def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[Group, tuple[Axis, ...]]:
@@ -63,17 +63,17 @@ def turned(axes: Sequence[Axis], inner: Sequence[Axis]) -> Axis | None:
 
     Panels of its neighbouring values are copied together, so that whole cache lines are read.
     """
-    candidates = (a for a in axes if a.right.constant == 1 and a not in inner)
+    candidates = (a for a in axes if a.right.number == 1 and a not in inner)
     return next((a for a in candidates if a.extent is not None and a.extent >= 8), None)
 
 
 def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
     """The axes along which the output is contiguous, outermost first; or the one with the least stride."""
-    inner = [axis for axis in axes if axis.output.constant == 1]
-    inner = inner or [min(axes, key=lambda axis: axis.output.constant or ASSUMED_STRIDE)]
+    inner = [axis for axis in axes if axis.output.number == 1]
+    inner = inner or [min(axes, key=lambda axis: axis.output.number or ASSUMED_STRIDE)]
     while inner[0].extent is not None:
-        size = prod(axis.guess for axis in inner) * (inner[-1].output.constant or 1)
-        outer = next((a for a in axes if a not in inner and a.extent is not None and a.output.constant == size), None)
+        size = prod(axis.guess for axis in inner) * (inner[-1].output.number or 1)
+        outer = next((a for a in axes if a not in inner and a.extent is not None and a.output.number == size), None)
         if outer is None:
             break
         inner.insert(0, outer)
@@ -82,7 +82,7 @@ def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
 
 def nearest(axes: Sequence[Axis]) -> int:
     """The least distance between neighbours in the output along any of the axes."""
-    return min((axis.output.constant or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
+    return min((axis.output.number or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
 
 
 def row_group(axes: tuple[Axis, ...], side: Side) -> tuple[Group | None, tuple[Axis, ...]]:

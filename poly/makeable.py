@@ -93,7 +93,7 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
 
 def _check_columns(node: Micro, left: Operand, right: Operand) -> None:
     column = node.columns
-    if column and not (right.is_linear(column.name) and right.stride(column.name).constant == 1):
+    if column and not (right.is_linear(column.name) and right.stride(column.name).number == 1):
         which = f"{right.array}, role=right" if left.array == right.array else right.array
         raise ScheduleError(
             f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. "

@@ -1,8 +1,8 @@
 """Contractions with no rows to speak of: matrix times vector, streamed by a kernel of its own.
 
-    for j: for k:                               for j_tile:                     (a share for each thread)
-      y[j] += x[k] * B[k, j]           ->         gemvn over j, k               (B contiguous along j)
-      y[j] += B[j, k] * x[k]           ->         gemvt over j, k               (both contiguous along k)
+for j: for k:                               for j_tile:                     (a share for each thread)
+  y[j] += x[k] * B[k, j]           ->         gemvn over j, k               (B contiguous along j)
+  y[j] += B[j, k] * x[k]           ->         gemvt over j, k               (both contiguous along k)
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def streamed_steps(
 
 def _by_rows(r: Roles) -> Streamed | None:
     """The matrix and the result contiguous along one loop: `gemvn`, over the longest reduction."""
-    columns = [axis for axis in r.columns if axis.right.constant == 1 and axis.output.constant == 1]
+    columns = [axis for axis in r.columns if axis.right.number == 1 and axis.output.number == 1]
     return Streamed("gemvn", columns[0], _longest(r.reduce)) if columns and r.reduce else None
 
 
 def _by_columns(r: Roles) -> Streamed | None:
     """Matrix and vector contiguous along the reduction: `gemvt`."""
-    reduced = [axis for axis in r.reduce if axis.right.constant == 1 and axis.left.constant == 1]
+    reduced = [axis for axis in r.reduce if axis.right.number == 1 and axis.left.number == 1]
     return Streamed("gemvt", _longest(r.columns), reduced[0]) if reduced and r.columns else None
 
 

@@ -7,8 +7,8 @@ from math import prod
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.definitions import needed
+from codegen.integer import Int, Linear, product
 from codegen.program import Text
 from microkernels.catalogue import Microkernel, find
 from microkernels.ctext import Space, Spaces
@@ -21,7 +21,6 @@ from poly.calls import (
     Call,
     Operand,
     Panel,
-    fixed,
     involves,
     loop_lines,
     moved,
@@ -29,7 +28,6 @@ from poly.calls import (
 from poly.corners import operand_checks, panel_check
 from poly.group_call import group_call
 from poly.nest import Nest, Statement
-from poly.polynomial import Polynomial
 from poly.scatter import run_length, scatter_lines
 from poly.tile import Tile, tile_of
 from poly.tree import Band, Micro
@@ -99,8 +97,9 @@ def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> tuple[str, .
     node = tile.node
     steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
     extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
-    counts = {loop: Affine.name(name) for loop, name in (extents | steps).items()}
-    read = [panel_check(panel, "*".join([*steps.values(), str(panel.width)])) for panel in (left, right) if panel]
+    counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
+    depth = product(map(Linear.name, steps.values()))
+    read = [panel_check(panel, depth * panel.width) for panel in (left, right) if panel]
     return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
 
 
@@ -118,7 +117,7 @@ def _ahead(tile: Tile, kernel: Microkernel) -> list[str]:
         return []
     row = tile.node.rows
     down = row is not None and _follows(tile.statement, loops[-1][1], row)
-    moves = tile.output.stride(row.name) * kernel.rows if row and down else Polynomial.of(kernel.columns)
+    moves = tile.output.stride(row.name) * kernel.rows if row and down else Linear.of(kernel.columns)
     return [
         "for (int64_t row = 0; row < tile_rows; row++)",
         f"    for (int64_t at = 0; at < {kernel.columns}; at += {64 // kernel.dtype.size})",
@@ -187,9 +186,9 @@ def _call(
     inward = tuple(reversed(tile.node.reduce))
     levels = ["1, 0, 0"] * LEVELS
     for level, band in enumerate(inward):
-        before = "*".join(f"steps{inner}" for inner in range(level))
+        before = product(Linear.name(f"steps{inner}") for inner in range(level))
         strides = [
-            "*".join(filter(None, (str(panel.width), before))) if panel else fixed(op.stride(band.name))
+            before * panel.width if panel else op.stride(band.name)
             for panel, op in ((left, tile.left), (right, tile.right))
         ]
         levels[level] = f"steps{level}, {strides[0]}, {strides[1]}"

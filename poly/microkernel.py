@@ -12,6 +12,7 @@ from dataclasses import replace
 import islpy as isl
 
 from codegen.expr import Const
+from codegen.integer import Linear
 from microkernels.catalogue import Microkernel, find
 from microkernels.dtypes import DType
 from microkernels.errors import plain
@@ -26,7 +27,6 @@ from poly.instances import Instances, coordinates, loop_values
 from poly.layout import step
 from poly.nest import Nest, Statement
 from poly.paths import paths
-from poly.polynomial import Polynomial
 from poly.steps.base import edit
 from poly.tile import begins_at_lows, late_start
 from poly.tree import STREAMS, Band, Leaf, Micro, Node, Pack, walk
@@ -159,7 +159,7 @@ def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Cont
         return True
     array = nest.array(right.array)
     return any(
-        step(array, right, iterator) == Polynomial.of(1)
+        step(array, right, iterator) == Linear.of(1)
         for iterator in contraction.columns
         if micro.columns and involves(statement, micro.columns.function(statement.name), frozenset({iterator}))
     )
@@ -211,7 +211,7 @@ def _stream_misfit(nest: Nest, statement: Statement, contraction: Contraction, m
     counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
     for access in (contraction.right, contraction.output if along_columns else contraction.left):
         array = nest.array(access.array)
-        if [step(array, access, iterator) * sign for iterator, sign in counted] != [Polynomial.of(1)]:
+        if [step(array, access, iterator) * sign for iterator, sign in counted] != [Linear.of(1)]:
             return (
                 f"microkernel({micro.kernel}): neighbours along loop {band.name} are not neighbours in {array.name}. "
                 "gemvn needs the matrix and the result contiguous along the columns, gemvt the matrix and the vector "

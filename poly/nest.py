@@ -10,9 +10,9 @@ from typing import Any, Literal, SupportsIndex
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.cache import digest
 from codegen.expr import Expr, Load, loads
+from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import plain, shown
 from poly.checks import checked_size, checked_sizes
@@ -181,7 +181,7 @@ class Nest:
             tree=fix_tree(self.tree, fixed),
             context=fix_set(self.context, fixed),
             fixed=(*self.fixed, *fixed.items()),
-            names=tuple((n, v.substitute(fixed) if isinstance(v, Affine) else v) for n, v in self.names),
+            names=tuple((n, v.substitute(fixed) if isinstance(v, Linear) else v) for n, v in self.names),
             opened=self.structure,
         )
 

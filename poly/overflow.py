@@ -9,14 +9,14 @@ values, from the intervals of sizes and of the loops around.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
 
-from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, kind, operation
+from codegen.integer import Atom, Choice, Int, Op
+from codegen.isl_ast import COMPARISONS, CONNECTIVES, arguments, children, kind, operation
 from codegen.program import Workspace
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
@@ -30,8 +30,6 @@ MOST = (1 << 62) - 1
 
 MOST_KNOWN = 1 << 40
 """The product of the numbers in the extents of a copy that depends on sizes."""
-NUMBER = re.compile(r"\b\d+\b")
-FACTOR = re.compile(r"[^*]+")
 Interval = tuple[int, int]
 
 
@@ -51,14 +49,21 @@ def check_room(workspaces: Iterable[Workspace]) -> None:
         ScheduleError: which copy.
     """
     for workspace in workspaces:
-        known = prod(map(_largest, FACTOR.findall(workspace.count)), start=workspace.dtype.size)
-        if known > (LARGEST_INDEX if workspace.count.isdigit() else MOST_KNOWN):
+        known = _known(workspace.count) * workspace.dtype.size
+        if known > (MOST_KNOWN if workspace.count.terms else LARGEST_INDEX):
             raise ScheduleError(f"{workspace.name} would take {shown(known)} bytes or more. Remedy: smaller blocks.")
 
 
-def _largest(factor: str) -> int:
-    """The largest number in an extent, such as 64 in `imin(64, N)`."""
-    return max(map(int, NUMBER.findall(factor)), default=1)
+def _known(count: Int) -> int:
+    """The product of the numbers in a product: 8*64 for `8*N*min(64, N)`."""
+    parts = (abs(c) * _known_part(atom) for atom, c in count.terms)
+    return max(abs(count.constant), *parts, 1)
+
+
+def _known_part(atom: Atom) -> int:
+    if isinstance(atom, Choice):
+        return max(_known(atom.then), _known(atom.other))
+    return prod(map(_known, atom.args)) if isinstance(atom, Op) else 1
 
 
 def largest_sizes(nest: Nest) -> dict[str, Interval]:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Literal
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.definitions import needed
-from codegen.integer import primary, room
+from codegen.integer import Int, Linear, product, room
 from codegen.names import another, c_name
 from codegen.program import Text, Workspace
 from microkernels.catalogue import find
@@ -30,7 +28,6 @@ from poly.calls import (
     Panel,
     absorbed,
     atom_lines,
-    fixed,
     inner_bands,
     involves,
     iterators_of,
@@ -41,7 +38,7 @@ from poly.calls import (
 )
 from poly.coordinates import solve
 from poly.corners import operand_checks, panel_check
-from poly.ctext import text, value
+from poly.ctext import value
 from poly.errors import ScheduleError
 from poly.instances import Instances
 from poly.nest import Nest, Statement
@@ -49,9 +46,6 @@ from poly.tree import Band, Micro, Pack
 
 Loops = tuple[tuple[str, isl.PwAff], ...]
 """Names and functions of loops, outermost first."""
-
-UNKNOWN = 1 << 62
-"""Stands for a step whose length is not known, in comparisons."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +87,15 @@ def panel_copy(
     taken = frozenset({*nest.integers, *names, *loops})
     buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
-    steps = [text(instances.most(b.function(statement.name)), ()) for b in source.reduce]
-    size = _product([*steps, str(source.width)])
-    count = room([*extents, *steps, str(source.width)])
+    steps = [value(instances.most(b.function(statement.name)), ()) for b in source.reduce]
+    size = product([*steps, source.width])
+    count = room([*extents, *steps, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
-    panel = Panel(c_name(buffer), f"{number} * {size}" if number != "0" else "0", source.width, count, space)
+    panel = Panel(c_name(buffer), product([number, size]), source.width, count, space)
     group = None
     if turned is not None:
-        apart = _product([*extents[numbering.index(turned) + 1 :], size])
-        group = Turned(turned, apart, text(instances.count(turned.function(statement.name)), instances.names))
+        apart = product([*extents[numbering.index(turned) + 1 :], size])
+        group = Turned(turned, apart, value(instances.count(turned.function(statement.name)), instances.names))
     copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
     return PanelCopy(
         source.role,
@@ -184,60 +178,48 @@ def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
 class Turned:
     """The loop along which the source is contiguous from panel to panel: one call copies a row of such panels.
 
-    `apart` is how many elements lie between the starts of two panels, `count` how many panels a call copies (C texts).
+    `apart` is how many elements lie between the starts of two panels, `count` how many panels a call copies.
     """
 
     band: Band
-    apart: str
-    count: str
+    apart: Int
+    count: Int
 
 
 def _turned(source: Source) -> Band | None:
     """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
     op = source.operand
-    if any(op.stride(b.name).constant == 1 for b in (source.lanes, *source.reduce) if b is not None):
+    if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
-    return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).constant == 1), None)
+    return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
 
 
-def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[str, list[str]]:
-    """C text of a panel's number (from the loops' values, counted from their least), and each loop's greatest count."""
-    number, extents = "0", []
+def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[Int, list[Int]]:
+    """A panel's number (from the loops' values, counted from their least), and each loop's greatest count."""
+    number: Int = Linear()
+    extents: list[Int] = []
     for band in numbering:
         function = band.function(statement)
-        extent, low = text(around.most(function), ()), text(around.low(function), around.names)
-        position = band.name if low == "0" else f"({band.name} - ({low}))"
-        number = position if number == "0" else f"({number} * {_factor(extent)} + {position})"
-        extents.append(extent)
+        extents.append(value(around.most(function), ()))
+        number = product([number, extents[-1]]) + Linear.name(band.name) - value(around.low(function), around.names)
     return number, extents
 
 
-def _factor(value: str) -> str:
-    return value if value.isalnum() else f"({value})"
+Level = tuple[Int, Int, Int]
+"""A loop's count, and its steps in the source and in the panel."""
 
 
-def _product(factors: list[str]) -> str:
-    known = prod(int(f) for f in factors if f.isdigit())
-    symbolic = [_factor(f) for f in factors if not f.isdigit()]
-    return "*".join(symbolic + ([str(known)] if known != 1 or not symbolic else []))
-
-
-def _levels(source: Source, instances: Instances) -> list[tuple[str, str, str]]:
-    """C arguments: for each loop of the reduction its count, and its steps in the source and in the panel.
-
-    The shortest step in the source comes first, where all are known.
-    """
-    found: list[tuple[int, tuple[str, str, str]]] = []
-    pitch = [str(source.width)]
+def _levels(source: Source, instances: Instances) -> list[Level]:
+    """The loops of the reduction. The shortest step in the source comes first, where all are known."""
+    found: list[Level] = []
+    pitch: Int = Linear.of(source.width)
     for band in reversed(source.reduce):
-        stride = source.operand.stride(band.name)
-        count = text(instances.count(band.function(source.statement.name)), instances.names)
-        length = UNKNOWN if stride.constant is None else stride.constant
-        found.append((length, (count, fixed(stride), _product(pitch))))
-        pitch.append(count)
-    if all(length < UNKNOWN for length, _ in found):
-        found.sort(key=lambda level: level[0])
-    return [level for _, level in found] + [("1", "0", "0")] * (LEVELS - len(found))
+        count = value(instances.count(band.function(source.statement.name)), instances.names)
+        found.append((count, source.operand.stride(band.name), pitch))
+        pitch = product([pitch, count])
+    if all(step.number is not None for _, step, _ in found):
+        found.sort(key=lambda level: level[1].constant)
+    return found + [(Linear.of(1), Linear(), Linear())] * (LEVELS - len(found))
 
 
 def _copied(source: Source, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Text:
@@ -255,37 +237,37 @@ def _copied(source: Source, instances: Instances, panel: Panel, ending: str, gro
     )
     panels = f"{group.apart}, {group.count}, " if group else ""
     array = f"{op.array} + {op.offset}" if linear else op.array
-    apart = (fixed(op.stride(lane)) if lane else "0") if linear else None
+    apart = (op.stride(lane) if lane else Linear()) if linear else None
     routine, where = _routine(apart, _levels(source, instances), group is not None)
     call = f"{routine}_{ending}({panel.start}, {panels}{source.width}, lanes, {array}, {where});"
     lines = (*([] if linear else _gathered(source, lane)), call)
     return Text(lines, _checks(source, counts, panel, group), definitions)
 
 
-def _checks(source: Source, counts: Mapping[str, Affine], panel: Panel, group: Turned | None) -> tuple[str, ...]:
+def _checks(source: Source, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[str, ...]:
     """C lines that assert that a call stays inside of the source and of the buffer."""
-    elements = "*".join([*(primary(counts[b.name]) for b in source.reduce), str(source.width)])
+    elements = product([*(counts[b.name] for b in source.reduce), source.width])
     if group:
-        elements = f"{primary(counts[group.band.name] - 1)}*({group.apart}) + {elements}"
-    named = {source.lanes.name: Affine.name("lanes")} if source.lanes else {}
+        elements = product([counts[group.band.name] - 1, group.apart]) + elements
+    named = {source.lanes.name: Linear.name("lanes")} if source.lanes else {}
     return (*operand_checks((source.operand,), {**counts, **named}), panel_check(panel, elements))
 
 
-def _routine(apart: str | None, levels: list[tuple[str, str, str]], turned: bool) -> tuple[str, str]:
+def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str, str]:
     """The routine and its arguments behind the source; lanes are so far `apart`, or at offsets.
 
     Where it is known what is contiguous, that has a routine of its own, which is shorter.
     """
-    steps = ", ".join(argument for level in levels for argument in level)
+    steps = ", ".join(str(argument) for level in levels for argument in level)
     (count, step, pitch), *rest = levels
     if turned:
         return "pack_turned", f"0, offsets, {steps}" if apart is None else f"{apart}, 0, {steps}"
     if apart is None:
         return "pack_gather", f"offsets, {steps}"
-    if apart == "1":
+    if apart.number == 1:
         return "pack_across", steps
-    if step == "1":
-        return "pack_along", ", ".join([apart, count, pitch, *(argument for level in rest for argument in level)])
+    if step.number == 1:
+        return "pack_along", ", ".join(map(str, (apart, count, pitch, *(part for level in rest for part in level))))
     return "pack", f"{apart}, {steps}"
 
 

@@ -81,7 +81,7 @@ def outlined(r: Roles, dtype: DType, isa: ISA, caches: Caches) -> Outline | None
     if not r.columns or not r.reduce:
         return None
     if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
-        r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.constant or 0))))
+        r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.number or 0))))
     m, n, k = (prod(axis.guess for axis in axes) for axes in (r.rows, r.columns, r.reduce))
     lanes, neighbours = isa.lanes(dtype), contiguous(r.columns)
     short = prod(axis.guess for axis in neighbours) * dtype.size < RUN

@@ -132,8 +132,8 @@ def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tu
     columns = [
         name
         for name in c.columns
-        if step(nest.array(c.output.array), c.output, name).constant == 1
-        and step(nest.array(c.right.array), c.right, name).constant == 1
+        if step(nest.array(c.output.array), c.output, name).number == 1
+        and step(nest.array(c.right.array), c.right, name).number == 1
     ]
     reduce = [name for name in _longest(statement, c.reduce) if _extent(statement, name) >= LEAST]
     yield from product(_longest(statement, c.rows), columns, reduce)

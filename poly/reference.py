@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from codegen.affine import Affine
 from codegen.expr import FUNCTIONS
+from codegen.integer import Linear
 from codegen.promotion import integer
 from microkernels.dtypes import DTYPES, DType
 from poly.nest import Array, Nest
@@ -64,7 +64,7 @@ def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
     """The nest's source as a Python function, with values for its free names."""
     module = _Runnable(nest).visit(ast.parse(nest.source))
     known = {**dict(nest.fixed), **sizes}
-    names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Affine) else v for n, v in nest.names}
+    names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Linear) else v for n, v in nest.names}
     names |= {PREFIX + name: function for name, function in _functions().items()}
     names |= {PREFIX + array.dtype.name: _maker(array.dtype) for array in nest.arrays}
     exec(compile(ast.fix_missing_locations(module), nest.file, "exec"), names)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from codegen.expr import Load
+from codegen.integer import Int
 from poly.contraction import Contraction, exchange, overlapping, recognise
 from poly.instances import coordinate
 from poly.layout import step
 from poly.nest import Nest, Statement
-from poly.polynomial import Polynomial
 
 ASSUMED = 1024
 """The extent that the model assumes for a loop whose size is symbolic."""
@@ -25,9 +25,9 @@ class Axis:
     iterator: str
     extent: int | None
     """How many iterations it has; None where that depends on a size that is still open."""
-    output: Polynomial
-    left: Polynomial
-    right: Polynomial
+    output: Int
+    left: Int
+    right: Int
     """In each operand, the elements between neighbours along the loop."""
 
     @property
@@ -62,7 +62,7 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
         return None
 
     def axis(iterator: str) -> Axis:
-        def along(access: Load) -> Polynomial:
+        def along(access: Load) -> Int:
             return step(nest.array(access.array), access, iterator)
 
         c = contraction
@@ -122,7 +122,7 @@ def _oriented(r: Roles) -> Roles:
     """Operands exchanged where only so the output is contiguous along a column loop."""
 
     def contiguous(axes: tuple[Axis, ...]) -> bool:
-        return any(axis.output.constant == 1 for axis in axes)
+        return any(axis.output.number == 1 for axis in axes)
 
     if contiguous(r.columns) or not (contiguous(r.rows) or (r.rows and not r.columns)):
         return r

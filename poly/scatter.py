@@ -17,7 +17,7 @@ from poly.tree import Micro
 def run_length(output: Operand, node: Micro) -> int | None:
     """How many neighbouring columns are neighbours in the output, where not all are; None where all are."""
     column = node.columns.name if node.columns else ""
-    if output.stride(column).constant != 1:
+    if output.stride(column).number != 1:
         return 1
     atoms = output.coordinates.atoms.items()
     used = [divisor for atom, (loop, divisor) in atoms if loop == column and atom in output.offset.names]
@@ -29,7 +29,7 @@ def scatter_lines(node: Micro, kernel: Microkernel, isa: ISA, output: Operand, r
     column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
     by_column = output.part(column)
     column_atoms, column_offset = moved(output, by_column, column, "this_column")
-    row_atoms, row_offset = moved(output, output.offset + by_column * -1, row, "this_row")
+    row_atoms, row_offset = moved(output, output.offset - by_column, row, "this_row")
     length = f"imin(tile_columns - at, {run} - this_column % {run})" if run > 1 else "1"
     rows = [f"const int64_t this_row = {row or '0'} + row;", *row_atoms]
     columns = [f"const int64_t this_column = {column or '0'} + at;", *column_atoms]

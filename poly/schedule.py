@@ -253,14 +253,14 @@ class Schedule:
             >>> print(schedule(wave).skew("x", by="t"))
             for t in range(1, T):
                 for x in range(t, N + t - 1):
-                    u[t, -t + x] = u[t - 1, -t + x + 1] + u[t - 1, -t + x]
+                    u[t, x - t] = u[t - 1, x - t + 1] + u[t - 1, x - t]
 
         The loops can be exchanged now, or tiled:
 
             >>> print(schedule(wave).skew("x", by="t").interchange("t", "x"))
             for x in range(1, N + T - 2):
-                for t in range(max(1, -N + x + 2), min(T, x + 1)):
-                    u[t, -t + x] = u[t - 1, -t + x + 1] + u[t - 1, -t + x]
+                for t in range(max(1, x - N + 2), min(T, x + 1)):
+                    u[t, x - t] = u[t - 1, x - t + 1] + u[t - 1, x - t]
 
         loopy: `affine_map_inames`. Halide and TVM have none.
         """
@@ -303,7 +303,7 @@ class Schedule:
 
             >>> print(schedule(copy).reverse("j"))
             for i in range(M):
-                for j in range(-N + 1, 1):
+                for j in range(1 - N, 1):
                     B[i, -j] = A[i, -j]
 
         loopy: `affine_map_inames`. Halide and TVM have none.
@@ -508,9 +508,9 @@ class Schedule:
 
             >>> print(schedule(solve).part("S0", i=8))
             for i in range(N):
-                for j in range(-(i % 8) + i):
+                for j in range(i - i % 8):
                     x[i] += -(L[i, j] * x[j])
-                for j in range(-(i % 8) + i, i):
+                for j in range(i - i % 8, i):
                     x[i] += -(L[i, j] * x[j])
                 x[i] = x[i] / L[i, i]
 

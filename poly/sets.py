@@ -10,7 +10,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from poly.budget import TooCostly, limited
 
 PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out

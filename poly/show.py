@@ -7,14 +7,13 @@ for i_tile in range((M + 5) // 6):  # parallel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from codegen.integer import COMPARISONS, CONNECTIVES, arguments, children, comparison, kind, operation, primary
+from codegen.integer import PYTHON, Int, Linear
+from codegen.isl_ast import Values, called, children, condition, end, integer, kind
 from poly.budget import TooCostly
 from poly.guards import NONE, Conditions, guarded
 from poly.nest import Nest, Statement
@@ -22,18 +21,15 @@ from poly.scan import ast
 from poly.steps.sinking import rebuild
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
 
-Values = Mapping[str, Affine]
 INDENT = "    "
 OUTLINE = "# The bounds of these loops are left out: they take too much work to find."
-FLOOR_DIVISIONS = ("fdiv_q", "pdiv_q", "div")
-"""isl's divisions: rounded down, of a number that is not negative, and without a remainder."""
 
 
 def loops_text(nest: Nest, tree: Node) -> str:
     """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
     plain, kernels = _plain(_named_apart(tree, frozenset({*nest.sizes, *(array.name for array in nest.arrays)})))
     remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
-    values = {size: Affine.name(size) for size in nest.sizes}
+    values = {size: Linear.name(size) for size in nest.sizes}
     try:
         loops, conditions = _scanned(nest, plain)
     except TooCostly:
@@ -54,7 +50,7 @@ def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[s
     match tree:
         case Leaf(name):
             statement = nest.statement(name)
-            return [indent + assignment(statement, {i: Affine.name(i) for i in statement.iterators})]
+            return [indent + assignment(statement, {i: Linear.name(i) for i in statement.iterators})]
         case Sequence(nodes):
             return [line for node in nodes for line in _outline(nest, node, remarks, indent)]
         case Pack():
@@ -155,29 +151,30 @@ class _Printer:
         if node.for_is_degenerate():
             above = [scope.indent + remark.strip()] if remark else []
             return above + self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
-        values = {**scope.values, iterator: Affine.name(scope.loop)}
+        values = {**scope.values, iterator: Linear.name(scope.loop)}
         step = integer(node.for_get_inc(), values)
-        limits = ", ".join(_bare(v) for v in _range(start, _stop(node.for_get_cond(), values), step))
+        limits = ", ".join(map(PYTHON.integer, _range(start, end(node.for_get_cond(), values), step)))
         head = f"{scope.indent}for {scope.loop} in range({limits}):{remark}"
         body = self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))
         return [head, *body]
 
     def _if(self, node: isl.AstNode, scope: _Scope) -> list[str]:
         inner = replace(scope, indent=scope.indent + INDENT)
-        lines = [f"{scope.indent}if {condition(node.if_get_cond(), scope.values)}:"]
+        lines = [f"{scope.indent}if {PYTHON.test(condition(node.if_get_cond(), scope.values))}:"]
         lines += self.node(node.if_get_then_node(), inner)
         if node.if_has_else_node():
             lines += [f"{scope.indent}else:", *self.node(node.if_get_else_node(), inner)]
         return lines
 
     def _statement(self, node: isl.AstNode, scope: _Scope) -> list[str]:
-        called, *indices = arguments(node.user_get_expr())
-        statement = self.nest.statement(called.get_id().get_name())
-        values = dict(zip(statement.iterators, (integer(index, scope.values) for index in indices), strict=True))
+        name, indices = called(node, scope.values)
+        statement = self.nest.statement(name)
+        values = dict(zip(statement.iterators, indices, strict=True))
         line, where = assignment(statement, values), self.conditions.get(statement.name)
         if where is None:
             return [scope.indent + line]
-        return [f"{scope.indent}if {condition(where, {**scope.values, **values})}:", f"{scope.indent}{INDENT}{line}"]
+        test = PYTHON.test(condition(where, {**scope.values, **values}))
+        return [f"{scope.indent}if {test}:", f"{scope.indent}{INDENT}{line}"]
 
 
 def assignment(statement: Statement, values: Values) -> str:
@@ -191,76 +188,11 @@ def assignment(statement: Statement, values: Values) -> str:
     return f"{target} = {statement.op}({target}, {value})"
 
 
-def _bare(value: Affine) -> str:
-    """The text of an expression that stands alone: a quotient or remainder without its parentheses."""
-    text = str(value)
-    single = len(value.terms) == 1 and text == value.terms[0][0]
-    return text[1:-1] if single and text.startswith("(") and text.endswith(")") else text
-
-
-def _range(start: Affine, stop: Affine, step: Affine) -> tuple[Affine, ...]:
+def _range(start: Int, stop: Int, step: Int) -> tuple[Int, ...]:
     """The arguments of `range`, without those that are as usual."""
-    if step != Affine.of(1):
+    if step != Linear.of(1):
         return start, stop, step
-    return (stop,) if start == Affine.of(0) else (start, stop)
-
-
-def _stop(test: isl.AstExpr, values: Values) -> Affine:
-    """The first value that is past a loop whose condition is `iterator < e` or `iterator <= e`."""
-    _, limit = arguments(test)
-    return _past(limit, values) if operation(test) == "le" else integer(limit, values)
-
-
-def _past(limit: isl.AstExpr, values: Values) -> Affine:
-    """One more than an expression: `min(M - 1, 7)` gives `min(M, 8)`, and `(M - 1) // 6` gives `(M + 5) // 6`."""
-    op = operation(limit)
-    if op in ("min", "max"):
-        return Affine.name(f"{op}({', '.join(str(_past(arg, values)) for arg in arguments(limit))})")
-    if op in FLOOR_DIVISIONS:
-        dividend, divisor = (integer(arg, values) for arg in arguments(limit))
-        return Affine.name(f"{primary(dividend + divisor)} // {divisor}")
-    return integer(limit, values) + 1
-
-
-def integer(expr: isl.AstExpr, values: Values) -> Affine:
-    """An integer expression of isl's AST as Python; what is not affine is a name in it."""
-    match isl.ast_expr_type(expr.get_type()):
-        case isl.ast_expr_type.int:
-            return Affine.of(expr.get_val().to_python())
-        case isl.ast_expr_type.id:
-            return values[expr.get_id().get_name()]
-    op = operation(expr)
-    if op in COMPARISONS or op in CONNECTIVES:
-        return Affine.name(f"({condition(expr, values)})")
-    if op in ("cond", "select"):
-        test, then, other = arguments(expr)
-        return Affine.name(f"({integer(then, values)} if {condition(test, values)} else {integer(other, values)})")
-    args = [integer(arg, values) for arg in arguments(expr)]
-    match op:
-        case "add" | "minus":
-            return sum(args, Affine()) if op == "add" else -args[0]
-        case "sub":
-            return args[0] - args[1]
-        case "mul":
-            return args[0] * args[1]
-        case "min" | "max":
-            return Affine.name(f"{op}({', '.join(map(str, args))})")
-    symbol = "//" if op in FLOOR_DIVISIONS else "%"
-    return Affine.name(f"({primary(args[0])} {symbol} {primary(args[1])})")
-
-
-def condition(expr: isl.AstExpr, values: Values) -> str:
-    """A truth value of isl's AST as Python."""
-    op = operation(expr)
-    if op in COMPARISONS:
-        left, right = (integer(arg, values) for arg in arguments(expr))
-        return comparison(left, COMPARISONS[op], right)
-    if op in CONNECTIVES:
-        word = " and " if CONNECTIVES[op] == "&&" else " or "
-        mixed = [CONNECTIVES.get(operation(arg), CONNECTIVES[op]) != CONNECTIVES[op] for arg in arguments(expr)]
-        texts = [condition(arg, values) for arg in arguments(expr)]
-        return word.join(f"({text})" if other else text for text, other in zip(texts, mixed, strict=True))
-    return f"{integer(expr, values)} != 0"
+    return (stop,) if start == Linear() else (start, stop)
 
 
 def expression(expr: Expr, values: Values, binds: int = 0) -> str:
@@ -272,9 +204,9 @@ def expression(expr: Expr, values: Values, binds: int = 0) -> str:
         case Const(value):
             return repr(value)
         case Index(affine):
-            return f"({affine.substitute(values)})"
+            return f"({PYTHON.integer(affine.substitute(values))})"
         case Load(array, indices):
-            inner = ", ".join(_bare(index.substitute(values)) for index in indices)
+            inner = ", ".join(PYTHON.integer(index.substitute(values)) for index in indices)
             return f"{array}[{inner}]" if indices else array
         case Unary(op, operand):
             return f"{op}{expression(operand, values, 3)}"

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Const, Expr, Load, Unary
+from codegen.integer import Int
 from codegen.names import c_name
 from codegen.scalar import literal
 from microkernels.dtypes import DType
 from poly.calls import Operand, absorbed, atom_lines, inner_bands, involves, low_lines, operand
 from poly.contraction import Contraction
 from poly.coordinates import solve
-from poly.ctext import constants, text, value
+from poly.ctext import constants, value
 from poly.errors import ScheduleError
 from poly.instances import Instances, coordinates, loop_values
 from poly.nest import Array, Nest, Statement
@@ -44,10 +44,10 @@ class Tile:
 
     def count(self, band: Band | None) -> str:
         """C text of how many iterations a loop has; 1 where there is no such loop."""
-        return text(self.counts[band.name], self.instances.names) if band else "1"
+        return str(value(self.counts[band.name], self.instances.names)) if band else "1"
 
     @property
-    def values(self) -> dict[str, Affine]:
+    def values(self) -> dict[str, Int]:
         """Each of the counts in terms of C's variables."""
         return {name: value(count, self.instances.names) for name, count in self.counts.items()}
 
@@ -93,7 +93,7 @@ class Tile:
         others = tuple(loop for loop in loops if not involves(self.statement, loop[1], reduced))
         outer = Instances("outer", self.instances.points, others)
         tests = [
-            f"{name} != {text(outer.low(function), outer.names)}"
+            f"{name} != {value(outer.low(function), outer.names)}"
             for name, function in loops
             if involves(self.statement, function, reduced)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.program import Text
 from microkernels.ctext import suffix
 from microkernels.isa import ISA
-from poly.calls import Call, fixed, inner_bands, low_lines
+from poly.calls import Call, inner_bands, low_lines
 from poly.corners import operand_checks
 from poly.tile import Tile
 
@@ -17,9 +17,9 @@ def vector_call(tile: Tile, isa: ISA) -> Call:
     assert column is not None, "a matrix-vector kernel has columns"
     x, matrix, y = (f"{op.array} + {op.offset}" for op in (left, right, output))
     if node.kernel.startswith("gemvn"):
-        middle = f"{x}, {fixed(left.stride(reduced.name))}, {matrix}, {fixed(right.stride(reduced.name))}, {y}"
+        middle = f"{x}, {left.stride(reduced.name)}, {matrix}, {right.stride(reduced.name)}, {y}"
     else:
-        middle = f"{matrix}, {fixed(right.stride(column.name))}, {x}, {y}, {fixed(output.stride(column.name))}"
+        middle = f"{matrix}, {right.stride(column.name)}, {x}, {y}, {output.stride(column.name)}"
     routine = f"{node.kernel.partition('_')[0]}_{suffix(isa, tile.dtype)}"
     extents = f"{tile.count(column)}, {tile.count(reduced)}"
     definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)

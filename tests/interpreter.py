@@ -11,8 +11,8 @@ from itertools import groupby
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.integer import Affine
 from poly.nest import Nest, Statement
 from poly.tree import Band, Leaf, Node, Sequence, statements
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.affine import Affine
+from codegen.integer import Affine, Compare, Linear, quotient
 from codegen.opencl.devices import Device
 from codegen.opencl.runtime import Executable
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
@@ -50,7 +50,7 @@ void axpy(long M, long N, __global const float *restrict A, __global float *rest
 }
 """,
     [DeviceKernel("axpy", (integer("M"), integer("N"), array("A"), array("B"), Argument("s", "scalar", f32)), (8,))],
-    [Launch("axpy", ("(N + 7)/8", "M"))],
+    [Launch("axpy", (quotient(N + 7, 8), M))],
     [Buffer("A", f32, (M, N), "in"), Buffer("B", f32, (M, N), "inout"), Buffer("s", f32, (), "scalar")],
 )
 """B += s*A, with eight work-items of a group along a row."""
@@ -72,10 +72,10 @@ __kernel void gather(long N, long t, __global const int *restrict all, __global 
         DeviceKernel("fill", (integer("N"), Argument("all", "scratch", i32), integer("t")), (1,)),
         DeviceKernel("gather", (integer("N"), integer("t"), Argument("all", "scratch", i32), array("C", i32)), (1,)),
     ],
-    [HostLoop("t", "0", "t < T", "1", (Launch("fill", ("N",)), Launch("gather", ("N",))))],
+    [HostLoop("t", Linear(), Compare(Linear.name("t"), "<", T), 1, (Launch("fill", (N,)), Launch("gather", (N,))))],
     [Buffer("C", i32, (T, N), "out")],
     sizes=("T", "N"),
-    scratch=(Scratch("all", i32, "N"),),
+    scratch=(Scratch("all", i32, N),),
 )
 """C[t] = 0 + 1 + … + t by two kernels in turn that share a scratch array: any other order of launches shows."""
 

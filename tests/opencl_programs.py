@@ -10,8 +10,8 @@ from pathlib import Path
 from headers import GCC, STRICT, Toolchain, need, succeed
 
 import poly
-from codegen.affine import Affine
 from codegen.header.values import Trial
+from codegen.integer import Affine, Compare, Linear, floor_quotient, minimum
 from codegen.opencl.c_files import files
 from codegen.opencl.standalone import Standalone
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostIf, HostLoop, Launch, Scratch
@@ -85,16 +85,20 @@ def by_hand() -> Standalone:
         plan=(
             HostLoop(
                 "c",
-                "0",
-                "c < T",
-                "1",
+                Linear(),
+                Compare(Linear.name("c"), "<", Linear.name("T")),
+                1,
                 (
-                    HostIf("M > 2", (Launch("heat_i", ("floord(M + 1, 4)",)),), (Launch("heat_once", ("0",)),)),
-                    Launch("heat_once", ("imin(1, M)",)),
+                    HostIf(
+                        Compare(Linear.name("M"), ">", Linear.of(2)),
+                        (Launch("heat_i", (floor_quotient(Linear.name("M") + 1, 4),)),),
+                        (Launch("heat_once", (Linear(),)),),
+                    ),
+                    Launch("heat_once", (minimum(1, Linear.name("M")),)),
                 ),
             ),
         ),
-        scratch=(Scratch("kept", f32, "M"),),
+        scratch=(Scratch("kept", f32, Linear.name("M")),),
     )
     reference = replace(lower(heat, poly.schedule(heat).tree, PORTABLE), name="plain_loops")
     trials = (Trial((("M", 3), ("T", 2))), Trial((("M", 1000), ("T", 2)), flops=4000, length=3))

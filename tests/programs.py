@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.build import load
 from codegen.c import link_flags, source
 from codegen.call import Caller, make_caller
 from codegen.expr import Binary, Call, Const, Expr, Load
 from codegen.guard import declarations
+from codegen.integer import Affine
 from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Text, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32
@@ -90,7 +90,7 @@ def scaled_copy() -> Program:
         scan(domain, rows),
         {"Fill": Statement(("row_number",), Text(fill)), "Drain": Statement(("row_number",), Text(drain))},
         {"loop:i": LoopMark("i", parallel=True)},
-        (Workspace("all", f32, "M*N", private=False), Workspace("one", f32, "N")),
+        (Workspace("all", f32, M * N, private=False), Workspace("one", f32, N)),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from microkernels.dtypes import f32
 from poly.bounds import check
 from poly.errors import SpecError

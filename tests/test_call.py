@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from programs import K, M, N, band, compiled, i, matmul, scaled_copy, scan
 
-from codegen.affine import Affine
 from codegen.build import load
 from codegen.c import link_flags, source
 from codegen.call import Caller, Pool, c_arguments, make_caller
@@ -19,6 +18,7 @@ from codegen.errors import ArgumentError
 from codegen.expr import Binary, Index, Load
 from codegen.fastcall import caller_source
 from codegen.guard import declarations
+from codegen.integer import Affine
 from codegen.program import Assign, Buffer, Program, Statement
 from codegen.signature import Signature
 from microkernels.dtypes import f32, f64, i32

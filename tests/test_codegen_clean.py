@@ -17,11 +17,11 @@ from headers import CLANG, CLANGXX
 from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
-from codegen.affine import Affine
 from codegen.c import functions, used_helpers, workspace_function
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.header.bounds import BOUNDS
 from codegen.header.pthreads import PTHREADS
+from codegen.integer import Affine
 from codegen.macros import definitions
 from codegen.program import Buffer, LoopMark, Program
 from microkernels.dtypes import DTYPES

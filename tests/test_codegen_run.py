@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from programs import K, M, N, band, compiled, i, j, matmul, scaled_copy, scan, sequence, softmax
 
-from codegen.affine import Affine
 from codegen.build import FLAGS, build, load
 from codegen.c import link_flags, source
 from codegen.expr import Load
 from codegen.guard import declarations
+from codegen.integer import Affine
 from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
@@ -211,7 +211,7 @@ def test_bytes_beyond_32_bits() -> None:
     """Sizes in bytes are reckoned in 64 bits, also where all is known."""
     program = matmul(size=100_000)
     assert "C_bytes = 40000000000;" in source(program)
-    large = replace(scaled_copy(), workspaces=(Workspace("all", f32, "M*N", False), Workspace("one", f32, "M*N")))
+    large = replace(scaled_copy(), workspaces=(Workspace("all", f32, M * N, False), Workspace("one", f32, M * N)))
     text = source(large)
     library = load(text, declarations(Signature.of(large)), link_flags(text))
     assert library.lib.scaled_copy_workspace(100_000, 100_000, 3) == 4 * 40_000_000_000

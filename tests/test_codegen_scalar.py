@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import N, compiled, i, single
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.integer import Affine
 from codegen.program import Assign, Buffer
-from codegen.scalar import Body, function_name, literal
+from codegen.scalar import StatementPrinter, function_name, literal
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 
 BUFFERS = {name: Buffer(name, dtype, (N,), "in") for name, dtype in {"x": f32, "d": f64, "n": i32, "b": i8}.items()}
@@ -23,7 +23,7 @@ VALUES = {"i": Affine.name("i"), "N": Affine.name("N")}
 
 def text(expr: Expr, op: str = "=", dtype: DType = f32) -> str:
     """The C statement `y[i] op= expr`."""
-    body = Body({**BUFFERS, "y": Buffer("y", dtype, (N,), "inout")}, VALUES)
+    body = StatementPrinter({**BUFFERS, "y": Buffer("y", dtype, (N,), "inout")}, VALUES)
     return body.assign(Assign(Load("y", (i,)), op, expr)).removeprefix("y[i] ")
 
 

@@ -8,8 +8,8 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Call, Const, Index, Load, Unary
+from codegen.integer import Affine
 from microkernels.dtypes import f32, f64, i32
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source

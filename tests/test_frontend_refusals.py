@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from codegen.program import Buffer
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32

@@ -6,9 +6,9 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from codegen.affine import Affine
 from codegen.errors import ArgumentError
 from codegen.expr import Const, Load
+from codegen.integer import Affine
 from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text

@@ -25,7 +25,7 @@ from test_schedule_property import fixed
 from work_item_races import barriers, races
 
 import poly
-from codegen.affine import Affine
+from codegen.integer import Affine
 from codegen.opencl.items import Share
 from codegen.opencl.plan import device_program
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import poly
+from codegen.integer import Compare, Linear, floor_quotient
 from codegen.opencl.plan import device_program
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Launch
 from codegen.opencl.values_json import from_json, to_json
@@ -20,6 +21,7 @@ from poly.schedule import Schedule
 from tests.opencl_device import device
 
 M, N, K, T = poly.sizes("M N K T")
+TIME = Linear.name("t")
 CPU = replace(OPENCL512, units=3, local_bytes=1 << 20)
 
 
@@ -79,38 +81,39 @@ def launches(plan: Sequence[HostNode]) -> list[Launch]:
 
 def test_nested_parallel_loops_are_dimensions_of_one_launch():
     made = planned(poly.schedule(scale).parallel("i").parallel("j"))
-    assert made.plan == (Launch("scale_j", ("N", "M")),)
+    assert made.plan == (Launch("scale_j", (N, M)),)
     assert "const int64_t i = (int64_t)get_group_id(1);" in made.source
     assert "const int64_t j = (int64_t)get_group_id(0);" in made.source
 
 
 def test_groups_are_a_loops_tiles():
     made = planned(poly.schedule(scale).tile(i=6).parallel("i_tile"))
-    assert launches(made.plan)[0].groups == ("floord(M - 1, 6) + 1",)
+    assert launches(made.plan)[0].groups == (floor_quotient(M + 5, 6),)
 
 
 def test_loops_around_parallel_ones_are_the_hosts():
     made = planned(poly.schedule(sweeps).parallel("x"))
-    assert made.plan == (HostIf("1 < N - 1", (HostLoop("t", "0", "t < T", "1", (Launch("sweeps_x", ("N - 2",)),)),)),)
+    steps = HostLoop("t", Linear(), Compare(TIME, "<", T), 1, (Launch("sweeps_x", (N - 2,)),))
+    assert made.plan == (HostIf(Compare(Linear.of(1), "<", N - 1), (steps,)),)
     assert [argument.name for argument in made.kernel("sweeps_x").arguments] == ["N", "u", "t"]
 
 
 def test_bounds_that_depend_on_a_group_loop_stay_in_the_kernel():
     made = planned(poly.schedule(triangle).parallel("i").parallel("j"))
-    assert made.plan == (Launch("triangle_i", ("N",)),)
+    assert made.plan == (Launch("triangle_i", (N,)),)
     assert "for (int64_t j = 0; j <= i; j += 1)" in made.source
 
 
 def test_what_is_not_parallel_is_one_group():
     made = planned(poly.schedule(sweeps))
-    assert made.plan == (Launch("sweeps_once", ("1",)),)
+    assert made.plan == (Launch("sweeps_once", (Linear.of(1),)),)
     assert made.kernels[0].items == (1,)
 
 
 def test_a_group_loop_that_runs_once_has_a_kernel_of_its_own():
     nest = sweeps.with_sizes({"N": 3})
     made = planned(poly.schedule(nest).parallel("x"))
-    assert made.plan == (HostLoop("t", "0", "t < T", "1", (Launch("sweeps_once", ("1",)),)),)
+    assert made.plan == (HostLoop("t", Linear(), Compare(TIME, "<", T), 1, (Launch("sweeps_once", (Linear.of(1),)),)),)
 
 
 def test_panels_of_a_group_lie_in_local_memory_where_they_fit():
@@ -121,8 +124,8 @@ def test_panels_of_a_group_lie_in_local_memory_where_they_fit():
     assert "__local float B_panels[3200] __attribute__((aligned(64)));" in planned(packed).source
     assert not planned(packed).scratch
     spilled = planned(packed, small)
-    assert [(scratch.name, scratch.count) for scratch in spilled.scratch] == [("all_B_panels", "9600")]
-    assert launches(spilled.plan)[0].groups == ("imin(3, 4)",)
+    assert [(scratch.name, scratch.count) for scratch in spilled.scratch] == [("all_B_panels", Linear.of(9600))]
+    assert launches(spilled.plan)[0].groups == (Linear.of(3),)
 
 
 @pytest.mark.parametrize("local_bytes", [1 << 20, 1 << 10])

@@ -16,6 +16,7 @@ from opencl_device import device
 
 from codegen.arguments import fit
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
+from codegen.integer import Compare, Linear, minimum
 from codegen.opencl.devices import Device
 from codegen.opencl.runtime import Executable
 from codegen.opencl.values import Argument, DeviceKernel, HostIf, Launch, Scratch
@@ -151,7 +152,7 @@ __kernel void sum(long N, __global const float *A, __global const float *B, __gl
 }
 """,
     [DeviceKernel("sum", (integer("N"), array("A"), array("B"), array("C")), (1, 1))],
-    [Launch("sum", ("N", "M"))],
+    [Launch("sum", (N, M))],
     [Buffer("A", f32, (M, N), "in"), Buffer("B", f32, (M, N), "in"), Buffer("C", f32, (M, N), "out")],
 )
 
@@ -186,7 +187,7 @@ TYPES = program(
             "types", (Argument("C", "buffer", i64), Argument("n", "scalar", i32), Argument("k", "scalar", i64)), (1,)
         )
     ],
-    [Launch("types", ("1",))],
+    [Launch("types", (Linear.of(1),))],
     [Buffer("C", i64, (N - N + 2,), "out"), Buffer("n", i32, (), "scalar"), Buffer("k", i64, (), "scalar")],
     sizes=(),
 )
@@ -291,7 +292,7 @@ def test_arguments_by_name(axpy: Executable, queue: Any) -> None:
 FILL = program(
     "__kernel void fill(__global float *restrict A) { A[get_global_id(0)] += 1; }",
     [DeviceKernel("fill", (array("A"),), (1,))],
-    [HostIf("N > 2", (Launch("fill", ("imin(N, M)",)),), (Launch("fill", ("1",)),))],
+    [HostIf(Compare(N, ">", Linear.of(2)), (Launch("fill", (minimum(N, M),)),), (Launch("fill", (Linear.of(1),)),))],
     [Buffer("A", f32, (M,), "inout")],
 )
 
@@ -502,7 +503,7 @@ def test_a_source_that_does_not_compile_is_told_with_the_log_and_kept(tested: De
 
 
 def test_memory_that_the_device_does_not_have_is_told(tested: Device, queue: Any) -> None:
-    greedy = executable(replace(COUNT, scratch=(Scratch("all", i32, "N*1099511627776"),)), tested)
+    greedy = executable(replace(COUNT, scratch=(Scratch("all", i32, N * 1099511627776),)), tested)
     out = np.full((3, 4), -1, np.int32)
     with pytest.raises(DeviceError) as caught:
         greedy(out)

@@ -11,12 +11,12 @@ import pytest
 from headers import AARCH64, CLANG, GCC, STRICT, Toolchain, need
 from programs import M, N, band, i, j, scan, sequence
 
-from codegen.affine import Affine
 from codegen.build import load
 from codegen.c import link_flags, source
 from codegen.call import Caller, make_caller
 from codegen.expr import Binary, Const, Index, Load
 from codegen.guard import declarations
+from codegen.integer import Affine
 from codegen.program import Assign, Buffer, LoopMark, Program, Statement
 from codegen.signature import Signature
 from microkernels.dtypes import DTYPES, DType, f32, f64

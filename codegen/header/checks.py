@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
 
-from codegen.affine import Affine
 from codegen.guard import pairs
 from codegen.header.api import array_parameters, block, listed, open_strides, own_name, size_arguments
 from codegen.header.values import Header, Routine
-from codegen.integer import extent, product
+from codegen.integer import Affine, extent, in_c, product
 from codegen.names import c_name
 from codegen.parameters import Parameter, prototype, size_parameters
 from codegen.program import Buffer
@@ -251,7 +250,7 @@ def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
     """Strides are right, and `span` is how many bytes an array has from its first element to behind its last."""
     size = buffer.dtype.size
     if buffer.strides is None:
-        yield f"{span} = {product(buffer.shape, size)};"
+        yield f"{span} = {product([*map(in_c, buffer.shape), size])};"
         return
     reach = own_name(routine, "reach")
     yield f"/* {describe(buffer)} */"

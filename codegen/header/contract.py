@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.header.checks import ORDER
 from codegen.header.sections import comment
 from codegen.header.values import Header, Routine
-from codegen.integer import product
+from codegen.integer import in_c, product
 from codegen.program import Buffer
 from codegen.scalar import strides
 
@@ -66,8 +66,8 @@ def _arguments(header: Header, routine: Routine) -> list[tuple[str, str]]:
 
 
 def _strides(buffer: Buffer) -> list[tuple[str, str]]:
-    names = strides(buffer)[:-1]
-    rests = [product(buffer.shape[at + 1 :]) for at in range(len(names))]
+    names = [str(stride) for stride in strides(buffer)[:-1]]
+    rests = [product(map(in_c, buffer.shape[at + 1 :])) for at in range(len(names))]
     where = ["row" if len(names) == 1 else f"index of dimension {at}" for at in range(len(names))]
     return [
         (name, f"elements of {buffer.name} from one {place} to the next: 0 for {rest}, or at least what lies within it")

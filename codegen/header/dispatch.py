@@ -16,7 +16,7 @@ from codegen.header.api import own_name
 from codegen.header.isas import constant
 from codegen.header.sections import where
 from codegen.header.values import Routine, Variant
-from codegen.integer import product
+from codegen.integer import in_c, product
 from codegen.names import c_name
 from codegen.parameters import Parameter, data_parameters, prototype, size_parameters
 from codegen.workspace import Layout
@@ -113,7 +113,7 @@ def _tests(routine: Routine, variant: Variant) -> Iterator[str]:
     for buffer in routine.signature.arrays if variant.dense else ():
         for at, stride in enumerate(buffer.strides or ()):
             if stride in routine.strides:
-                rest = [extent.substitute(known) for extent in buffer.shape[at + 1 :]]
+                rest = [in_c(extent.substitute(known)) for extent in buffer.shape[at + 1 :]]
                 yield f"{c_name(stride)} == {product(rest)}"
 
 

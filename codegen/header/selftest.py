@@ -85,7 +85,7 @@ def _settings(header: Header) -> str:
 def plain_loops(routines: Sequence[Routine]) -> str:
     """The loops as written, a function for each routine, and before them what these and their workspaces call."""
     texts = [functions(routine.reference, "static ") for routine in routines]
-    texts.insert(0, used_helpers("\n".join([*texts, *map(workspace_bytes, routines)])))
+    texts.insert(0, used_helpers("\n".join([*texts, *map(str, map(workspace_bytes, routines))])))
     found = [item for text in texts for item in items(text)]
     names = {name: f"try_{name}" for item in found for name in item.names}
     return "\n".join(renamed(item, names).text for item in found)

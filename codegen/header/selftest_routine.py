@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 
-from codegen.affine import Affine
 from codegen.header.api import open_strides
 from codegen.header.values import Header, Routine, Trial
-from codegen.integer import room
+from codegen.integer import Int, Linear, room
 from codegen.names import function_name
-from codegen.program import Assign, Buffer
+from codegen.program import Assign, Buffer, Workspace
+from codegen.workspace import total_bytes
 from microkernels.dtypes import DType
 
 TYPES = {"f32": "f", "f64": "d", "i8": "b", "i32": "i", "i64": "l"}
@@ -76,22 +76,22 @@ def shape_function(routine: Routine) -> str:
     )
 
 
-def _extents(routine: Routine, buffer: Buffer) -> tuple[Affine, ...]:
+def _extents(routine: Routine, buffer: Buffer) -> tuple[Int, ...]:
     """An array's shape, with the sizes taken from the C array `size`."""
-    known = {size: Affine.name(f"size[{at}]") for at, size in enumerate(routine.sizes)}
+    known = {size: Linear.name(f"size[{at}]") for at, size in enumerate(routine.sizes)}
     return tuple(extent.substitute(known) for extent in buffer.shape)
 
 
 def plain_workspace(routine: Routine) -> str:
     """C text of the bytes of the plain loops' workspace, with the names of the self-test."""
-    return workspace_bytes(routine).replace("imax(", "try_imax(")
+    return str(workspace_bytes(routine)).replace("imax(", "try_imax(")
 
 
-def workspace_bytes(routine: Routine) -> str:
+def workspace_bytes(routine: Routine) -> Int:
     """The same with the names of the loops; there lie the nest's local arrays."""
     local = [b for b in routine.reference.buffers if b.kind == "local"]
-    counts = [room([*map(str, _extents(routine, b)), str(b.dtype.size)]) for b in local]
-    return " + ".join(f"({count} + 63)/64*64" for count in counts) or "0"
+    counts = [(b, room(_extents(routine, b))) for b in local]
+    return total_bytes([Workspace(b.name, b.dtype, count) for b, count in counts])
 
 
 def _need(routine: Routine, header: Header) -> str:

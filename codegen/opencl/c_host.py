@@ -165,4 +165,4 @@ def _steps(program: DeviceProgram, nodes: Sequence[HostNode], call: str, indent:
 
 def _launch(program: DeviceProgram, node: Launch, call: str) -> str:
     names = (argument.name for argument in program.kernel(node.kernel).arguments)
-    return f"{_launch_name(program, node.kernel)}({', '.join([f'&{call}', *node.groups, *names])});"
+    return f"{_launch_name(program, node.kernel)}({', '.join([f'&{call}', *map(str, node.groups), *names])});"

@@ -6,13 +6,12 @@ for i in range(0, M, 6):  # parallel      ->      const int64_t i = 6*(int64_t)g
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from codegen.affine import Affine
-from codegen.integer import children, end, integer, kind, operation, primary
+from codegen.integer import Int, Linear, quotient
+from codegen.isl_ast import children, end, integer, kind, operation
 from codegen.loops import MARK, NO_MARK, Scope
 from codegen.names import fresh
 from codegen.program import LoopMark, Program, Text
@@ -26,14 +25,14 @@ class GroupLoop:
     """A loop whose iterations are work-groups: its variable starts at `start` and goes up by `step`, `trips` times."""
 
     variable: str
-    start: Affine
+    start: Int
     step: int
-    trips: str
+    trips: Int
 
     def at(self, number: str) -> str:
         """The variable's value in the iteration of that number (C texts)."""
         scaled = number if self.step == 1 else f"{self.step}*{number}"
-        return scaled if self.start == Affine() else f"{self.start} + {scaled}"
+        return scaled if self.start == Linear() else f"{self.start} + {scaled}"
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,12 @@ def grouped(program: Program, node: isl.AstNode, scope: Scope, most: int = MOST_
             scope = replace(scope, values={**scope.values, isl_name: start})
         else:
             found = _loop(top.mark, top.below, scope)
-            if frozenset(loop.variable for loop in loops) & _words(f"{found.start} {found.trips}"):
+            if frozenset(loop.variable for loop in loops) & (found.start.names | found.trips.names):
                 break
             loops = (*loops, found)
             scope = replace(
                 scope,
-                values={**scope.values, isl_name: Affine.name(found.variable)},
+                values={**scope.values, isl_name: Linear.name(found.variable)},
                 taken=scope.taken | {found.variable},
                 variables=(*scope.variables, found.variable),
             )
@@ -159,10 +158,5 @@ def _inside(node: isl.AstNode) -> list[isl.AstNode]:
 def _loop(mark: LoopMark, node: isl.AstNode, scope: Scope) -> GroupLoop:
     start = integer(node.for_get_init(), scope.values)
     step = integer(node.for_get_inc(), scope.values).constant
-    count = end(node.for_get_cond(), scope.values) - start + (step - 1)
-    trips = primary(count) if step > 1 else str(count)
-    return GroupLoop(fresh(mark.name, scope.taken), start, step, trips if step == 1 else f"{trips}/{step}")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text))
+    trips = quotient(end(node.for_get_cond(), scope.values) - start + (step - 1), step)
+    return GroupLoop(fresh(mark.name, scope.taken), start, step, trips)

@@ -17,8 +17,8 @@ from math import gcd
 import cgen
 import islpy as isl
 
-from codegen.affine import Affine
-from codegen.integer import children, integer, kind, primary
+from codegen.integer import Int, Linear, primary
+from codegen.isl_ast import children, integer, kind
 from codegen.loops import NO_MARK, Loop, block
 from codegen.program import Assign, Program, Text
 
@@ -43,7 +43,7 @@ class Share:
         number = ITEM if self.inner == 1 else f"{ITEM}/{self.inner}"
         return f"{number} % {self.count}" if outer else number
 
-    def first(self, start: Affine) -> str:
+    def first(self, start: Int) -> str:
         """The first iteration from `start` on that is the item's."""
         ahead = _remainder(start, self.count)
         if ahead == 0:
@@ -52,7 +52,7 @@ class Share:
             return f"{start} + ({self.own} + {self.count - ahead}) % {self.count}"
         return f"{start} + {self._modulo(f'{self.own} - {primary(start)}')}"
 
-    def owns(self, value: Affine) -> str:
+    def owns(self, value: Int) -> str:
         """The condition that an iteration is the item's."""
         known = _remainder(value, self.count)
         return f"{self.own} == {self._modulo(primary(value)) if known is None else known}"
@@ -64,7 +64,7 @@ class Share:
         return f"((({number}) % {self.count} + {self.count}) % {self.count})"
 
 
-def _remainder(value: Affine, count: int) -> int | None:
+def _remainder(value: Int, count: int) -> int | None:
     """The remainder where it is the same for all values of the names."""
     common = gcd(count, *(coefficient for _, coefficient in value.terms))
     return value.constant % count if common == count else None
@@ -72,13 +72,13 @@ def _remainder(value: Affine, count: int) -> int | None:
 
 def shared(loop: Loop, share: Share, body: list[cgen.Generable]) -> cgen.Generable:
     """The C loop over the item's iterations. Where the loop counts by more than one, it looks for them."""
-    if integer(loop.node.for_get_inc(), loop.scope.values) != Affine.of(1):
-        return loop.around([owned(share, Affine.name(loop.variable), body)])
+    if integer(loop.node.for_get_inc(), loop.scope.values) != Linear.of(1):
+        return loop.around([owned(share, Linear.name(loop.variable), body)])
     start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start)}")
-    return cgen.For(start, cgen.Line(loop.condition), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
+    return cgen.For(start, cgen.Line(str(loop.condition)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
 
 
-def owned(share: Share, value: Affine, body: list[cgen.Generable]) -> cgen.Generable:
+def owned(share: Share, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
     """What the item runs to whom an iteration belongs."""
     return cgen.If(cgen.Line(share.owns(value)), block(body))
 

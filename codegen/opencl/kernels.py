@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import cgen
 import islpy as isl
 
+from codegen.integer import Int, Linear, Test, minimum, primary
 from codegen.loops import Scope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
@@ -31,6 +32,8 @@ from microkernels.opencl_isa import DeviceISA
 
 GROUP, NUMBER = "group", "number"
 """The variables that count the groups, and the iterations of a loop that few groups share."""
+ONE: tuple[Int, ...] = (Linear.of(1),)
+"""One group."""
 NARROW = 256
 """Bits of vectors that every compiler takes by itself."""
 
@@ -45,7 +48,7 @@ class Written:
     text: str
     kernel: DeviceKernel
     launch: Launch
-    needed: tuple[str, ...] = ()
+    needed: tuple[Test, ...] = ()
 
 
 def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, scope: Scope) -> Written:
@@ -61,11 +64,11 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, 
             for dimension, loop in reversed(list(enumerate(reversed(made.loops))))
         ]
         around = [*map(cgen.Line, lines), *body.lines]
-        groups = tuple(loop.trips for loop in reversed(made.loops)) or ("1",)
+        groups = tuple(loop.trips for loop in reversed(made.loops)) or ONE
         return replace(_written(program, taken, scope, body, made.loops, around, groups), needed=needed)
     made = grouped(program, node, scope, most=1)
     body = _Body.of(program, [made.body], made.scope)
-    fewer = f"imin({units(program)}, {made.loops[0].trips})"
+    fewer = minimum(units(program), made.loops[0].trips)
     written = _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (fewer,))
     return replace(written, needed=needed)
 
@@ -73,7 +76,7 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, 
 def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[isl.AstNode], scope: Scope) -> Written:
     """The kernel for what one group runs alone."""
     body = _Body.of(program, nodes, scope)
-    return _written(program, taken, scope, body, (), body.lines, ("1",))
+    return _written(program, taken, scope, body, (), body.lines, ONE)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _written(
     body: _Body,
     loops: tuple[GroupLoop, ...],
     lines: list[cgen.Generable],
-    groups: tuple[str, ...],
+    groups: tuple[Int, ...],
 ) -> Written:
     name = fresh(f"{program.name}_{loops[-1].variable if loops else 'once'}", taken)
     setup = [*body.declarations]
@@ -151,7 +154,7 @@ def _declaration(workspace: Workspace) -> str:
 def _part(workspace: Workspace) -> str:
     """The group's part of an array of which each has one; the argument is called after all of them."""
     c_type, name = workspace.dtype.c_name, c_name(workspace.name)
-    return f"{KEYWORDS['global']}{c_type} *const {name} = {_all(name)} + {GROUP}*({workspace.count});"
+    return f"{KEYWORDS['global']}{c_type} *const {name} = {_all(name)} + {GROUP}*{primary(workspace.count)};"
 
 
 def _all(name: str) -> str:

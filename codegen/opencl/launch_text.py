@@ -15,12 +15,21 @@ def launch(_enqueue, _queue, _wait, _fence, _room, v_A, v_B, v_T, v_N):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from codegen.integer import PYTHON
 from codegen.names import c_name
-from codegen.opencl.python_text import FUNCTIONS, python_text, variable
 from codegen.opencl.values import DeviceKernel, DeviceProgram, HostIf, HostLoop, HostNode, Launch
+
+
+def variable(name: str) -> str:
+    """A name of the plan with a prefix, so that it is none of Python's words."""
+    return f"v_{name}"
+
+
+HOST = replace(PYTHON, named=variable)
+"""How the plan's expressions are written."""
 
 
 def launch_source(program: DeviceProgram) -> str:
@@ -43,7 +52,7 @@ def launch_source(program: DeviceProgram) -> str:
 
 def scratch_source(program: DeviceProgram) -> str:
     """The function `scratch` of the sizes: how many bytes each scratch array takes."""
-    counts = [f"({python_text(scratch.count)})*{scratch.dtype.size}" for scratch in program.scratch]
+    counts = [HOST.integer(scratch.count * scratch.dtype.size) for scratch in program.scratch]
     sizes = ", ".join(variable(c_name(size)) for size in program.sizes)
     return f"def scratch({sizes}):\n    return ({''.join(f'{count}, ' for count in counts)})\n"
 
@@ -60,13 +69,13 @@ def _nodes(program: DeviceProgram, nodes: Iterable[HostNode]) -> Iterator[str]:
 
 def _loop(program: DeviceProgram, loop: HostLoop) -> Iterator[str]:
     counter = variable(loop.variable)
-    yield f"{counter} = {python_text(loop.start)}"
-    yield f"while {python_text(loop.condition)}:"
-    yield from _indented([*_nodes(program, loop.body), f"{counter} += {python_text(loop.step)}"])
+    yield f"{counter} = {HOST.integer(loop.start)}"
+    yield f"while {HOST.test(loop.condition)}:"
+    yield from _indented([*_nodes(program, loop.body), f"{counter} += {loop.step}"])
 
 
 def _choice(program: DeviceProgram, choice: HostIf) -> Iterator[str]:
-    yield f"if {python_text(choice.condition)}:"
+    yield f"if {HOST.test(choice.condition)}:"
     yield from _indented([*_nodes(program, choice.then), "pass"])
     if choice.otherwise:
         yield "else:"
@@ -77,8 +86,8 @@ def _launch(kernel: DeviceKernel, launch: Launch) -> Iterator[str]:
     """Groups in numbers first: none are launched where one of them is 0 or less."""
     rank = max(len(launch.groups), len(kernel.items))
     groups = [f"_g{n}" for n in range(len(launch.groups))]
-    for group, text in zip(groups, launch.groups, strict=True):
-        yield f"{group} = {python_text(text)}"
+    for group, count in zip(groups, launch.groups, strict=True):
+        yield f"{group} = {HOST.integer(count)}"
     items = [*kernel.items, *[1] * (rank - len(kernel.items))]
     counts = [*groups, *["1"] * (rank - len(groups))]
     total = [count if width == 1 else f"{count}*{width}" for count, width in zip(counts, items, strict=True)]
@@ -123,7 +132,7 @@ def functions(program: DeviceProgram) -> Functions:
     """Make the functions from their texts."""
     import pyopencl as cl
 
-    names: dict[str, Any] = dict(FUNCTIONS)
+    names: dict[str, Any] = {}
     exec(launch_source(program) + scratch_source(program), names)
     errors = (cl.Error, MemoryError)
     return Functions(names["launch"], names["scratch"], cl.enqueue_nd_range_kernel, cl.enqueue_marker, errors)

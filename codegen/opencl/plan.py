@@ -16,9 +16,9 @@ from itertools import groupby
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.c import heading
-from codegen.integer import children, condition, integer, kind, scaled
+from codegen.integer import Linear, Test
+from codegen.isl_ast import children, condition, integer, kind
 from codegen.loops import Scope
 from codegen.names import RESERVED, c_name, fresh
 from codegen.opencl.dialect import helpers, prelude
@@ -26,7 +26,7 @@ from codegen.opencl.groups import has_groups, head
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
-from codegen.reached import conditions, outside
+from codegen.reached import conditions, every, outside
 from codegen.workspace import Layout
 from microkernels.prune import items_of, pruned
 
@@ -35,7 +35,7 @@ def device_program(program: Program) -> DeviceProgram:
     """The kernels of a program and the plan of their launches."""
     planner = Planner(program)
     names = (*program.sizes, *(b.name for b in program.buffers), *(w.name for w in program.workspaces))
-    values = {size: Affine.name(c_name(size)) for size in program.sizes}
+    values = {size: Linear.name(c_name(size)) for size in program.sizes}
     plan = planner.nodes([program.ast], Scope(values, frozenset(map(c_name, names)) | RESERVED))
     used = {a.name for written in planner.kernels for a in written.kernel.arguments if a.kind == "scratch"}
     layout = Layout.of(program)
@@ -70,7 +70,7 @@ def _needed(preamble: str, code: str) -> str:
 
 
 def _scratch(program: Program, workspace: Workspace) -> Scratch:
-    count = scaled(workspace.count, units(program)) if workspace.private else workspace.count
+    count = workspace.count * (units(program) if workspace.private else 1)
     return Scratch(scratch_name(workspace), workspace.dtype, count)
 
 
@@ -115,14 +115,14 @@ class Planner:
         variable = fresh(name or isl_name, scope.taken)
         inner = replace(
             scope,
-            values={**scope.values, isl_name: Affine.name(variable)},
+            values={**scope.values, isl_name: Linear.name(variable)},
             taken=scope.taken | {variable},
             variables=(*scope.variables, variable),
         )
         body = self.nodes([node.for_get_body()], inner)
         needed = outside(conditions(node.for_get_body(), inner.values), variable)
         test = condition(node.for_get_cond(), inner.values)
-        loop = HostLoop(variable, str(start), test, str(integer(node.for_get_inc(), scope.values)), body)
+        loop = HostLoop(variable, start, test, integer(node.for_get_inc(), scope.values).constant, body)
         return (_where(needed, loop),)
 
     @property
@@ -134,6 +134,6 @@ class Planner:
         return _where(written.needed, written.launch)
 
 
-def _where(needed: tuple[str, ...], node: HostNode) -> HostNode:
+def _where(needed: tuple[Test, ...], node: HostNode) -> HostNode:
     """The node under conditions, if there are any."""
-    return HostIf(" && ".join(needed), (node,)) if needed else node
+    return HostIf(every(needed), (node,)) if needed else node

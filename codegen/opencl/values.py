@@ -4,9 +4,8 @@
       for i in range(N):  # groups                      Launch step, N groups, arguments N, A, B, t
         B[i] = …
 
-All integer expressions are C texts in terms of sizes and of the variables of host loops around; they use `+ - * / %`,
-comparisons, `&& || ?:` and the functions imin, imax and floord, so the same texts serve the C host program, and after
-`python_text` the Python one.
+Integer expressions and conditions are in terms of the sizes and of the variables of host loops around, by their names
+in C. The host's C program and its Python function are printed of the same ones.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from codegen.integer import Int, Test
 from codegen.program import Buffer
 from microkernels.dtypes import DType
 
@@ -44,10 +44,10 @@ class DeviceKernel:
 
 @dataclass(frozen=True)
 class Launch:
-    """Run a kernel with so many work-groups along each dimension (C texts); none where one of them is 0 or less."""
+    """Run a kernel with so many work-groups along each dimension; none where one of them is 0 or less."""
 
     kernel: str
-    groups: tuple[str, ...]
+    groups: tuple[Int, ...]
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class HostLoop:
     """`for (int64_t variable = start; condition; variable += step)` over launches."""
 
     variable: str
-    start: str
-    condition: str
-    step: str
+    start: Int
+    condition: Test
+    step: int
     body: tuple[HostNode, ...]
 
 
@@ -65,7 +65,7 @@ class HostLoop:
 class HostIf:
     """Launches under a condition."""
 
-    condition: str
+    condition: Test
     then: tuple[HostNode, ...]
     otherwise: tuple[HostNode, ...] = ()
 
@@ -75,11 +75,11 @@ HostNode: TypeAlias = Launch | HostLoop | HostIf
 
 @dataclass(frozen=True)
 class Scratch:
-    """A `__global` array of `count` elements (C text in the sizes) that lives for one call."""
+    """A `__global` array of `count` elements, in terms of the sizes, that lives for one call."""
 
     name: str
     dtype: DType
-    count: str
+    count: Int
 
 
 @dataclass(frozen=True)

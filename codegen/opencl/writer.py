@@ -9,8 +9,8 @@ from itertools import groupby
 import cgen
 import islpy as isl
 
-from codegen.affine import Affine
-from codegen.integer import called, children, kind
+from codegen.integer import Linear, Test
+from codegen.isl_ast import called, children, kind
 from codegen.loops import NO_MARK, Loop, Scope, Writer, once, opened
 from codegen.opencl.items import WAIT, Share, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Text
@@ -55,7 +55,7 @@ class DeviceWriter(Writer):
             return super().write(node, scope)
         shares = scope.shares * scope.mark.items
         share = Share(scope.mark.items, self.items // shares, self.items)
-        return [owned(share, Affine(), super().write(node, replace(scope, mark=NO_MARK, shares=shares)))]
+        return [owned(share, Linear(), super().write(node, replace(scope, mark=NO_MARK, shares=shares)))]
 
     def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
         if scope.mark.items > 1 and scope.shares < self.items:
@@ -65,7 +65,7 @@ class DeviceWriter(Writer):
             return [loop.around([*self.write(node.for_get_body(), loop.scope), cgen.Line(WAIT)])]
         return super()._for(node, scope)
 
-    def _needed(self, loop: Loop) -> tuple[str, ...]:
+    def _needed(self, loop: Loop) -> tuple[Test, ...]:
         """Nothing where items work together: no barrier stands below a condition that a loop doesn't need."""
         return super()._needed(loop) if self.items == 1 else ()
 

@@ -55,7 +55,7 @@ def accesses(statement: Statement) -> tuple[Load, ...]:
 def _cost(nest: Nest, access: Load, iterator: str) -> int:
     if not any(index.coefficient(iterator) for index in access.indices):
         return 0
-    return 1 if step(nest.array(access.array), access, iterator).constant == 1 else STRIDED
+    return 1 if step(nest.array(access.array), access, iterator).number == 1 else STRIDED
 
 
 def _coefficients(statement: Statement, band: Band) -> dict[str, int]:

@@ -8,7 +8,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.affine import Affine
+from codegen.integer import Affine, Linear
 from codegen.promotion import LARGEST_INDEX
 from poly.frontends.scope import Scope
 from poly.sets import function, number
@@ -62,7 +62,8 @@ def _affine(node: ast.expr, scope: Scope) -> Affine:
                     f"{FORM} Give the array one more dimension instead (A[i, j] for A[i*N + j]), or fix one "
                     "factor as a global integer.",
                 )
-            return factors[0] * factors[1]
+            number, other = sorted(factors, key=lambda factor: len(factor.terms))
+            return other * number.constant
         case ast.BinOp(op=ast.FloorDiv() | ast.Mod()):
             raise scope.source.error(
                 node,
@@ -83,7 +84,7 @@ def _name(node: ast.Name, name: str, scope: Scope) -> Affine:
     if scope.is_index(name):
         return Affine.name(name)
     value = scope.constants.get(name)
-    if isinstance(value, Affine):
+    if isinstance(value, Linear):
         return value
     if name in scope.arguments or name in scope.locals or value is not None:
         raise scope.source.error(node, f"`{name}` is data, not an index or a size", FORM)

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from string import ascii_letters, ascii_uppercase
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from microkernels.dtypes import DType, f32
 from microkernels.errors import plain, shown
 from poly.errors import SpecError

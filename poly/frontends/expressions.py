@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from functools import reduce
 
-from codegen.affine import Affine
 from codegen.expr import FUNCTIONS, Binary, Call, Const, Expr, Index, Load, Unary, number
+from codegen.integer import Affine, Linear
 from poly.errors import SpecError
 from poly.frontends.affine import affine
 from poly.frontends.scope import Scope
@@ -73,7 +73,7 @@ def _name(node: ast.Name, name: str, scope: Scope) -> Expr:
     if name in scope.locals or name in scope.arguments:
         return scalar(node, scope)
     value = scope.constants.get(name)
-    if isinstance(value, Affine):
+    if isinstance(value, Linear):
         return Index(value) if value.terms else Const(value.constant)
     if value is not None:
         return Const(value)

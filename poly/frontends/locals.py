@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from microkernels.dtypes import DType
 from poly.frontends.scope import Local, Loop
 from poly.nest import Array

@@ -11,8 +11,8 @@ from numbers import Integral, Real
 from types import FrameType
 from typing import Any
 
-from codegen.affine import Affine
 from codegen.expr import FUNCTIONS
+from codegen.integer import Affine, Linear
 from codegen.names import KEYWORDS
 from codegen.promotion import LARGEST_INDEX
 from microkernels.dtypes import ArrayType, DType
@@ -58,8 +58,8 @@ def constants(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, 
         value = names.get(node.id)
         if node.id in own or isinstance(value, bool):
             continue
-        if isinstance(value, Affine | Integral):
-            found[node.id] = value if isinstance(value, Affine) else Affine.of(int(value))
+        if isinstance(value, Linear | Integral):
+            found[node.id] = value if isinstance(value, Linear) else Affine.of(int(value))
         elif isinstance(value, Real):
             found[node.id] = float(value)
     return found
@@ -123,11 +123,11 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
     if not isinstance(value, ArrayType):
         raise source.error(node, f"`{text}` is no type of poly", remedy)
     for extent in value.shape:
-        if isinstance(extent, bool) or not isinstance(extent, Integral | Affine):
+        if isinstance(extent, bool) or not isinstance(extent, Integral | Linear):
             raise source.error(node, f"`{extent!r}` in the shape is neither a size nor an integer", remedy)
         if isinstance(extent, Integral) and int(extent) < 0:
             raise source.error(node, f"the extent {extent} is negative", remedy)
-        largest = extent.largest if isinstance(extent, Affine) else int(extent)
+        largest = extent.largest if isinstance(extent, Linear) else int(extent)
         if largest > LARGEST_INDEX:
             why = f"the extent {shown(extent)} has the integer {shown(largest)} in it"
             raise source.error(node, why, "Extents and their factors go up to 2**48.")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-from codegen.affine import Affine
+from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import shown
 from poly.budget import QUESTION, limited
@@ -135,7 +135,7 @@ def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[s
 def _sizes(arguments: Mapping[str, Array], constants: Mapping[str, Affine | float]) -> tuple[str, ...]:
     """Every size, in the order in which shapes and then the body name them."""
     extents = [extent for array in arguments.values() for extent in array.shape]
-    extents += [value for value in constants.values() if isinstance(value, Affine)]
+    extents += [value for value in constants.values() if isinstance(value, Linear)]
     return tuple(dict.fromkeys(name for extent in extents for name, _ in extent.terms))
 
 

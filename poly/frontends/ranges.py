@@ -8,7 +8,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from poly.frontends import names
 from poly.frontends.affine import affine
 from poly.frontends.scope import Loop, Scope

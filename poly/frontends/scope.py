@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from poly.errors import SpecError
 from poly.frontends.source import Source
 from poly.nest import Array

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from codegen.affine import Affine
 from codegen.expr import Expr, Load, loads
+from codegen.integer import Affine
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends import names

@@ -16,11 +16,12 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Const, Expr, Load
+from codegen.integer import Affine, Linear
 from codegen.names import another, c_name
 from codegen.program import Buffer, Text, Workspace
 from codegen.program import Statement as Printed
+from codegen.scalar import Element
 from codegen.simd import Reduction as Printer
 from microkernels.dtypes import DType
 from poly.address_spaces import BARRIER
@@ -35,7 +36,7 @@ from poly.sets import own_names
 from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 
-FIRST = (Affine.of(0),)
+FIRST: tuple[Affine, ...] = (Linear(),)
 """The index of the only element, or of item 0's."""
 
 
@@ -86,7 +87,7 @@ class _Parts:
     def of(shared: Shared, reduction: Reduction, items: int) -> _Parts:
         array = shared.nest.array(reduction.array)
         taken = frozenset({a.name for a in shared.nest.arrays} | set(shared.nest.sizes))
-        printer = Printer("", reduction.op, array.name, array.dtype)
+        printer = Printer("", reduction.op, Element(array.name, ()), array.name, array.dtype)
         partial = another(printer.name, taken)
         known = next(
             (w.name for w in shared.workspaces if w.name in shared.synchronised and w.dtype == array.dtype), None
@@ -105,7 +106,7 @@ class _Parts:
         leaves = [Leaf(f"{self.name}_start"), Leaf(f"{self.name}_join"), Leaf(f"{self.name}_end")]
         loop = _loop(tree, self.reduction.region.loop.name)
         kept = [w for w in shared.workspaces if w.name != self.shares]
-        count = max([self.items, *(int(w.count) for w in shared.workspaces if w.name == self.shares)])
+        count = max([self.items, *(w.count.constant for w in shared.workspaces if w.name == self.shares)])
         added = {self.partial: (1, "private"), self.shares: (count, "local")}
         arrays = [a for a in nest.arrays if a.name not in added]
         buffers = [b for b in shared.buffers if b.name not in added]
@@ -119,8 +120,8 @@ class _Parts:
             (*buffers, *(Buffer(n, self.dtype, (Affine.of(c),), "local") for n, (c, _) in added.items())),
             (
                 *kept,
-                Workspace(self.partial, self.dtype, "1", True, "private"),
-                Workspace(self.shares, self.dtype, str(count), True, "local"),
+                Workspace(self.partial, self.dtype, Linear.of(1), True, "private"),
+                Workspace(self.shares, self.dtype, Linear.of(count), True, "local"),
             ),
             {**shared.texts, leaves[1].statement: self._join(runs)},
             shared.synchronised | {self.shares},
@@ -155,7 +156,9 @@ class _Parts:
         name = f"{self.name}_join"
         shares = c_name(self.shares)
         mine = f"{shares}[item]"
-        step = Printer("", self.reduction.op, mine, self.dtype).store(f"{shares}[item + (left + 1)/2]")
+        step = Printer("", self.reduction.op, Element(self.shares, ()), mine, self.dtype).store(
+            f"{shares}[item + (left + 1)/2]"
+        )
         lines = (
             f"{mine} = {c_name(self.partial)}[0];",
             BARRIER,

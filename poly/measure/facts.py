@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.affine import Affine
 from codegen.expr import Binary, Call, Expr, Index, Load, loads, walk
+from codegen.integer import Affine
 from poly.instances import box_extents, iterations
 from poly.nest import Nest, Statement
 

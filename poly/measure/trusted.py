@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from codegen.affine import Affine
 from codegen.expr import loads
+from codegen.integer import Affine
 from microkernels.dtypes import f64
 from microkernels.isa import ISA
 from poly.bounds import check

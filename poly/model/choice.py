@@ -159,7 +159,7 @@ def is_scattered(group: tuple[Axis, ...]) -> bool:
     """Whether neighbours in the flattened loop are not neighbours in the right operand."""
     expected = 1
     for axis in reversed(group):
-        if axis.right.constant != expected:
+        if axis.right.number != expected:
             return True
         expected *= axis.guess
     return False

@@ -98,6 +98,5 @@ class Operand:
 
 
 def _stride(axis: Axis, side: Side) -> int:
-    polynomial = {"output": axis.output, "left": axis.left, "right": axis.right}[side]
-    constant = polynomial.constant
-    return ASSUMED_STRIDE if constant is None else constant
+    stride = {"output": axis.output, "left": axis.left, "right": axis.right}[side].number
+    return ASSUMED_STRIDE if stride is None else stride

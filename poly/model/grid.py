@@ -81,7 +81,7 @@ class Grid:
 
         Panel by panel, so that all rows pass by each: these are then not copied where their number is open.
         """
-        apart = (axis.right.constant for axis in self.work.roles.reduce)
+        apart = (axis.right.number for axis in self.work.roles.reduce)
         must_copy = is_scattered(self.work.columns) or None in apart
         orders = (True,) if self.by_lines else (True, False)
         for rows_inside, left, right, parallel in product(orders, (False, True), range(3), self._parallel()):

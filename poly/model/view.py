@@ -15,7 +15,7 @@ from math import ceil
 
 import islpy as isl
 
-from codegen.affine import Affine
+from codegen.integer import Affine
 from poly.coordinates import linear
 from poly.nest import Nest, Statement
 from poly.tree import Band

@@ -50,7 +50,7 @@ def work(nest: Nest, statement: Statement, innermost: str | None) -> Work:
         cycles = STORE if access == statement.target else LOAD
         if innermost is None or not any(index.coefficient(innermost) for index in access.indices):
             continue
-        if step(nest.array(access.array), access, innermost).constant == 1:
+        if step(nest.array(access.array), access, innermost).number == 1:
             moved += cycles
         else:
             scattered += 1

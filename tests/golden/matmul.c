@@ -65,9 +65,9 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
 int32_t matmul_guarded(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C,
     int64_t threads, void *workspace)
 {
-  const int64_t A_bytes = M*K*4;
-  const int64_t B_bytes = K*N*4;
-  const int64_t C_bytes = M*N*4;
+  const int64_t A_bytes = 4*K*M;
+  const int64_t B_bytes = 4*K*N;
+  const int64_t C_bytes = 4*M*N;
   if (!C_bytes) return 0;
   if (overlap((const char *)C, C_bytes, (const char *)A, A_bytes)) return 1;
   if (overlap((const char *)C, C_bytes, (const char *)B, B_bytes)) return 1;

@@ -10,7 +10,7 @@ int32_t matmul(const float *restrict A, const float *restrict B, float *restrict
   (void)workspace;
   for (int64_t i_tile = 0; i_tile < 64; i_tile += 6)
   {
-    for (int64_t i = 0; i < imin(6, -i_tile + 64); i += 1)
+    for (int64_t i = 0; i < imin(6, 64 - i_tile); i += 1)
     {
       for (int64_t k = 0; k < 64; k += 1)
       {

@@ -2,8 +2,6 @@
 #include <stdint.h>
 #include <omp.h>
 
-static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
-
 static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y, float alpha,
     float *restrict all, float *restrict one, int64_t i)
 {
@@ -26,7 +24,7 @@ int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restri
   float *restrict const all = (float *)__builtin_assume_aligned((char *)workspace, 64);
   #pragma omp parallel num_threads((int)threads) if(threads > 1)
   {
-    char *const mine = (char *)workspace + align64(M*N*4) + (int64_t)omp_get_thread_num()*(align64(N*4));
+    char *const mine = (char *)workspace + 64*((4*M*N + 63)/64) + (int64_t)omp_get_thread_num()*(64*((4*N + 63)/64));
     float *restrict const my_one = (float *)__builtin_assume_aligned(mine, 64);
     #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < M; i += 1)
@@ -39,7 +37,7 @@ int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restri
 
 int64_t scaled_copy_workspace(int64_t M, int64_t N, int64_t threads)
 {
-  return (double)M*(double)N*4 < 4e18 ? align64(M*N*4) + threads*(align64(N*4)) : INT64_MAX/2;
+  return 4.0*(double)M*(double)N < 4e18 ? 64*((4*N + 63)/64)*threads + 64*((4*M*N + 63)/64) : INT64_MAX/2;
 }
 
 static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
@@ -50,8 +48,8 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
 int32_t scaled_copy_guarded(int64_t M, int64_t N, const float *x, float *y, float alpha, int64_t threads,
     void *workspace)
 {
-  const int64_t x_bytes = M*N*4;
-  const int64_t y_bytes = M*N*4;
+  const int64_t x_bytes = 4*M*N;
+  const int64_t y_bytes = 4*M*N;
   if (!y_bytes) return 0;
   if (overlap((const char *)y, y_bytes, (const char *)x, x_bytes)) return 1;
   if ((uintptr_t)x % 4) return 1;

@@ -49,7 +49,6 @@ POLY_WRAPS static inline float exp_f32(float x)
   const float result = power_f32(r) * high * low, bounded = x < -104.0f ? 0.0f : result;
   return x > 89.0f ? (float)INFINITY : bounded;
 }
-static inline int64_t align64(int64_t bytes) { return (bytes + 63)/64*64; }
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
 static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
@@ -104,7 +103,7 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
 {
   (void)threads;
   float *restrict const top = (float *)__builtin_assume_aligned((char *)workspace, 64);
-  float *restrict const total = (float *)__builtin_assume_aligned((char *)workspace + align64(M*4), 64);
+  float *restrict const total = (float *)__builtin_assume_aligned((char *)workspace + 64*((4*M + 63)/64), 64);
   for (int64_t i = 0; i < M; i += 1)
   {
     top[i] = -INFINITY;
@@ -219,7 +218,7 @@ int64_t softmax_workspace(int64_t M, int64_t N, int64_t threads)
 {
   (void)N;
   (void)threads;
-  return align64(M*4) + align64(M*4);
+  return 128*((4*M + 63)/64);
 }
 
 static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
@@ -229,8 +228,8 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
 
 int32_t softmax_guarded(int64_t M, int64_t N, const float *x, float *y, int64_t threads, void *workspace)
 {
-  const int64_t x_bytes = M*N*4;
-  const int64_t y_bytes = M*N*4;
+  const int64_t x_bytes = 4*M*N;
+  const int64_t y_bytes = 4*M*N;
   if (!y_bytes) return 0;
   if (overlap((const char *)y, y_bytes, (const char *)x, x_bytes)) return 1;
   if ((uintptr_t)x % 4) return 1;

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+from codegen.integer import Int, Linear
 from microkernels.gpu_catalogue import GpuMicrokernel, shapes
 from microkernels.opencl_isa import DeviceISA
 from poly.calls import LEVELS
@@ -19,12 +20,11 @@ from poly.defaults.gpu.ragged import ragged_steps
 from poly.defaults.gpu.tiles import cost
 from poly.model import ASSUMED_STRIDE
 from poly.nest import Nest, Statement
-from poly.polynomial import Polynomial
 from poly.ragged import ragged
 from poly.roles import Axis, Roles, roles
 from poly.steps import Flatten, Groups, Microkernel, Order, Split, Step
 
-Strides = tuple[Polynomial, ...]
+Strides = tuple[Int, ...]
 
 WASTE = 1.2
 """How much longer whole tiles may be than the neighbouring rows or columns in them, before others fill them up."""
@@ -100,7 +100,7 @@ class Plan:
         )
         for lanes, strides in sides:
             along = sorted(zip(strides, axes, strict=True), key=lambda pair: -_size(pair[0]))
-            if Polynomial.of(1) not in lanes and _run(along) >= SHORT:
+            if Linear.of(1) not in lanes and _run(along) >= SHORT:
                 return tuple(axis for _, axis in along)
         return tuple(sorted(axes, key=lambda axis: axis.guess))
 
@@ -164,16 +164,16 @@ def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ..
     return tuple(axis for axis, _ in found)
 
 
-def _run(axes: Sequence[tuple[Polynomial, Axis]]) -> int:
+def _run(axes: Sequence[tuple[Int, Axis]]) -> int:
     """How many steps of a reduction are neighbours in an operand; its strides come with the axes."""
     length = 1
     for stride, axis in reversed(axes):
-        if stride.constant != length:
+        if stride.number != length:
             break
         length *= axis.guess
     return length
 
 
-def _size(stride: Polynomial) -> int:
+def _size(stride: Int) -> int:
     """How far apart neighbours are; open strides are taken for long ones."""
-    return abs(stride.constant) if stride.constant is not None else ASSUMED_STRIDE
+    return abs(stride.number) if stride.number is not None else ASSUMED_STRIDE

@@ -36,5 +36,5 @@ def lines(nest: Nest, access: Load, iterator: str) -> int:
     """How many times the fewest lines neighbours touch: 0 where all touch one element, 1 for elements side by side."""
     if not any(index.coefficient(iterator) for index in access.indices):
         return 0
-    apart = step(nest.array(access.array), access, iterator).constant
+    apart = step(nest.array(access.array), access, iterator).number
     return STRIDED if apart is None else min(STRIDED, abs(apart))
