@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import islpy as isl
 
@@ -100,6 +101,28 @@ def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[
                     around.pay(budget.spent)
             finally:
                 _count()
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Let isl work without a limit inside, and count on.
+
+    isl crashes where its operations are spent while it prints a set, which itself takes few.
+    """
+    with _asking:
+        context = isl.DEFAULT_CONTEXT
+        limit = context.get_max_operations()
+        context.set_max_operations(0)
+        try:
+            yield
+        finally:
+            context.set_max_operations(limit)
+
+
+def printed(value: Any) -> str:
+    """isl's text of a set or a map, also where a limit is in force."""
+    with unlimited():
+        return str(value)
 
 
 def _count() -> None:

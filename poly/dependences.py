@@ -28,7 +28,7 @@ from typing import Literal
 import islpy as isl
 
 from codegen.expr import Load, loads
-from poly.budget import TooCostly, limited
+from poly.budget import TooCostly, limited, printed
 from poly.errors import CostWarning
 from poly.guards import without_conditions
 from poly.nest import Nest, Statement, checked_nest
@@ -55,7 +55,7 @@ class Dependence:
 
     def __str__(self) -> str:
         label = f"{self.kind} on {self.array}" + (" (reduction)" if self.reduction else "")
-        relation = "{" + str(self.relation).partition("{")[2]
+        relation = "{" + printed(self.relation).partition("{")[2]
         distance = "" if self.distance is None else f"  distance {vector(self.distance)}"
         return f"{label}: {relation}{distance}"
 

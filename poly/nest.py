@@ -15,6 +15,7 @@ from codegen.expr import Expr, Load, loads
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import plain, shown
+from poly.budget import printed, unlimited
 from poly.checks import checked_size, checked_sizes
 from poly.errors import SpecError
 from poly.fixing import fix_expr, fix_load, fix_set, fix_tree
@@ -82,7 +83,8 @@ class Statement:
     def __str__(self) -> str:
         """The statement's line, then its domain and access relations, one a line."""
         kind = "" if self.op == "=" else f"   (reduction by {self.op})"
-        domain = str(self.domain).partition(" -> ")[2] if self.domain.dim(isl.dim_type.param) else str(self.domain)
+        text = printed(self.domain)
+        domain = text.partition(" -> ")[2] if self.domain.dim(isl.dim_type.param) else text
         instance = f"{self.name}[{', '.join(self.iterators)}]"
         writes = f"    writes  {{ {instance} -> {self.target} }}"
         reads = [f"    reads   {{ {instance} -> {load} }}" for load in dict.fromkeys(self.reads)]
@@ -156,8 +158,10 @@ class Nest:
         if self.opened:
             return self.opened
         arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
-        statements = [(s.name, s.iterators, str(s.domain), s.target, s.op, s.expr) for s in self.statements]
-        return digest(repr((self.sizes, arrays, statements, self.tree, str(self.context), self.reassociate)))
+        with unlimited():
+            statements = [(s.name, s.iterators, str(s.domain), s.target, s.op, s.expr) for s in self.statements]
+            text = repr((self.sizes, arrays, statements, self.tree, str(self.context), self.reassociate))
+        return digest(text)
 
     def __str__(self) -> str:
         """The loops as written, and each statement with its domain and access relations."""

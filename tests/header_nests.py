@@ -41,13 +41,18 @@ def wide(A: f32[M, N, K], B: f32[M, K], C: f32[M, N]):
 
 
 @poly.nest
-def idle(A: f32[M, N], x: f32[N]):
-    """Without a result."""
+def without_arguments():
+    t: f32[4]
+    for i in range(4):
+        t[i] = i
+
+
+@poly.nest
+def without_results(A: f32[M, N], alpha: f32):
+    t: f32[N]
     for i in range(M):
-        s: f32
-        s = 0
         for j in range(N):
-            s += A[i, j] * x[j]
+            t[j] = alpha * A[i, j]
 
 
 KINDS = (
@@ -63,6 +68,5 @@ KINDS = (
     classic_nests.batched,
     classic_nests.transpose,
     wide,
-    idle,
 )
 """Nests of every kind: what they share with `matmul` is the frame alone."""

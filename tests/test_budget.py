@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -453,3 +454,19 @@ def test_ctrl_c_ends_it(call: str, environment: dict[str, str]) -> None:
         process.kill()
     assert process.returncode == -signal.SIGINT
     assert told.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_sets_are_printed_without_a_limit() -> None:
+    """isl crashes if its operations are spent while it prints; and a nest's identity must not fail."""
+    context, nest = isl.DEFAULT_CONTEXT, poly.nest(matmul)
+    text, identity = str(nest), nest.structure
+    context.reset_operations()
+    context.set_max_operations(1)
+    try:
+        with pytest.raises(isl.Error, match="maximal number of operations"):
+            str(nest.statements[0].domain)
+        assert replace(nest, file="elsewhere").structure == identity
+        assert str(nest) == text
+        assert context.get_max_operations() == 1
+    finally:
+        context.set_max_operations(0)

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from header_nests import without_arguments, without_results
 from tuning_records import record
 
 import poly
@@ -165,6 +168,20 @@ def test_arguments_are_not_called_as_the_header_calls_its_own(prefix: str) -> No
 
     with pytest.raises(poly.SpecError, match="begins as the header's own names do"):
         make("m", [compiled(twice)], prefix=prefix)
+
+
+@pytest.mark.parametrize("nest", [without_arguments, without_results])
+@pytest.mark.parametrize("threads", ["none", "openmp"])
+def test_a_nest_without_results_is_refused(nest: poly.Function, threads: Literal["none", "openmp"]) -> None:
+    """Python runs it, which takes no time; a function in C would have no outputs to check, or not even arguments."""
+    assert nest(*(np.zeros((3, 4), np.float32), 2.0)[: len(nest.arguments)]) is None
+    with pytest.raises(poly.SpecError, match=f"{nest.name} writes none of its arguments.*Remedy: make an array"):
+        make("m", [compiled(nest)], threads=threads)
+
+
+def test_a_nest_without_results_is_refused_among_others() -> None:
+    with pytest.raises(poly.SpecError, match="without_results writes none of its arguments"):
+        make("m", [compiled(matmul), compiled(without_results)])
 
 
 def test_an_unknown_instruction_set(tmp_path: Path) -> None:

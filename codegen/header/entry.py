@@ -129,7 +129,7 @@ def _call(routine: Routine, header: Header) -> str:
         *resolved(routine),
         f"{status} = {routine.name}_check({names(check_parameters(routine))});",
         f"if ({status} != PFX_OK) return {status};",
-        *([f"if ({_none(outputs)}) return PFX_OK;"] if outputs and all(outputs) else []),
+        *([f"if ({_none(outputs)}) return PFX_OK;"] if all(outputs) else []),
         *["threads = pfx_team(threads);"] * (header.threads == "openmp"),
         f"{kernel} = {routine.name}_select({', '.join(['pfx_chosen_isa()', *map(c_name, routine.signature.sizes)])});",
         f"{needed} = pfx_with_slack({routine.name}_need({', '.join([kernel, *_sizes(routine), _threads(header)])}));",

@@ -28,7 +28,16 @@ def checked_prefix(name: str) -> str:
 
 
 def check_arguments(nest: Nest, prefix: str) -> None:
-    """No size, array or scalar is called as the header's own functions and macros may be. Raises SpecError."""
+    """There is a result, and no size, array or scalar is called as the header's own functions and macros may be.
+
+    Raises:
+        SpecError: says which is wrong, and what to do.
+    """
+    if not any(array.kind == "array" and array.name in nest.written for array in nest.arrays):
+        raise SpecError(
+            f"{nest.name} writes none of its arguments, so a function in C would do nothing. Remedy: make an array "
+            "that it writes an argument."
+        )
     for name in (*nest.sizes, *(array.name for array in nest.arrays)):
         if name.lower().startswith((f"{prefix.lower()}_", PLACEHOLDER)):
             raise SpecError(

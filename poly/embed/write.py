@@ -42,7 +42,8 @@ def write_header(
     functions take no strides. The same kernels give the same bytes.
 
     Raises:
-        SpecError: no kernel, kernels that don't go together, or a prefix that is no C identifier.
+        SpecError: no kernel, a nest without results, kernels that don't go together, or a prefix that is no C
+            identifier.
         TargetError: an unknown instruction set.
         ArgumentError: no path, or a choice that is none.
         FileError: the file cannot be written; then it is as it was.
