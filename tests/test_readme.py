@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -48,13 +49,23 @@ def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest
             assert printed == lesson.output, f"block {number} printed something else than the README shows"
 
 
-def test_the_map_names_every_file(project: Path) -> None:
-    page = (project / "docs" / "map.md").read_text()
-    packages = ("microkernels", "codegen", "poly", "benchmarks")
-    every = (f for package in packages for f in sorted((project / package).rglob("*")))
-    files = [f for f in every if f.suffix in (".py", ".h", ".cl")]
-    unnamed = [f for f in files if f.name != "__init__.py" and f"`{f.name}`" not in page and f"/{f.name}`" not in page]
-    assert [str(f.relative_to(project)) for f in unnamed] == []
+def sources(project: Path) -> list[Path]:
+    """The Python, C and OpenCL files of the four layers."""
+    layers = (project / layer for layer in ("microkernels", "codegen", "poly", "benchmarks"))
+    return [file for layer in layers for file in sorted(layer.rglob("*")) if file.suffix in (".py", ".c", ".h", ".cl")]
+
+
+def test_each_folder_is_described(project: Path) -> None:
+    page = (project / "docs" / "architecture.md").read_text()
+    described = re.findall(r"^(?:\| |\*\*)`([\w/]+)/`", page, re.MULTILINE)
+    folders = {str(file.parent.relative_to(project)) for file in sources(project)}
+    assert sorted(described) == sorted(folders), "docs/architecture.md has one sentence per folder"
+
+
+def test_each_module_has_a_docstring(project: Path) -> None:
+    modules = [file for file in sources(project) if file.suffix == ".py" and file.read_text().strip()]
+    undocumented = [file for file in modules if not ast.get_docstring(ast.parse(file.read_text()))]
+    assert [str(file.relative_to(project)) for file in undocumented] == []
 
 
 def test_blocks_are_found_with_their_output() -> None:
