@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from opencl_device import device
-from test_readme import lessons
+from pages import lessons
 
 from poly import commands
 from poly.nestfile import open_nests
