@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from opencl_device import device
 from pages import check_page, played
 
 import poly
+from poly.steps import STEPS
 
 
 def page(project: Path, name: str) -> Path:
@@ -35,3 +38,32 @@ def test_each_error_and_warning_has_a_section_with_an_example(project: Path) -> 
     for name, text in examples.items():
         assert re.search(rf"^```text\n(?:.*\n)*?{name}: ", text, re.MULTILINE), name
         assert "*What to do:*" in text, name
+
+
+def test_schedules_are_as_shown(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = page(project, "schedules")
+    check_page(path, played(path.read_text(), tmp_path, capsys))
+
+
+def test_each_step_has_a_section_with_loops_before_and_after_and_errors(project: Path) -> None:
+    text = page(project, "schedules").read_text()
+    sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL))
+    assert sections.keys() == STEPS | {"loops"}
+    assert re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \|", text, re.MULTILINE) == [(name, name) for name in sections]
+    for name, section in sections.items():
+        assert len(re.findall(r"^```text\n(?:for |#)", section, re.MULTILINE)) >= 2, name
+        assert "*Errors:*" in section and ("*Arguments:*" in section or "| argument |" in section), name
+
+
+def test_pictures_are_drawn_and_shown(project: Path) -> None:
+    folder = project / "docs" / "pictures"
+    spec = importlib.util.spec_from_file_location("make_pictures", folder / "make.py")
+    assert spec and spec.loader
+    make = importlib.util.module_from_spec(spec)
+    sys.modules["make_pictures"] = make
+    spec.loader.exec_module(make)
+    drawn = make.pictures()
+    shown = re.findall(r"\]\(pictures/([\w.]+)\)", page(project, "schedules").read_text())
+    assert sorted(shown) == sorted(drawn) == sorted(path.name for path in folder.glob("*.svg"))
+    for name, text in drawn.items():
+        assert (folder / name).read_text() == text, f"{name}: renew it with `python docs/pictures/make.py`"
