@@ -6,6 +6,7 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from opencl_device import device
@@ -17,6 +18,16 @@ from poly.steps import STEPS
 
 def page(project: Path, name: str) -> Path:
     return project / "docs" / f"{name}.md"
+
+
+def script(path: Path) -> ModuleType:
+    """A program that makes a part of the pages, as a module."""
+    name = f"docs_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_errors_are_as_shown(
@@ -57,13 +68,20 @@ def test_each_step_has_a_section_with_loops_before_and_after_and_errors(project:
 
 def test_pictures_are_drawn_and_shown(project: Path) -> None:
     folder = project / "docs" / "pictures"
-    spec = importlib.util.spec_from_file_location("make_pictures", folder / "make.py")
-    assert spec and spec.loader
-    make = importlib.util.module_from_spec(spec)
-    sys.modules["make_pictures"] = make
-    spec.loader.exec_module(make)
-    drawn = make.pictures()
+    drawn = script(folder / "make.py").pictures()
     shown = re.findall(r"\]\(pictures/([\w.]+)\)", page(project, "schedules").read_text())
     assert sorted(shown) == sorted(drawn) == sorted(path.name for path in folder.glob("*.svg"))
     for name, text in drawn.items():
         assert (folder / name).read_text() == text, f"{name}: renew it with `python docs/pictures/make.py`"
+
+
+def test_the_reference_is_that_of_the_docstrings(project: Path) -> None:
+    """`python docs/make_api.py` renews it."""
+    check_page(page(project, "api"), script(project / "docs" / "make_api.py").text())
+
+
+def test_the_reference_has_each_public_name_and_step(project: Path) -> None:
+    titles = set(re.findall(r"^##+ ([\w.]+)$", page(project, "api").read_text(), re.MULTILINE))
+    types = {name for name in poly.__all__ if isinstance(getattr(poly, name), poly.DType)}
+    assert {name for name in poly.__all__ if name not in types} - {"__version__"} <= titles
+    assert {f"Schedule.{step}" for step in STEPS} <= titles
