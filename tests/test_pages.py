@@ -85,3 +85,38 @@ def test_the_reference_has_each_public_name_and_step(project: Path) -> None:
     types = {name for name in poly.__all__ if isinstance(getattr(poly, name), poly.DType)}
     assert {name for name in poly.__all__ if name not in types} - {"__version__"} <= titles
     assert {f"Schedule.{step}" for step in STEPS} <= titles
+
+
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md")
+LAYERS = ("poly", "codegen", "microkernels", "benchmarks", "tests", "docs", "examples")
+
+
+def pages(project: Path) -> list[Path]:
+    return [path for pattern in PAGES for path in sorted(project.glob(pattern))]
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_lead_somewhere(project: Path) -> None:
+    links = [(page, link) for page in pages(project) for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())]
+    inside = [(page, *link.partition("#")[::2]) for page, link in links if "://" not in link]
+    assert len(inside) > 50
+    targets = [(page, (page.parent / file) if file else page, anchor) for page, file, anchor in inside]
+    assert [f"{page.name}: {path.name}" for page, path, _ in targets if not path.exists()] == []
+    assert [f"{page.name}: {path.name}#{at}" for page, path, at in targets if at and at not in anchors(path)] == []
+
+
+def test_files_that_the_pages_name_exist(project: Path) -> None:
+    path = re.compile(rf"`(?:python )?((?:{'|'.join(LAYERS)})/[\w./]+)`")
+    named = [(page, name) for page in pages(project) for name in path.findall(page.read_text())]
+    assert len(named) > 40
+    gone = {"docs/map.md"}  # the changelog says what became of it
+    assert [f"{page.name}: {name}" for page, name in named if not (project / name).exists() and name not in gone] == []
+
+
+def test_the_changelog_has_this_version(project: Path) -> None:
+    assert f"## {poly.__version__} " in (project / "CHANGELOG.md").read_text()
