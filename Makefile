@@ -1,7 +1,7 @@
 # Two commands do all the set-up:
 #   make bench   measures the kernels against the libraries installed here, and shows the table
-#   make test    passes the tests
-# Each makes the environment that it needs in .venv, once; `make PYTHON=python3.12 test` picks the interpreter.
+#   make test    runs the tests
+# Each creates the environment that it needs in .venv, once; `make PYTHON=python3.12 test` picks the interpreter.
 
 # The first interpreter found that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \

@@ -1,41 +1,43 @@
 """A first nest: plain loops become a kernel.
 
-The decorator reads the loops; it does not run them. Arrays are annotated with their type and shape, in sizes that stay
-symbolic until a call tells them.
+The decorator reads the loops; it does not run them. Arrays are annotated with their type and shape. The sizes in a
+shape stay symbolic until a call supplies arrays.
 """
 
 import numpy as np
 
 import poly
-from poly import f64
+from poly import f32
 
-M, N = poly.sizes("M N")
+M, N, K = poly.sizes("M N K")
 
 
 @poly.nest
-def row_sums(A: f64[M, N], x: f64[M]):
+def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
     for i in range(M):
-        x[i] = 0
         for j in range(N):
-            x[i] += A[i, j]
+            for k in range(K):
+                C[i, j] += A[i, k] * B[k, j]
 
 
-# The nest prints as the loops that poly understood.
-print(row_sums)
+if __name__ == "__main__":
+    # A nest prints as the loops that poly read.
+    print(matmul)
 
-# Called on NumPy arrays it updates them in place. The first call compiles, later ones take a few microseconds.
-A = np.random.default_rng(0).random((200, 300))
-x = np.empty(200)
-row_sums(A, x)
-assert np.allclose(x, A.sum(axis=1))
+    # A call on NumPy arrays updates them in place. The first call compiles; later calls take a few microseconds.
+    rng = np.random.default_rng(0)
+    A, B = rng.random((30, 20), np.float32), rng.random((20, 10), np.float32)
+    C = np.zeros((30, 10), np.float32)
+    matmul(A, B, C)
+    assert np.allclose(C, A @ B)
 
-# The reference runs the loops as written, in Python: slow, and the judge of every kernel.
-expected = np.empty(200)
-row_sums.reference(A, expected)
-assert np.allclose(x, expected)
+    # The reference runs the loops as written, in Python. It is slow, and it is what every kernel is tested against.
+    expected = np.zeros((30, 10), np.float32)
+    matmul.reference(A, B, expected)
+    assert np.allclose(C, expected)
 
-# What does not fit is refused, with the array, what was expected, and what to do; nothing has been changed.
-try:
-    row_sums(A.astype(np.float32), x)
-except poly.ArgumentError as error:
-    print(error)
+    # A wrong argument is refused before anything is changed. The message names the array, what was expected, and a fix.
+    try:
+        matmul(A.astype(np.float64), B, C)
+    except poly.ArgumentError as error:
+        print(error)

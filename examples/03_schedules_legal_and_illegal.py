@@ -1,6 +1,6 @@
-"""Schedules by hand: each step is proven legal, or refused with two iterations that would change places.
+"""Schedules by hand: each step is proven legal, or refused with two iterations that would run in the wrong order.
 
-A schedule is a value. Every step gives a new one, its `repr` is Python, and printing it shows the loops.
+A schedule is a value. Each step returns a new schedule; its `repr` is Python, and printing it shows the loops.
 """
 
 import numpy as np
@@ -19,21 +19,6 @@ def matmul(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
                 C[i, j] += A[i, k] * B[k, j]
 
 
-# Blocks of 32 x 64 x 32, the blocks of rows in parallel, the columns in vectors.
-schedule = (
-    poly.schedule(matmul).tile(i=32, j=64, k=32).order("i_tile j_tile k_tile i k j").parallel("i_tile").vectorize("j")
-)
-print(schedule)
-print(repr(schedule))
-
-rng = np.random.default_rng(0)
-A, B, C = rng.random((70, 50)), rng.random((50, 90)), np.zeros((70, 90))
-kernel = poly.compile(matmul, schedule=schedule)
-kernel(A, B, C)
-assert np.allclose(C, A @ B)
-
-
-# Here the loops can't be exchanged: u[1, 2] would be read before it is written.
 @poly.nest
 def wave(u: f64[T, N]):
     for t in range(1, T):
@@ -41,18 +26,32 @@ def wave(u: f64[T, N]):
             u[t, x] = u[t - 1, x + 1] + u[t - 1, x]
 
 
-try:
-    poly.schedule(wave).interchange("t", "x")
-except poly.ScheduleError as error:
-    print(error)
+if __name__ == "__main__":
+    # Blocks of 32 x 64 x 32: threads share the blocks of rows, and the columns run in vector lanes.
+    blocks = poly.schedule(matmul).tile(i=32, j=64, k=32).order("i_tile j_tile k_tile i k j")
+    schedule = blocks.parallel("i_tile").vectorize("j")
+    print(schedule)
+    print(repr(schedule))
 
-# The error names the remedy: skew x by t, and then exchange.
-skewed = poly.schedule(wave).skew("x", by="t").interchange("t", "x")
-print(skewed)
+    rng = np.random.default_rng(0)
+    A, B, C = rng.random((70, 50)), rng.random((50, 90)), np.zeros((70, 90))
+    kernel = poly.compile(matmul, schedule=schedule)
+    kernel(A, B, C)
+    assert np.allclose(C, A @ B)
 
-u = rng.random((20, 50))
-expected = u.copy()
-for t in range(1, 20):
-    expected[t, :-1] = expected[t - 1, 1:] + expected[t - 1, :-1]
-poly.compile(wave, schedule=skewed)(u)
-assert np.allclose(u, expected)
+    # The loops of `wave` cannot be interchanged: u[1, 2] would be read before it is written.
+    try:
+        poly.schedule(wave).interchange("t", "x")
+    except poly.ScheduleError as error:
+        print(error)
+
+    # The error names the remedy: skew x by t first.
+    skewed = poly.schedule(wave).skew("x", by="t").interchange("t", "x")
+    print(skewed)
+
+    u = rng.random((20, 50))
+    expected = u.copy()
+    for t in range(1, 20):
+        expected[t, :-1] = expected[t - 1, 1:] + expected[t - 1, :-1]
+    poly.compile(wave, schedule=skewed)(u)
+    assert np.allclose(u, expected)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from headers import GCC, need, need_tool, succeed
-from test_readme import BLOCK
+from pages import BLOCK
 
 FILE = re.compile(r"(?:/\*|//|#) ([\w.]+)")
 """A block's first line, where that names the file it is."""

@@ -1,4 +1,4 @@
-"""Imports go down the floors only, and never in a circle; `import poly` leaves the slow packages alone."""
+"""Imports go down the layers only, without cycles; `import poly` does not import the slow packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FLOORS = ("microkernels", "codegen", "poly", "benchmarks")
+LAYERS = ("microkernels", "codegen", "poly", "benchmarks")
 """Lowest first."""
 SLOW = ("scipy", "matplotlib", "cgen", "click", "rich")
 
@@ -24,7 +24,7 @@ def module_name(root: Path, path: Path) -> str:
 
 def modules(root: Path) -> dict[str, Path]:
     """Every module of the four packages."""
-    return {module_name(root, path): path for floor in FLOORS for path in sorted((root / floor).rglob("*.py"))}
+    return {module_name(root, path): path for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))}
 
 
 def imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
@@ -58,9 +58,9 @@ def graph(root: Path) -> dict[str, set[str]]:
 
 
 def upward(imports: Mapping[str, set[str]]) -> list[str]:
-    """The arrows that run up the floors."""
-    floor = {name: FLOORS.index(name.split(".")[0]) for name in imports}
-    return [f"{a} imports {b}" for a, targets in imports.items() for b in sorted(targets) if floor[b] > floor[a]]
+    """The imports that go up the layers."""
+    layer = {name: LAYERS.index(name.split(".")[0]) for name in imports}
+    return [f"{a} imports {b}" for a, targets in imports.items() for b in sorted(targets) if layer[b] > layer[a]]
 
 
 def circle(imports: Mapping[str, set[str]]) -> list[str]:
@@ -74,7 +74,7 @@ def circle(imports: Mapping[str, set[str]]) -> list[str]:
 
 def test_imports_run_down(project: Path) -> None:
     imports = graph(project)
-    assert {name.split(".")[0] for name in imports} == set(FLOORS)
+    assert {name.split(".")[0] for name in imports} == set(LAYERS)
     assert upward(imports) == []
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from headers import GCC, need, succeed
 from opencl_device import device
+from pages import BLOCK
 from test_header_page import with_poly
-from test_readme import BLOCK
 
 FILE = re.compile(r"(?:/\*|#) ([\w./]+\.\w+)")
 """A block's first line, where that names the file it is."""

@@ -1,65 +1,54 @@
-"""The README's Python blocks run, in order, and print what the text block after them shows."""
+"""The README's Python blocks run, in order, and print what the text block after them shows; its commands exist."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A Python block, and the output shown right after it (None where none is)."""
-
-    code: str
-    output: str | None
-
-
-def lessons(markdown: str) -> list[Lesson]:
-    """The Python blocks of a Markdown text, in order."""
-    found = []
-    blocks = list(BLOCK.finditer(markdown))
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
-        if block[1] != "python":
-            continue
-        adjacent = (
-            following is not None and following[1] == "text" and not markdown[block.end() : following.start()].strip()
-        )
-        found.append(Lesson(block[2], following[2] if adjacent else None))
-    return found
+from pages import BLOCK, Lesson, check_page, lessons, played
 
 
 def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = lessons((project / "README.md").read_text())
-    assert found
-    namespace = {"__name__": "readme"}
-    for number, lesson in enumerate(found, 1):
-        path = tmp_path / f"readme_{number}.py"
-        path.write_text(lesson.code)
-        exec(compile(lesson.code, str(path), "exec"), namespace)
-        printed = capsys.readouterr().out
-        if lesson.output is not None:
-            assert printed == lesson.output, f"block {number} printed something else than the README shows"
+    path = project / "README.md"
+    assert len(lessons(path.read_text())) > 4
+    check_page(path, played(path.read_text(), tmp_path, capsys))
 
 
-def test_the_map_names_every_file(project: Path) -> None:
-    page = (project / "docs" / "map.md").read_text()
-    packages = ("microkernels", "codegen", "poly", "benchmarks")
-    every = (f for package in packages for f in sorted((project / package).rglob("*")))
-    files = [f for f in every if f.suffix in (".py", ".h", ".cl")]
-    unnamed = [f for f in files if f.name != "__init__.py" and f"`{f.name}`" not in page and f"/{f.name}`" not in page]
-    assert [str(f.relative_to(project)) for f in unnamed] == []
+def sources(project: Path) -> list[Path]:
+    """The Python, C and OpenCL files of the four layers."""
+    layers = (project / layer for layer in ("microkernels", "codegen", "poly", "benchmarks"))
+    return [file for layer in layers for file in sorted(layer.rglob("*")) if file.suffix in (".py", ".c", ".h", ".cl")]
+
+
+def test_each_folder_is_described(project: Path) -> None:
+    page = (project / "docs" / "architecture.md").read_text()
+    described = re.findall(r"^(?:\| |\*\*)`([\w/]+)/`", page, re.MULTILINE)
+    folders = {str(file.parent.relative_to(project)) for file in sources(project)}
+    assert sorted(described) == sorted(folders), "docs/architecture.md has one sentence per folder"
+
+
+def test_each_module_has_a_docstring(project: Path) -> None:
+    modules = [file for file in sources(project) if file.suffix == ".py" and file.read_text().strip()]
+    undocumented = [file for file in modules if not ast.get_docstring(ast.parse(file.read_text()))]
+    assert [str(file.relative_to(project)) for file in undocumented] == []
 
 
 def test_blocks_are_found_with_their_output() -> None:
     markdown = "```python\na\n```\n\n```text\n1\n```\n\n```sh\nls\n```\n\n```python\nb\n```\nwords\n\n```text\n2\n```\n"
-    assert lessons(markdown) == [Lesson("a\n", "1\n"), Lesson("b\n", None)]
+    first, second = lessons(markdown)
+    assert (first, second) == (Lesson("a\n", "1\n", first.end), Lesson("b\n", None, second.end))
+    assert markdown[: first.end].endswith("```text\n1\n")
+    assert markdown[: second.end].endswith("```python\nb\n```")
+
+
+def test_a_page_that_shows_something_else_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    markdown = "```python\nx = 1\n```\n\n```python\nprint(x + 1)\n```\n\n```text\n{}\n```\nend\n"
+    assert played(markdown.format(2), tmp_path, capsys) == markdown.format(2)
+    assert played(markdown.format(3), tmp_path, capsys) == markdown.format(2)
 
 
 def test_readme_commands_exist(project: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import test_blas_testers
 import test_header_matrix
 from fuzz.cli import command as fuzz
-from test_readme import BLOCK, lessons
+from pages import BLOCK, lessons
 
 from microkernels.isa import ISAS
 

@@ -1,3 +1,3 @@
-/* The one file with the kernels in it. Everything else includes the header for its declarations alone. */
+/* The only file that contains the kernels. All others include the header only for its declarations. */
 #define ATTENTION_IMPLEMENTATION
 #include "attention.h"

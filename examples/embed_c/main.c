@@ -29,16 +29,16 @@ int main(void)
     fill(&Q[0][0], M * D);
     fill(&K[0][0], N * D);
 
-    /* Memory for packed panels is asked for once; no call allocates then. A negative answer is minus a status. */
+    /* Allocate memory for packed panels once, so that no call allocates. A negative result is a negated status. */
     const int64_t bytes = attention_scores_workspace_size(M, D, N, THREADS);
     if (bytes < 0)
         must((attention_status)-bytes);
     void *workspace = malloc((size_t)bytes + 1);
 
-    /* The stride behind each matrix counts elements from row to row; 0 means that there are no gaps. */
+    /* The stride after each matrix is the number of elements from row to row; 0 means that there are no gaps. */
     must(attention_scores_with_workspace(M, D, N, 0.125f, &Q[0][0], 0, &K[0][0], 0, &S[0][0], 0, THREADS, workspace, bytes));
 
-    /* Where speed doesn't hang on it, the plain call allocates for itself. */
+    /* If speed does not matter, the plain call allocates its own memory. */
     must(attention_softmax(M, N, &S[0][0], N, &P[0][0], N, THREADS));
 
     for (int i = 0; i < M; i++) {
@@ -52,7 +52,7 @@ int main(void)
     }
     printf("%d rows, each of which sums up to 1\n", M);
 
-    /* What does not fit is refused. */
+    /* Arguments that do not fit are refused. */
     printf("a stride shorter than its row: %s\n", attention_status_text(attention_softmax(M, N, &S[0][0], N - 1, &P[0][0], N, 1)));
     free(workspace);
     return 0;

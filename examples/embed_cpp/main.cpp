@@ -26,7 +26,7 @@ try {
     const double warm = centre_after(2000);
     std::cout << "the centre is at " << warm << " degrees\n";
 
-    // Usually nobody asks for an instruction set. To compare them, or to keep results the same on all machines, one may.
+    // Choosing an instruction set is optional. It serves to compare them, or to get the same results on all machines.
     double apart = 0;
     for (const heat_isa isa : {HEAT_ISA_PORTABLE, HEAT_ISA_NEON, HEAT_ISA_AVX2, HEAT_ISA_AVX512})
         if (heat_force_isa(isa) == HEAT_OK)

@@ -15,7 +15,7 @@ public:
 
     double &at(std::int64_t row, std::int64_t column) { return now_[static_cast<std::size_t>(row * width_ + column)]; }
 
-    // What flows per step is c times the difference between neighbours; the rim keeps its temperature.
+    // The flow per step is c times the difference between neighbours; the rim keeps its temperature.
     void run(std::int64_t steps, double c, std::int32_t threads)
     {
         later_ = now_;
