@@ -2,8 +2,10 @@
 
 for (i = 0; i < M; i += 6)          static void f_i_chunk(void *call, int64_t thread, int64_t first, int64_t past)
   f_i(M, A, i);               ->    {
+                                      const int64_t M = given->M;
+                                      …
                                       for (i = 6*first; i < 6*past; i += 6)
-                                        f_i(given->M, given->A, i);
+                                        f_i(M, A, i);
                                     }
                                     …
                                     pfx_parallel(threads, (M + 5)/6, f_i_chunk, &call);
@@ -11,7 +13,6 @@ for (i = 0; i < M; i += 6)          static void f_i_chunk(void *call, int64_t th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -129,13 +130,18 @@ def _structure(name: str, members: Sequence[Parameter]) -> str:
 
 def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Sequence[cgen.Generable]) -> str:
     """The function that a thread calls."""
-    given = cgen.Line(f"const {type_name} *const given = (const {type_name} *)call;")
-    names = "|".join(member.name for member in members)
-    told = re.sub(rf"\b({names})\b", r"given->\1", "\n".join(map(str, lines)))
+    given = f"const {type_name} *const given = (const {type_name} *)call;"
+    told = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
-    body = cgen.Block([given, *map(cgen.Line, told.split("\n"))])
+    body = cgen.Block([*map(cgen.Line, told), *lines])
     return f"{prototype('static void', name, parameters)}\n{body}"
 
 
 def _plain(parameter: Parameter) -> Parameter:
     return Parameter(parameter.prefix.replace("restrict ", ""), parameter.name)
+
+
+def _constant(parameter: Parameter) -> Parameter:
+    """As a variable that doesn't change: `const int64_t M`, `const float *const A`."""
+    prefix = _plain(parameter).prefix
+    return Parameter(f"{prefix}const " if prefix.endswith("*") else f"const {prefix}", parameter.name)
