@@ -10,7 +10,7 @@ whose atoms are all names is `Affine`: such are the accesses and bounds of a nes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -66,7 +66,7 @@ class Linear(Generic[A]):
     @property
     def names(self) -> frozenset[str]:
         """All names in it, those in atoms, too."""
-        return frozenset().union(*(_names(atom) for atom, _ in self.terms))
+        return frozenset(atom for atom in walk(self) if isinstance(atom, str))
 
     @property
     def number(self) -> int | None:
@@ -190,7 +190,7 @@ class Compare:
 
     @property
     def names(self) -> frozenset[str]:
-        return self.left.names | self.right.names
+        return names_of(self)
 
     def __str__(self) -> str:
         return C.test(self)
@@ -205,7 +205,7 @@ class Connected:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset().union(*(part.names for part in self.parts))
+        return names_of(self)
 
     def __str__(self) -> str:
         return C.test(self)
@@ -372,12 +372,34 @@ def _order(term: tuple[Atom, int]) -> str:
 # --- walks over atoms -----------------------------------------------------------------------------------------------
 
 
+def walk(value: Int) -> Iterator[Atom]:
+    """All atoms of an expression, those in atoms, too."""
+    for atom, _ in value.terms:
+        yield from _walk(atom)
+
+
+def _walk(atom: Atom) -> Iterator[Atom]:
+    yield atom
+    for part in _parts(atom):
+        yield from walk(part)
+
+
+def _parts(atom: Atom) -> tuple[Int, ...]:
+    """The expressions that an atom is made of."""
+    if isinstance(atom, Choice):
+        return (*_sides(atom.test), atom.then, atom.other)
+    return atom.args if isinstance(atom, Op) else ()
+
+
+def _sides(test: Test) -> tuple[Int, ...]:
+    """The expressions that a condition compares."""
+    if isinstance(test, Compare):
+        return (test.left, test.right)
+    return tuple(side for part in test.parts for side in _sides(part))
+
+
 def _names(atom: Atom) -> frozenset[str]:
-    if isinstance(atom, str):
-        return frozenset((atom,))
-    if isinstance(atom, Op):
-        return frozenset().union(*(arg.names for arg in atom.args))
-    return atom.test.names | atom.then.names | atom.other.names
+    return frozenset(part for part in _walk(atom) if isinstance(part, str))
 
 
 def _value(atom: Atom, values: Mapping[str, int]) -> int:
@@ -396,6 +418,11 @@ def _value(atom: Atom, values: Mapping[str, int]) -> int:
         case "%":
             return args[0] % args[1]
     return args[0] // args[1]
+
+
+def names_of(test: Test) -> frozenset[str]:
+    """All names in a condition."""
+    return frozenset().union(*(side.names for side in _sides(test)))
 
 
 def holds(test: Test, values: Mapping[str, int]) -> bool:

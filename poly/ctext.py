@@ -7,7 +7,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Int, Linear, maximum, minimum
+from codegen.integer import Choice, Int, Linear, maximum, minimum, walk
 from codegen.isl_ast import integer
 
 MOST_PIECES = 5
@@ -20,11 +20,18 @@ def value(function: isl.PwAff, names: Sequence[str]) -> Int:
     `names` are the variables of the loops in C.
     """
     function = function.coalesce()
-    pieces = function.get_pieces()
-    if 1 < len(pieces) <= MOST_PIECES:
-        for extreme, bounds in ((minimum, _bounds(function, above=True)), (maximum, _bounds(function, above=False))):
-            if bounds:
-                return extreme(*(value(bound, names) for bound in bounds))
+    made = _printed(function, names)
+    if function.n_piece() > MOST_PIECES or not any(isinstance(atom, Choice) for atom in walk(made)):
+        return made
+    for extreme, above in ((minimum, True), (maximum, False)):
+        bounds = _bounds(function, above)
+        if bounds:
+            return extreme(*(_printed(bound, names) for bound in bounds))
+    return made
+
+
+def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
+    """The expression that isl makes of a function."""
     known = function.dim(isl.dim_type.param)
     own = [f"#{position}" for position in range(len(names))]  # no size has such a name
     for position, name in enumerate(own):
@@ -43,7 +50,8 @@ def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:
     `N if N < 64 else 64` is the minimum of N and 64.
     """
     domain = function.domain()
-    pieces = [isl.PwAff.from_aff(piece).intersect_domain(domain) for _, piece in function.get_pieces()]
+    simple = (isl.PwAff.from_aff(piece.gist(where)) for where, piece in function.get_pieces())
+    pieces = [piece.intersect_domain(domain) for piece in simple]
     bounds = [p for p in pieces if domain.is_subset(function.le_set(p) if above else function.ge_set(p))]
     met = (function.eq_set(bound) for bound in bounds)
     return bounds if bounds and domain.is_subset(reduce(isl.Set.union, met)) else []

@@ -73,7 +73,7 @@ def test_flattened_loops_give_quotients() -> None:
     found = solved({"ijk": "20*i + 4*j + k"})
     assert found is not None
     assert dict(found.atoms) == {"ijk__20": ("ijk", 20), "ijk__4": ("ijk", 4)}
-    assert str(found.iterators["j"]) == "-5*ijk__20 + ijk__4"
+    assert str(found.iterators["j"]) == "ijk__4 - 5*ijk__20"
 
 
 def test_a_flattened_loop_may_count_more_than_there_is() -> None:

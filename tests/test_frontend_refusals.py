@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codegen.integer import Affine
+from codegen.integer import Affine, Linear
 from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text
@@ -416,8 +416,14 @@ ARGUMENTS = {
     ),
     "product of sizes": (
         "A: f32[M * N]",
-        "`f32[M * N]` is no type ((M) * (N) is not affine: one factor must be an integer)",
+        "`M*N` in the shape is not affine: it multiplies two sizes",
         "f32[M * N]",
+        "Give the array one more dimension instead, `f32[M, N]` for `f32[M*N]`.",
+    ),
+    "fraction of a size": (
+        "A: f32[M * 1.5]",
+        "`f32[M * 1.5]` is no type ('float' object cannot be interpreted as an integer)",
+        "f32[M * 1.5]",
         "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
     ),
     "size of the same name": (
@@ -451,6 +457,11 @@ def test_a_function_of_the_users_own_is_not_taken_for_poly_s() -> None:
         return value
 
     assert "`exp` can't be called in a nest" in refused("x[0] = exp(x[1])", exp=exp)
+
+
+def test_a_product_of_sizes_from_around_the_nest_is_refused() -> None:
+    for body in ("for i in range(area):\n    x[i] = 0", "x[0] = area"):
+        assert "`area` stands for M*N, which is not affine" in refused(body, area=Linear.name("M") * Linear.name("N"))
 
 
 def test_a_function_that_assigns_nothing_is_refused() -> None:

@@ -47,6 +47,7 @@ import poly
 import poly.compiled
 import poly.proof
 from codegen import scalar
+from codegen.integer import Linear
 from poly.steps import Reverse, Shift
 from poly.steps.base import sequence
 from poly.tree import Sequence
@@ -255,7 +256,7 @@ def test_a_wrong_stride(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
     def wrong(buffer):
         found = true(buffer)
-        return ("1", *found[1:]) if len(found) > 1 else found
+        return (Linear.of(1), *found[1:]) if len(found) > 1 else found
 
     monkeypatch.setattr(scalar, "strides", wrong)
     failure = found_by(range(60), tmp_path)
@@ -289,7 +290,7 @@ def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_printed_test_fails_where_poly_does_and_passes_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(scalar, "strides", lambda buffer: ("1",) * len(buffer.shape))
+        broken.setattr(scalar, "strides", lambda buffer: (Linear.of(1),) * len(buffer.shape))
         failure = found_by(range(60), tmp_path)
         failure = replace(failure, pair=smallest(failure))
     text = HEAD + as_test(failure, "printed")
@@ -299,7 +300,7 @@ def test_the_printed_test_fails_where_poly_does_and_passes_elsewhere(monkeypatch
     exec(compile(text, str(path), "exec"), space)
     space["test_printed"]()
     with monkeypatch.context() as broken, pytest.raises(AssertionError):
-        broken.setattr(scalar, "strides", lambda buffer: ("1",) * len(buffer.shape))
+        broken.setattr(scalar, "strides", lambda buffer: (Linear.of(1),) * len(buffer.shape))
         broken.setenv("POLY_CACHE_DIR", str(tmp_path))
         space["test_printed"]()
 

@@ -283,7 +283,7 @@ def refusal(make: Callable[[], object]) -> str:
         ),
         (
             lambda: source(jacobi, lambda s: s.groups("i").items(j=64).pack("A", at="i", memory="local")),
-            "pack(A, memory=local): the copy has N*3 elements, and that must be a number. "
+            "pack(A, memory=local): the copy has 3*N elements, and that must be a number. "
             "Remedy: tile the loops that read A, and copy at a loop over the tiles.",
         ),
         (

@@ -113,7 +113,7 @@ def test_small_products_are_not_copied(isa: ISA) -> None:
 def workspace_bytes(schedule: Schedule, isa: ISA, threads: int) -> int:
     """What the copies of a call take, where all sizes are known."""
     workspaces = lower(schedule.nest, schedule.tree, isa).workspaces
-    return sum(int(w.count) * w.dtype.size * (threads if w.private else 1) for w in workspaces)
+    return sum(w.count.constant * w.dtype.size * (threads if w.private else 1) for w in workspaces)
 
 
 SHAPES = [

@@ -49,8 +49,12 @@ def _defining_locals(function: Callable[..., Any]) -> Mapping[str, Any]:
     return {}
 
 
-def constants(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Affine | float]:
-    """The sizes and numbers among the free names of a function's body."""
+def constants(function: ast.FunctionDef, source: Source, names: Mapping[str, Any]) -> dict[str, Affine | float]:
+    """The sizes and numbers among the free names of a function's body.
+
+    Raises:
+        SpecError: a product of sizes.
+    """
     own = {arg.arg for arg in function.args.args}
     own |= {node.id for node in _names(function) if not isinstance(node.ctx, ast.Load)}
     found: dict[str, Affine | float] = {}
@@ -58,6 +62,9 @@ def constants(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, 
         value = names.get(node.id)
         if node.id in own or isinstance(value, bool):
             continue
+        if isinstance(value, Linear) and not value.is_affine:
+            why = f"`{node.id}` stands for {value}, which is not affine: it multiplies two sizes"
+            raise source.error(node, why, "Use sums of sizes, each times an integer.")
         if isinstance(value, Linear | Integral):
             found[node.id] = value if isinstance(value, Linear) else Affine.of(int(value))
         elif isinstance(value, Real):
@@ -127,6 +134,9 @@ def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -
             raise source.error(node, f"`{extent!r}` in the shape is neither a size nor an integer", remedy)
         if isinstance(extent, Integral) and int(extent) < 0:
             raise source.error(node, f"the extent {extent} is negative", remedy)
+        if isinstance(extent, Linear) and not extent.is_affine:
+            why = f"`{extent}` in the shape is not affine: it multiplies two sizes"
+            raise source.error(node, why, "Give the array one more dimension instead, `f32[M, N]` for `f32[M*N]`.")
         largest = extent.largest if isinstance(extent, Linear) else int(extent)
         if largest > LARGEST_INDEX:
             why = f"the extent {shown(extent)} has the integer {shown(largest)} in it"

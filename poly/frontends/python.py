@@ -54,7 +54,7 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
     """
     checked_flag("reassociate", reassociate)
     function = _definition(source)
-    constants = names.constants(function, environment)
+    constants = names.constants(function, source, environment)
     arguments = _arguments(function, source, environment)
     sizes = _sizes(arguments, constants)
     _check_sizes(sizes, arguments, function, source)

@@ -42,6 +42,12 @@ CONFLICT = 1.3
 """What a read takes longer, in vector multiply-adds, where twice as many rows share a place as it has ways."""
 
 
+def _shared(cost: Cost, share: float) -> Cost:
+    """The cost of the longest thread, which has a share of the work."""
+    parts = (replace(part, seconds=part.seconds * share) for part in cost.parts)
+    return Cost(cost.seconds * share, tuple(parts))
+
+
 class Model:
     """The model for one contraction on one machine: `predict` gives the cost of a choice."""
 
@@ -66,9 +72,9 @@ class Model:
         ]
         together = sum(part.seconds**OVERLAP for part in parts) ** (1 / OVERLAP)
         alone = [Part("late lines", self._late(traffic, fetched)), Part("copies", self._copies(choice, w))]
+        cost = Cost(together + sum(part.seconds for part in alone), (*parts, *alone))
         share = self._share(choice)
-        shared = tuple(replace(part, seconds=part.seconds * share) for part in (*parts, *alone))
-        return Cost((together + sum(part.seconds for part in alone)) * share, shared)
+        return cost if share == 1 else _shared(cost, share)
 
     def _share(self, choice: Choice) -> float:
         """The longest thread's part of the work."""

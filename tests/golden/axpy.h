@@ -367,8 +367,8 @@ AXPY_INLINE axpy_status axpy_sizes(int64_t N, int32_t threads)
 
 AXPY_INLINE axpy_status axpy_check(int64_t N, const double *x, double *y, int64_t *bytes)
 {
-  bytes[0] = N*8;
-  bytes[1] = N*8;
+  bytes[0] = 8*N;
+  bytes[1] = 8*N;
   if (!x && N > 0) return AXPY_NULL_POINTER;
   if (!y && N > 0) return AXPY_NULL_POINTER;
   if (((uintptr_t)x | (uintptr_t)y) % 8 != 0) return AXPY_MISALIGNED;

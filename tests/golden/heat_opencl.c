@@ -339,7 +339,7 @@ cl_int heat_enqueue(heat_program *program, cl_command_queue queue, int64_t M, in
   heat_check_array(&c_2, "S", S, 4, 1, (const int64_t[]){T});
   if (c_2.status != CL_SUCCESS) return heat_finish(&c_2, began, done);
   if (!(M > 0)) return heat_finish(&c_2, began, done);
-  const cl_mem kept = heat_scratch(&c_2, 0, M*4);
+  const cl_mem kept = heat_scratch(&c_2, 0, 4*M);
   for (int64_t c = 0; c < T; c += 1) {
     if (M > 2) {
       heat_launch_i(&c_2, floord(M + 1, 4), M, a, A, kept);
