@@ -12,7 +12,7 @@ from tuning_fakes import grid_space
 
 import poly
 from poly.measure import LiveMeasurer
-from poly.search.trial import Ask
+from poly.search.events import Ask
 from poly.spaces.space import Point
 
 CALLS = [

@@ -21,9 +21,8 @@ from poly.measure.compare import difference
 from poly.measure.data import Arena
 from poly.measure.facts import CALLS, DRIFT, facts
 from poly.measure.orders import Data
-from poly.measure.stages import FIRST, STAGES, first_rounds, next_rounds
 from poly.measure.trusted import Rows
-from poly.search.decide import LOOKS, beats
+from poly.search.significance import FIRST, LOOKS, STAGES, beats, first_rounds, next_rounds
 
 
 def data(dtype: DType = f32, fresh: frozenset[str] = frozenset(), delicate: bool = False, seed: int = 1) -> Data:

@@ -16,10 +16,10 @@ from tuning_fakes import NEST, bowl, double, grid_space
 import poly
 from poly import commands, f32
 from poly.records import Store, point_text
-from poly.search.trial import Ask, Search, Trial
+from poly.search.events import Ask, Search, Trial
 from poly.spaces.space import Point, Space
 from poly.tuning import session
-from poly.tuning.limits import MOST, Limits
+from poly.tuning.options import MOST, Options
 
 SPACE = replace(grid_space(), choice=Point(0, (6, 6)))
 """The model is wrong: the bowl's lowest point is (3, 3)."""
@@ -69,7 +69,7 @@ class Table:
             if point in Table.failing:
                 yield Trial(point, (), failure="crashed: Segmentation fault (SIGSEGV)")
             else:
-                yield Trial(point, self.samples(point), self.samples(ask.champion) if ask.champion else ())
+                yield Trial(point, self.samples(point), self.samples(ask.incumbent) if ask.incumbent else ())
 
     def samples(self, point: Point) -> tuple[float, ...]:
         seconds = bowl(self.space.values(point)).seconds
@@ -343,14 +343,14 @@ def test_without_records_a_strategy_measures_what_it_asks_for_and_nothing_else()
     assert set(Table.measured) <= set(SPACE.sample(len(SPACE), Random(0))[:5])
 
 
-def test_limits_leave_what_was_not_used() -> None:
-    left = Limits(trials=10, seconds=5.0).left(4, 2.0)
+def test_a_budget_is_what_was_not_used() -> None:
+    left = Options(trials=10, seconds=5.0).budget(4, 2.0)
     assert left is not None and (left.trials, left.seconds, left.gain) == (6, 3.0, None)
-    assert Limits(trials=10).left(10, 0.0) is None
-    default = Limits().left(100, 100.0)
+    assert Options(trials=10).budget(10, 0.0) is None
+    default = Options().budget(100, 100.0)
     assert default is not None and (default.trials, default.seconds) == (MOST - 100, None) and default.gain
-    assert Limits().left(MOST, 0.0) is None
-    timed = Limits(seconds=5.0).left(1000, 2.0)
+    assert Options().budget(MOST, 0.0) is None
+    timed = Options(seconds=5.0).budget(1000, 2.0)
     assert timed is not None and (timed.trials, timed.seconds, timed.gain) == (None, 3.0, None)
-    overdrawn = Limits(seconds=1.0).left(0, 9.0)
+    overdrawn = Options(seconds=1.0).budget(0, 9.0)
     assert overdrawn is not None and overdrawn.seconds is not None and overdrawn.seconds > 0
