@@ -17,7 +17,7 @@ from poly.spaces.space import Point
 
 CALLS = [
     "pathlib.os.mkdir",
-    "poly.measure.place.TemporaryDirectory",
+    "poly.measure.live.TemporaryDirectory",
     "poly.measure.child.subprocess.Popen",
     "poly.measure.child.Pipe",
     "codegen.build.subprocess.Popen",

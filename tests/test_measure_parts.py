@@ -17,8 +17,7 @@ from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.measure.compare import difference
-from poly.measure.data import Arena
+from poly.measure.data import Arena, difference
 from poly.measure.facts import CALLS, DRIFT, facts
 from poly.measure.orders import Data
 from poly.measure.trusted import Rows

@@ -16,7 +16,7 @@ from artificial import MATMUL, is_good, point, spoil, tiled_space
 
 from poly.measure import LiveMeasurer
 from poly.measure.child import Child
-from poly.measure.place import workplace
+from poly.measure.live import workplace
 from poly.search.events import Ask
 
 

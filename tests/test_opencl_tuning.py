@@ -21,7 +21,7 @@ from codegen.opencl.values import DeviceProgram
 from microkernels.isa import ISA
 from poly import commands
 from poly.compiled import translate_device
-from poly.measure import LiveMeasurer, device_builder
+from poly.measure import LiveMeasurer, builder
 from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
 from poly.records import Key, Store, key_for
@@ -63,7 +63,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, begins: Mapping[int, str]) -> None:
         assert count
         return replace(good, source=source)
 
-    monkeypatch.setattr(device_builder, "translate_device", spoiled)
+    monkeypatch.setattr(builder, "translate_device", spoiled)
 
 
 def test_trials_alone_and_in_turn_with_the_incumbent() -> None:

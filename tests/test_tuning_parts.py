@@ -158,8 +158,8 @@ def test_a_seeded_search_measures_the_seeds_first_and_starts_at_the_best() -> No
     ask = next(search)
     assert ask == Ask((Point(0, (0, 0)), Point(0, (1, 1)), Point(0, (2, 2))))
     times = {Point(0, (0, 0)): (3.0, 3.1), Point(0, (1, 1)): (1.0, 1.1)}
-    told = [Trial(p, times.get(p, ()), failure="" if p in times else "crash") for p in ask.points]
-    assert search.send(told) == Ask((Point(0, (1, 1)),))
+    trials = [Trial(p, times.get(p, ()), failure="" if p in times else "crash") for p in ask.points]
+    assert search.send(trials) == Ask((Point(0, (1, 1)),))
     assert begun == [Point(0, (1, 1))]
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from types import TracebackType
 
-from poly.measure.builder import Builder, Built
+from codegen.cache import DAY, private_directory, unusable
+from poly.measure.builder import Builder, Built, DeviceBuilder
 from poly.measure.child import Child
-from poly.measure.device_builder import DeviceBuilder
-from poly.measure.place import own_workplace
-from poly.measure.prepare import prepared
 from poly.measure.timer import RIVAL, Timer, Timing
+from poly.measure.trusted import prepared
 from poly.search.events import Ask, Trial
 from poly.spaces.space import Point, Space
 
@@ -151,3 +154,26 @@ class LiveMeasurer:
         self.effort = Effort(
             spent.preparing + preparing, spent.compiling + compiling, spent.timing + timing, spent.trials + trials
         )
+
+
+def workplace() -> Path:
+    """A folder for the folders of searches; what one left there that was killed a day ago is removed.
+
+    It is beside the kernels that are kept, since not every system runs what is in /tmp.
+
+    Raises ToolchainError where it cannot be made.
+    """
+    place = private_directory("trials")
+    with suppress(OSError):
+        for left in place.iterdir():
+            if time.time() - left.stat().st_mtime > DAY:
+                shutil.rmtree(left, ignore_errors=True)
+    return place
+
+
+def own_workplace() -> TemporaryDirectory[str]:
+    """A new folder for one search in the `workplace`. Raises ToolchainError where it cannot be made."""
+    try:
+        return TemporaryDirectory(dir=workplace(), ignore_cleanup_errors=True)
+    except OSError as error:
+        raise unusable(error) from error

@@ -5,8 +5,8 @@
     …                batch after batch, a last one with the finalists
     Stopped
 
-The search keeps one, and so does each strategy that wants to know where it stands, of what it was told. The same events
-in another journal give the same ranking, incumbent and outcome.
+The search keeps one; a strategy that wants to know where it stands keeps another of what it asked and was sent. The
+same events in another journal give the same ranking, incumbent and outcome.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ class Outcome:
 class Journal:
     """Events in order, and what follows from them. Each of `listeners` is called with every event that is added.
 
-    `known` are the events that it begins with, such as trials of earlier searches; nobody is told of these. `ranking`
-    places the points that were measured; `incumbent` is the point that no challenger has beaten in a test, None where
-    all failed, and `decided` says whether this search has decided on one. `batch` is the newest. A point is `in` the
-    journal once it was measured, whatever came of it.
+    `known` are the events that it begins with, such as trials of earlier searches; listeners do not hear of these.
+    `ranking` places the points that were measured; `incumbent` is the point that no challenger has beaten in a test,
+    None where all failed, and `decided` says whether this search has decided on one. `batch` is the newest. A point is
+    `in` the journal once it was measured, whatever came of it.
     """
 
     def __init__(self, known: Iterable[Event] = (), listeners: Sequence[Callable[[Event], None]] = ()) -> None:
@@ -116,7 +116,7 @@ class Journal:
     @property
     def known(self) -> list[Trial]:
         """The trials of earlier searches: those before the first batch."""
-        return self.trials[: self._batches[0]] if self._batches else self.trials
+        return self.trials[: self._batches[0]] if self._batches else list(self.trials)
 
     @property
     def measured(self) -> list[Trial]:

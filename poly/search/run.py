@@ -49,7 +49,7 @@ def search(
         random: the source of chance, seeded with 0 if not given; the same seed and samples give the same search.
         measurer: it may return fewer trials than asked for; where it returns none, the search ends.
         journal: where all events go, and whose listeners hear of them; one without listeners if not given. Points of
-            trials that it begins with are not measured again; the strategy is told of them when it asks.
+            trials that it begins with are not measured again; the strategy is sent them when it asks.
         clock: the time in seconds.
 
     A point is measured once, and a second time if it is a finalist. Ctrl-C ends the search with the best so far. Raises
@@ -90,18 +90,18 @@ class _Loop:
     def explore(self, strategy: Search) -> str:
         """Runs the strategy until it or the budget ends; says which."""
         reserved = reserve(self.budget.trials)
-        told: set[Point] = set()
+        answered: set[Point] = set()
         idle = 0
         try:
             ask = next(strategy)
             while True:
                 ask = self._checked(ask)
-                idle = idle + 1 if told.issuperset(ask.points) else 0
+                idle = idle + 1 if answered.issuperset(ask.points) else 0
                 if idle == IDLE:
                     return "the strategy repeats itself"
                 if stopped := self._measured(ask, reserved):
                     return stopped
-                told.update(ask.points)
+                answered.update(ask.points)
                 ask = strategy.send([self.journal.paired(point, ask.incumbent) for point in ask.points])
         except StopIteration:
             return "the strategy has no more to ask"
