@@ -49,7 +49,7 @@ class History:
     def _sound(self, stored: list[StoredTrial]) -> Iterator[Trial]:
         for trial in stored:
             point = find_point(self.space, trial.point)
-            against = find_point(self.space, trial.champion) if trial.champion else None
+            against = find_point(self.space, trial.incumbent) if trial.incumbent else None
             if point is not None:
                 rival = trial.rival if against is not None else ()
                 yield Trial(point, trial.samples, rival, trial.failure, against)
@@ -85,7 +85,7 @@ class History:
             point_text(self.space, trial.point),
             schedule="",
             samples=trial.samples,
-            champion=against,
+            incumbent=against,
             rival=trial.rival,
             failure=trial.failure,
             strategy=self.strategy,
