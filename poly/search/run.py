@@ -127,7 +127,7 @@ class _Loop:
     def _measured(self, ask: Ask, reserved: int) -> str:
         """Has the points measured that were not; why that has ended before the last of them, else empty."""
         while fresh := tuple(point for point in dict.fromkeys(ask.points) if point not in self.journal):
-            if over := self._over(reserved) or self._worthless():
+            if over := self._over(reserved) or self._gains_too_little():
                 return over
             left = self.budget.left(len(self.journal.measured), self._elapsed(), reserved)
             if not self._enter(Ask(fresh[:left], ask.incumbent)):
@@ -152,7 +152,7 @@ class _Loop:
             return "all trials failed"
         return self.budget.spent(trials, self._elapsed(), reserved)
 
-    def _worthless(self) -> str:
+    def _gains_too_little(self) -> str:
         """Says that the expected gain of going on is too small; empty while it is not, or no one asks for it."""
         if self.budget.gain is None or not self.journal.ranking:
             return ""
