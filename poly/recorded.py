@@ -48,17 +48,17 @@ def check_source(text: str) -> None:
 
 
 def refuse(record: Record, problem: Exception) -> None:
-    """Warn that a record could not be followed, and put it aside, so that the next compilation need not try."""
+    """Warn that a record could not be followed, and put it in quarantine, so that the next compilation need not try."""
     from poly.records import Store
-    from poly.records.exchange import put_aside
+    from poly.records.exchange import quarantine_record
 
     reason = f"{problem}".partition("\n")[0] or type(problem).__name__
     if not isinstance(problem, USUAL):
         reason = f"{type(problem).__name__}: {reason}"
-    told = f"{record} does not fit this poly: {reason[:300]}"
+    message = f"{record} does not fit this poly: {reason[:300]}"
     try:
-        file = put_aside(Store.open(), record, reason)
+        file = quarantine_record(Store.open(), record, reason)
         where = f"It was moved to {file.name}, beside the store"
     except RecordError as error:
         where = f"It stays where it is, since {error}"
-    warnings.warn(f"{told} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning, 4)
+    warnings.warn(f"{message} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning, 4)

@@ -13,7 +13,7 @@ from poly.nest import Nest
 
 if TYPE_CHECKING:
     from poly.compilation import CTarget
-    from poly.search.trial import Strategy
+    from poly.search.events import Strategy
     from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning
 
 
@@ -102,12 +102,11 @@ def tune(
         TargetError, ArgumentError, ToolchainError: as `poly.compile`; a choice that is none.
         RecordError: the store of records cannot be written.
     """
-    from poly.tuning.how import How
-    from poly.tuning.limits import Limits
+    from poly.tuning.options import Options
     from poly.tuning.session import tuned
 
-    how = How(strategy, Limits(trials, seconds), start, cold, seed, records, show)
-    kernel = tuned(nest, how, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
+    options = Options(strategy, trials, seconds, start, cold, seed, records, show)
+    kernel = tuned(nest, options, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
     if isinstance(nest, Function):
         nest.forget()
     if kernel.tuning.interrupted:

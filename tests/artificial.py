@@ -18,7 +18,7 @@ from poly.measure import LiveMeasurer, builder
 from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import Schedule
-from poly.search.trial import Ask, Trial
+from poly.search.events import Ask, Trial
 from poly.spaces.space import Knob, Point, Space, Structure, Value
 
 MATMUL = doc_nests.matmul.with_sizes({"M": 20, "N": 16, "K": 12})
@@ -72,9 +72,9 @@ def spoil(monkeypatch: pytest.MonkeyPatch, begins: Mapping[int, str], function: 
     monkeypatch.setattr(builder, "translate", spoiled)
 
 
-def measure(space: Space, *numbers: int, champion: int | None = None, **how: object) -> list[Trial]:
+def measure(space: Space, *numbers: int, incumbent: int | None = None, **how: object) -> list[Trial]:
     with LiveMeasurer(space, **how) as measurer:
-        return measurer.measure(Ask(tuple(map(point, numbers)), None if champion is None else point(champion)))
+        return measurer.measure(Ask(tuple(map(point, numbers)), None if incumbent is None else point(incumbent)))
 
 
 def is_good(trial: Trial) -> bool:

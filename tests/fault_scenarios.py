@@ -40,7 +40,7 @@ from poly.machine.measured import Bandwidth, Measured, Peak
 from poly.records import Record, Store, key_for
 from poly.records.exchange import export, load, merge
 from poly.records.file import inspect
-from poly.search.trial import Ask, Trial
+from poly.search.events import Ask, Trial
 from poly.spaces.space import Space
 from poly.tuning import session
 
@@ -273,7 +273,7 @@ class Table:
     def trials(self, ask: Ask) -> Iterator[Trial]:
         for point in ask.points:
             seconds = bowl(self.space.values(point)).seconds
-            yield Trial(point, (seconds,) * 3, (1.1 * seconds,) * 3 if ask.champion else ())
+            yield Trial(point, (seconds,) * 3, (1.1 * seconds,) * 3 if ask.incumbent else ())
 
 
 class Compiler:

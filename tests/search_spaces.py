@@ -11,7 +11,7 @@ import poly
 from microkernels.isa import PORTABLE
 from poly.cost import Cost
 from poly.schedule import Schedule
-from poly.search.trial import Ask, Trial
+from poly.search.events import Ask, Trial
 from poly.spaces.space import Knob, Point, Space, Structure, Value
 
 Seconds = Callable[[Mapping[str, Value]], float]
@@ -60,19 +60,19 @@ class Landscape:
 
     def measure(self, ask: Ask) -> list[Trial]:
         self.asked.append(ask)
-        return [self._trial(point, ask.champion) for point in ask.points]
+        return [self._trial(point, ask.incumbent) for point in ask.points]
 
-    def _trial(self, point: Point, champion: Point | None) -> Trial:
+    def _trial(self, point: Point, incumbent: Point | None) -> Trial:
         if failure := self.fails(point):
             return Trial(point, (), failure=failure)
-        pairs = [self._pair(point, champion) for _ in range(self.pairs)]
-        return Trial(point, tuple(ours for ours, _ in pairs), tuple(theirs for _, theirs in pairs if champion))
+        pairs = [self._pair(point, incumbent) for _ in range(self.pairs)]
+        return Trial(point, tuple(ours for ours, _ in pairs), tuple(theirs for _, theirs in pairs if incumbent))
 
-    def _pair(self, point: Point, champion: Point | None) -> tuple[float, float]:
+    def _pair(self, point: Point, incumbent: Point | None) -> tuple[float, float]:
         self.taken += 1
         common = self.drift(self.taken)
         ours, theirs = (exp(common + self.noise(self.random)) for _ in range(2))
-        return ours * self.seconds(point), theirs * self.seconds(champion or point)
+        return ours * self.seconds(point), theirs * self.seconds(incumbent or point)
 
     @property
     def measured(self) -> list[Point]:

@@ -13,7 +13,7 @@ from benchmarks.workloads import nests
 from microkernels.dtypes import DTYPES
 from microkernels.isa import PORTABLE
 from poly.cost import Cost
-from poly.search.trial import Ask, Trial
+from poly.search.events import Ask, Trial
 from poly.spaces.space import Knob, Point, Space, Structure, Values
 
 SIZES = {"M": 8, "N": 8, "K": 8}
@@ -72,12 +72,12 @@ class FakeMeasurer:
         if self.stop_at is not None and len(self.asked) == self.stop_at:
             raise KeyboardInterrupt
         self.asked.append(ask)
-        return [self._trial(point, ask.champion) for point in ask.points]
+        return [self._trial(point, ask.incumbent) for point in ask.points]
 
-    def _trial(self, point: Point, champion: Point | None) -> Trial:
+    def _trial(self, point: Point, incumbent: Point | None) -> Trial:
         if point in self.broken:
             return Trial(point, (), failure="crash: it fell over")
-        rival = () if champion is None else self._samples(champion)
+        rival = () if incumbent is None else self._samples(incumbent)
         return Trial(point, self._samples(point), rival)
 
     def _samples(self, point: Point) -> tuple[float, ...]:

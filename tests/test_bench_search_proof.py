@@ -24,9 +24,9 @@ from benchmarks.search.scores import best_of_nearest, score
 from benchmarks.search.table import Entry, Pass, Table, key
 from poly.errors import SearchError
 from poly.nest import Nest
-from poly.search.budget import Budget
+from poly.search.events import Ask
+from poly.search.stopping import Budget
 from poly.search.strategies import strategies
-from poly.search.trial import Ask
 from poly.spaces.space import Point, Space
 
 WORST = Point(0, (3, 0))

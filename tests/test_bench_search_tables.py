@@ -17,7 +17,7 @@ from benchmarks.search.making import Maker, Plan, thinned
 from benchmarks.search.problems import all_problems, chosen
 from benchmarks.search.table import Entry, Table, key
 from poly.errors import RecordError, SearchError
-from poly.search.trial import Measurer
+from poly.search.events import Measurer
 from poly.spaces.space import Point, Space
 
 NAME = CASE.size
@@ -55,7 +55,7 @@ def test_all_are_timed_in_turn_with_the_reference(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space)
     maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=1))
-    assert {ask.champion for ask in measurer.asked[1:]} == {space.choice}
+    assert {ask.incumbent for ask in measurer.asked[1:]} == {space.choice}
     assert read(tmp_path).reference == key(space, space.choice)
 
 
@@ -64,7 +64,7 @@ def test_a_long_call_is_timed_alone_beside_the_reference(tmp_path: Path) -> None
     measurer = FakeMeasurer(space)
     heavy = replace(CASE, problem=replace(CASE.problem, m=10**9))
     maker(tmp_path, measurer).make({NAME: heavy}, Plan(passes=1))
-    assert all(ask.champion is None and ask.points[0] == space.choice for ask in measurer.asked)
+    assert all(ask.incumbent is None and ask.points[0] == space.choice for ask in measurer.asked)
     assert all(len(set(ask.points)) == len(ask.points) for ask in measurer.asked)
     visits = [visit for entry in read(tmp_path).entries.values() for visit in entry.passes]
     assert len(visits) == len(space)

@@ -22,10 +22,10 @@ ALLOWED = {
     "codegen/files.py": "this is the one function",
     "microkernels/speed.py": "a program in a folder of its own that is removed",
     "benchmarks/header": "programs in a folder of its own that is removed",
-    "poly/measure/device_builder.py": "a candidate in a folder of its own that is removed",
+    "poly/measure/builder.py": "a candidate in a folder of its own that is removed",
     "poly/measure/child.py": "what a process says, in such a folder",
     "poly/explanation/plot.py": "into memory",
-    "poly/records/aside.py": "a lock, in which nothing is written",
+    "poly/records/quarantine.py": "a lock, in which nothing is written",
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from artificial import MATMUL, is_good, measure, point, spoil, tiled_space
 
 from poly.measure import LiveMeasurer
-from poly.search.trial import Ask
+from poly.search.events import Ask
 
 ELEMENTS = 20 * 16
 
@@ -21,21 +21,21 @@ def test_a_trial_for_each_point_in_order() -> None:
     assert all(is_good(trial) and len(trial.samples) == 3 and not trial.rival for trial in trials)
 
 
-def test_in_turn_with_the_champion() -> None:
-    trials = measure(tiled_space(MATMUL, "i"), 1, 2, champion=0)
+def test_in_turn_with_the_incumbent() -> None:
+    trials = measure(tiled_space(MATMUL, "i"), 1, 2, incumbent=0)
     assert all(is_good(trial) and len(trial.rival) == len(trial.samples) for trial in trials)
 
 
-def test_the_champion_may_be_its_own_challenger() -> None:
-    (trial,) = measure(tiled_space(MATMUL, "i"), 0, champion=0)
+def test_the_incumbent_may_be_its_own_challenger() -> None:
+    (trial,) = measure(tiled_space(MATMUL, "i"), 0, incumbent=0)
     assert is_good(trial)
     assert len(trial.rival) == len(trial.samples)
 
 
-def test_a_new_champion_takes_the_place_of_the_old() -> None:
+def test_a_new_incumbent_takes_the_place_of_the_old() -> None:
     with LiveMeasurer(tiled_space(MATMUL, "i")) as measurer:
-        for champion, challenger in ((0, 1), (1, 2), (1, 3), (0, 2)):
-            (trial,) = measurer.measure(Ask((point(challenger),), point(champion)))
+        for incumbent, challenger in ((0, 1), (1, 2), (1, 3), (0, 2)):
+            (trial,) = measurer.measure(Ask((point(challenger),), point(incumbent)))
             assert is_good(trial)
             assert trial.rival
         assert measurer.effort.trials == 4
@@ -69,7 +69,7 @@ def test_what_candidates_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_challengers_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, {1: artificial.SEGFAULT, 2: "C[7] += 1;"})
-    crash, good, wrong, better = measure(tiled_space(MATMUL, "i"), 1, 3, 2, 4, champion=0)
+    crash, good, wrong, better = measure(tiled_space(MATMUL, "i"), 1, 3, 2, 4, incumbent=0)
     assert crash.failure.startswith("crashed: ")
     assert wrong.failure.startswith("wrong result: ")
     assert crash.rival == wrong.rival == ()
@@ -79,7 +79,7 @@ def test_what_challengers_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_slow_challenger_gets_one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, {1: "for (volatile int n = 0; n < 3000000; n = n + 1);"})
-    (trial,) = measure(tiled_space(MATMUL, "i"), 1, champion=0)
+    (trial,) = measure(tiled_space(MATMUL, "i"), 1, incumbent=0)
     assert len(trial.samples) == len(trial.rival) == 1
     assert trial.samples > trial.rival
 
@@ -99,12 +99,12 @@ def test_what_is_left_out_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bad.failure.startswith("wrong result: B[0, 0] is nan")
 
 
-def test_a_champion_that_fails_is_no_win_for_the_challenger(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_incumbent_that_fails_is_no_win_for_the_challenger(monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, {0: artificial.SEGFAULT, 1: "unknown words;"})
-    for champion in (0, 1):
-        (trial,) = measure(tiled_space(MATMUL, "i"), 2, champion=champion)
+    for incumbent in (0, 1):
+        (trial,) = measure(tiled_space(MATMUL, "i"), 2, incumbent=incumbent)
         assert trial.samples == ()
-        assert trial.failure.startswith("the champion, to be timed in turn with it, failed: ")
+        assert trial.failure.startswith("the incumbent, to be timed in turn with it, failed: ")
 
 
 def test_a_schedule_that_cannot_be_made() -> None:

@@ -12,12 +12,12 @@ from tuning_fakes import grid_space
 
 import poly
 from poly.measure import LiveMeasurer
-from poly.search.trial import Ask
+from poly.search.events import Ask
 from poly.spaces.space import Point
 
 CALLS = [
     "pathlib.os.mkdir",
-    "poly.measure.place.TemporaryDirectory",
+    "poly.measure.live.TemporaryDirectory",
     "poly.measure.child.subprocess.Popen",
     "poly.measure.child.Pipe",
     "codegen.build.subprocess.Popen",

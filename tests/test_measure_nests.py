@@ -22,13 +22,13 @@ from poly.nest import Nest
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_and_caches(threads: int, cold: bool) -> None:
-    for trial in measure(tiled_space(MATMUL, "i", threads=threads), 0, 1, champion=0, cold=cold):
+    for trial in measure(tiled_space(MATMUL, "i", threads=threads), 0, 1, incumbent=0, cold=cold):
         assert is_good(trial)
 
 
 def test_open_sizes() -> None:
     """Kernels of a symbolic nest are measured at the sizes that the space names."""
-    (trial,) = measure(tiled_space(doc_nests.matmul, "i", M=20, N=16, K=12), 1, champion=0)
+    (trial,) = measure(tiled_space(doc_nests.matmul, "i", M=20, N=16, K=12), 1, incumbent=0)
     assert is_good(trial)
 
 

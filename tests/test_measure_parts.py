@@ -17,13 +17,11 @@ from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.measure.compare import difference
-from poly.measure.data import Arena
+from poly.measure.data import Arena, difference
 from poly.measure.facts import CALLS, DRIFT, facts
 from poly.measure.orders import Data
-from poly.measure.stages import FIRST, STAGES, first_rounds, next_rounds
 from poly.measure.trusted import Rows
-from poly.search.decide import LOOKS, beats
+from poly.search.significance import FIRST, LOOKS, STAGES, beats, first_rounds, next_rounds
 
 
 def data(dtype: DType = f32, fresh: frozenset[str] = frozenset(), delicate: bool = False, seed: int = 1) -> Data:

@@ -16,8 +16,8 @@ from artificial import MATMUL, is_good, point, spoil, tiled_space
 
 from poly.measure import LiveMeasurer
 from poly.measure.child import Child
-from poly.measure.place import workplace
-from poly.search.trial import Ask
+from poly.measure.live import workplace
+from poly.search.events import Ask
 
 
 def test_a_process_that_is_killed() -> None:
@@ -100,7 +100,7 @@ def test_a_script_without_a_main_guard_that_is_killed(tmp_path: Path, project: P
         textwrap.dedent("""
         import os, signal, pytest, artificial, doc_nests
         from poly.measure import LiveMeasurer
-        from poly.search.trial import Ask
+        from poly.search.events import Ask
         print("started", flush=True)
         nest = doc_nests.matmul.with_sizes({"M": 20, "N": 16, "K": 12})
         artificial.spoil(pytest.MonkeyPatch(), {1: artificial.HANG})

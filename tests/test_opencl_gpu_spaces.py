@@ -18,7 +18,7 @@ from poly.model.host import caches
 from poly.model.rates import nominal
 from poly.nest import Nest
 from poly.schedule import Schedule
-from poly.search.trial import Ask
+from poly.search.events import Ask
 from poly.spaces.derive import derive
 from poly.spaces.space import Point, Space
 

@@ -21,14 +21,14 @@ from codegen.opencl.values import DeviceProgram
 from microkernels.isa import ISA
 from poly import commands
 from poly.compiled import translate_device
-from poly.measure import LiveMeasurer, device_builder
+from poly.measure import LiveMeasurer, builder
 from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
 from poly.records import Key, Store, key_for
 from poly.records.exchange import export, merge
 from poly.records.key import machine_name
 from poly.schedule import Schedule
-from poly.search.trial import Ask, Trial
+from poly.search.events import Ask, Trial
 from poly.spaces.space import Space
 
 ELEMENTS = 20 * 16
@@ -46,9 +46,9 @@ def on_device(nest: Nest, loop: str) -> Space:
     return replace(tiled_space(nest, loop), isa=here.isa, threads=here.isa.units, device=here)
 
 
-def measure(space: Space, *numbers: int, champion: int | None = None, **how: object) -> list[Trial]:
+def measure(space: Space, *numbers: int, incumbent: int | None = None, **how: object) -> list[Trial]:
     with LiveMeasurer(space, **how) as measurer:
-        return measurer.measure(Ask(tuple(map(point, numbers)), None if champion is None else point(champion)))
+        return measurer.measure(Ask(tuple(map(point, numbers)), None if incumbent is None else point(incumbent)))
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, begins: Mapping[int, str]) -> None:
@@ -63,10 +63,10 @@ def spoil(monkeypatch: pytest.MonkeyPatch, begins: Mapping[int, str]) -> None:
         assert count
         return replace(good, source=source)
 
-    monkeypatch.setattr(device_builder, "translate_device", spoiled)
+    monkeypatch.setattr(builder, "translate_device", spoiled)
 
 
-def test_trials_alone_and_in_turn_with_the_champion() -> None:
+def test_trials_alone_and_in_turn_with_the_incumbent() -> None:
     space = on_device(MATMUL, "i")
     with LiveMeasurer(space) as measurer:
         (alone,) = measurer.measure(Ask((point(0),)))

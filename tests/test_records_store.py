@@ -132,7 +132,7 @@ def test_a_record_keeps_its_number_when_a_better_one_comes(store: Store) -> None
 
 
 def test_trials_come_back_in_order_and_per_key(store: Store) -> None:
-    first = [trial(1), trial(2, failure="crash", samples=()), trial(3, champion=POINT, rival=(2.0, 2.5), strategy="x")]
+    first = [trial(1), trial(2, failure="crash", samples=()), trial(3, incumbent=POINT, rival=(2.0, 2.5), strategy="x")]
     store.add_trials(key(M=1), first[:1])
     store.add_trials(key(M=2), [trial(9)])
     store.add_trials(key(M=1), first[1:])

@@ -11,8 +11,8 @@ from tuning_fakes import bowl, grid_space
 
 from poly.commands import tune
 from poly.search import strategies
+from poly.search.events import Ask, Trial
 from poly.search.run import search
-from poly.search.trial import Ask, Trial
 from poly.spaces.space import Point
 
 
@@ -25,7 +25,7 @@ class Table:
     """Measures by the bowl's formula, to the digit."""
 
     def measure(self, ask: Ask) -> list[Trial]:
-        return [Trial(p, self.samples(p), self.samples(ask.champion) if ask.champion else ()) for p in ask.points]
+        return [Trial(p, self.samples(p), self.samples(ask.incumbent) if ask.incumbent else ()) for p in ask.points]
 
     def samples(self, point: Point) -> tuple[float, ...]:
         return (bowl(grid_space().values(point)).seconds,) * 8

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from search_spaces import Landscape, as_predicted, bowl, space, structure, two_bowls
 
 from poly.errors import SearchError
-from poly.search.budget import Budget
-from poly.search.outcome import Outcome, Progress
+from poly.search.events import Ask, Event, Search, Trial
+from poly.search.journal import Journal, Outcome
 from poly.search.run import search
+from poly.search.stopping import Budget
 from poly.search.strategies import strategies
-from poly.search.trial import Ask, Search, Trial
 from poly.spaces.space import Point, Space
 
 NO_LIMIT = Budget(gain=None)
@@ -50,7 +50,7 @@ def test_a_budget_of_trials_is_kept_and_no_point_is_measured_twice(name: str, tr
     assert outcome.best in made.measured
 
 
-def test_all_trials_of_a_budget_are_used_where_nothing_is_left_for_a_play_off() -> None:
+def test_all_trials_of_a_budget_are_used_where_nothing_is_left_for_finalists() -> None:
     made = as_predicted(two_bowls())
     assert len(search(made.space, in_order, made, budget=Budget(trials=9, gain=None)).trials) == 9
 
@@ -92,7 +92,7 @@ def test_known_trials_are_not_measured_again() -> None:
     made = as_predicted(two_bowls())
     before = search(made.space, "droplet", made, budget=Budget(trials=12, gain=None))
     again = as_predicted(two_bowls(), seed=1)
-    after = search(made.space, "droplet", again, budget=Budget(trials=12, gain=None), known=before.trials)
+    after = search(made.space, "droplet", again, budget=Budget(trials=12, gain=None), journal=Journal(before.trials))
     explored = [point for ask in again.asked[:-1] for point in ask.points]
     assert not set(explored) & {trial.point for trial in before.trials}
     assert made.seconds(after.best) <= made.seconds(before.best)
@@ -101,7 +101,7 @@ def test_known_trials_are_not_measured_again() -> None:
 def test_a_search_that_is_resumed_asks_what_an_unbroken_one_asks() -> None:
     def run(trials: int, known: tuple[Trial, ...] = ()) -> Outcome:
         made = as_predicted(two_bowls(), noise=0.0)
-        return search(made.space, "droplet", made, budget=Budget(trials=trials, gain=None), known=known)
+        return search(made.space, "droplet", made, budget=Budget(trials=trials, gain=None), journal=Journal(known))
 
     whole = run(9)
     assert run(4, known=run(5).trials).trials == whole.trials[5:]
@@ -111,18 +111,19 @@ def test_the_best_of_known_trials_counts() -> None:
     made = as_predicted(two_bowls(), noise=0.0)
     best = min(made.space, key=made.seconds)
     known = [Trial(best, (made.seconds(best),) * 4)]
-    outcome = search(made.space, "droplet-origin", made, budget=Budget(trials=5, gain=None), known=known)
+    outcome = search(made.space, "droplet-origin", made, budget=Budget(trials=5, gain=None), journal=Journal(known))
     assert outcome.best == best
 
 
 def test_interrupted_the_best_so_far_is_kept() -> None:
     made = as_predicted(two_bowls())
 
-    def observe(progress: Progress) -> None:
-        if progress.measured == 7:
+    def observe(event: Event) -> None:
+        if isinstance(event, Trial) and len(journal.measured) == 7:
             raise KeyboardInterrupt
 
-    outcome = search(made.space, in_order, made, budget=NO_LIMIT, observe=observe)
+    journal = Journal(listeners=[observe])
+    outcome = search(made.space, in_order, made, budget=NO_LIMIT, journal=journal)
     assert outcome.interrupted
     assert outcome.stopped == "interrupted"
     assert len(outcome.trials) == 7
@@ -139,12 +140,12 @@ def test_interrupted_before_anything_was_measured_there_is_no_outcome() -> None:
 def test_failures_are_kept_with_their_reasons_and_the_search_goes_on() -> None:
     made = as_predicted(two_bowls())
     made.fails = lambda point: "gcc: error: no registers left\nmore" if sum(point.at) % 2 else ""
-    seen: list[Progress] = []
-    outcome = search(made.space, "exhaustive", made, budget=NO_LIMIT, observe=seen.append)
+    journal = Journal()
+    outcome = search(made.space, "exhaustive", made, budget=NO_LIMIT, journal=journal)
     assert made.seconds(outcome.best) == made.best()
     assert set(outcome.failures) == {point for point in made.space if made.fails(point)}
-    assert seen[-1].failed == len(outcome.failures)
-    assert [progress.measured for progress in seen] == list(range(1, len(outcome.trials) + 1))
+    assert len(journal.failures) == len(outcome.failures)
+    assert journal.measured == list(outcome.trials)
 
 
 @pytest.mark.parametrize("name", strategies())
@@ -210,14 +211,14 @@ def test_a_measurer_that_measures_no_more_ends_the_search() -> None:
     assert outcome.stopped == "nothing more was measured"
 
 
-def test_every_challenger_meets_the_champion() -> None:
+def test_every_challenger_meets_the_incumbent() -> None:
     made = as_predicted(two_bowls())
     outcome = search(made.space, in_order, made, budget=Budget(trials=20, gain=None))
     assert outcome.trials[0].against is None
     assert all(trial.against is not None and len(trial.rival) == len(trial.samples) for trial in outcome.trials[1:])
 
 
-def test_the_play_off_does_not_leave_the_choice_to_luck() -> None:
+def test_finalists_measured_again_do_not_leave_the_choice_to_luck() -> None:
     """On a flat landscape with much noise the fastest of many looks fast; its time in the end is the true one."""
     made = space(structure(bowl, sizes=(8, 8)))
     flat = Landscape(made, lambda point: 1e-3, lambda random: random.gauss(0, 0.1), pairs=4)

@@ -20,17 +20,16 @@ from search_spaces import Landscape, as_predicted, bowl, space, structure, two_b
 
 from poly.errors import SearchError
 from poly.search import strategies as registry
-from poly.search.budget import Budget
 from poly.search.droplet import Droplet
+from poly.search.events import Ask, Strategy, Trial
 from poly.search.evolution import crossed
-from poly.search.moves import across, along, elsewhere, neighbours
+from poly.search.journal import Journal
+from poly.search.neighbourhood import across, along, elsewhere, neighbours
+from poly.search.proposals import ExpectedFirst, NearestFirst, by_model, everywhere, sampled
 from poly.search.raindrop import Raindrop
-from poly.search.ranking import by_model, everywhere, sampled
 from poly.search.run import search
-from poly.search.scouts import Guided, Plain
-from poly.search.standing import Standing
+from poly.search.stopping import Budget
 from poly.search.strategies import strategies, strategy
-from poly.search.trial import Strategy, Trial
 from poly.spaces.space import Point, Space, Value
 
 NO_LIMIT = Budget(gain=None)
@@ -183,14 +182,14 @@ def test_a_guide_saves_measurements() -> None:
 
 
 def test_droplet_seldom_moves_where_all_points_are_equally_fast() -> None:
-    """Moves of the champion on a flat landscape, out of all tests made: 5 % at most."""
+    """Moves of the incumbent on a flat landscape, out of all tests made: 5 % at most."""
     moves = tests = 0
     for seed in range(4):
         made = noisy(one(flat, (6, 6)), lambda point: 1e-3, seed, noise=0.03)
         search(made.space, "droplet", made, budget=NO_LIMIT, random=Random(seed))
-        champions = [ask.champion for ask in made.asked if ask.champion]
-        moves += sum(a != b for a, b in pairwise(champions))
-        tests += sum(len(ask.points) for ask in made.asked if ask.champion)
+        incumbents = [ask.incumbent for ask in made.asked if ask.incumbent]
+        moves += sum(a != b for a, b in pairwise(incumbents))
+        tests += sum(len(ask.points) for ask in made.asked if ask.incumbent)
     assert tests > 100
     assert moves / tests <= 0.05
 
@@ -228,7 +227,7 @@ def test_a_child_has_its_parents_traits_and_knobs() -> None:
     assert {child.at for child in children} == {(a, b) for a in (0, 2) for b in (3, 1)}
 
 
-# Moves
+# Neighbourhoods
 
 
 def test_along_and_across() -> None:
@@ -251,38 +250,45 @@ def test_neighbours_are_points_of_the_space_and_others() -> None:
         assert all(other in made for other in around)
 
 
-# Scouts
+# Proposal orders
 
 
-@pytest.mark.parametrize("scout", [Plain, Guided])
-def test_a_scout_names_every_other_point_once(scout: type[Plain] | type[Guided]) -> None:
+def tried(*points: Point) -> Journal:
+    """A journal in which these points were asked for, and failed."""
+    journal = Journal()
+    journal.enter(Ask(points), [Trial(point, (), failure="crashed") for point in points])
+    return journal
+
+
+@pytest.mark.parametrize("order", [NearestFirst, ExpectedFirst])
+def test_an_order_names_every_other_point_once(order: type[NearestFirst] | type[ExpectedFirst]) -> None:
     made = two_bowls()
-    asked = set(made.sample(30, Random(1)))
-    points = list(scout(made, 2, Random(0)).points(made.choice, Standing(), asked))
-    assert sorted(points) == sorted(set(made) - asked)
+    asked = made.sample(30, Random(1))
+    points = list(order(made, 2, Random(0)).points(made.choice, tried(*asked)))
+    assert sorted(points) == sorted(set(made) - set(asked))
 
 
-def test_the_plain_scout_begins_with_the_steps_of_one_knob() -> None:
+def test_the_nearest_are_the_steps_of_one_knob() -> None:
     made = two_bowls()
-    points = Plain(made, 2, Random(0)).points(made.choice, Standing(), {made.choice})
+    points = NearestFirst(made, 2, Random(0)).points(made.choice, tried(made.choice))
     assert list(islice(points, 6)) == list(along(made, made.choice, 1))
 
 
-def test_the_guided_scout_takes_a_neighbour_and_the_best_of_all_in_turn() -> None:
+def test_the_guided_order_takes_a_neighbour_and_the_best_of_all_in_turn() -> None:
     made = space(structure(lambda values: 1 / total(values), (9, 9)))
     here = Point(0, (1, 1))
-    near, far = islice(Guided(made, 2, Random(0)).points(here, Standing(), {here}), 2)
+    near, far = islice(ExpectedFirst(made, 2, Random(0)).points(here, tried(here)), 2)
     assert near == max(neighbours(made, here, 2), key=lambda point: sum(point.at))
     assert far == Point(0, (8, 8))
 
 
-def test_the_guided_scout_learns_where_the_model_errs() -> None:
+def test_the_guided_order_learns_where_the_model_errs() -> None:
     """What was measured in the structure that the model likes was slow: the other one comes first."""
     made = space(structure(bowl, order="rows"), structure(lambda values: 1.05 * bowl(values), order="columns"))
-    tried = [point for point in made.sample(40, Random(2)) if point != made.choice]
-    slow = Standing(Trial(p, (made.predict(p).seconds * (1.3 - 0.3 * p.structure),) * 3) for p in tried)
+    known = [point for point in made.sample(40, Random(2)) if point != made.choice]
+    slow = Journal(Trial(p, (made.predict(p).seconds * (1.3 - 0.3 * p.structure),) * 3) for p in known)
     unlearned, learned = (
-        next(Guided(made, 2, Random(0)).points(made.choice, standing, set(tried))) for standing in (Standing(), slow)
+        next(ExpectedFirst(made, 2, Random(0)).points(made.choice, journal)) for journal in (tried(*known), slow)
     )
     assert (unlearned.structure, learned.structure) == (0, 1)
 

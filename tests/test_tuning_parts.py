@@ -11,12 +11,12 @@ import poly
 from poly import f32, i32
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, machine
 from poly.nest import Nest
-from poly.search.trial import Ask, Search, Trial
+from poly.search.events import Ask, Search, Trial
 from poly.spaces.space import Point, Space
-from poly.tuning import display, transfer
-from poly.tuning.failures import Failure, counted
-from poly.tuning.status import Status, point_words, time_text
-from poly.tuning.work import Work, Yardstick, work, yardstick
+from poly.tuning import display, history
+from poly.tuning.display import Status
+from poly.tuning.outcome import Failure, counted, point_words
+from poly.tuning.work import Work, Yardstick, time_text, work, yardstick
 
 M, N, K = poly.sizes("M N K")
 RATES = Measured((Peak("f32", 1, 100.0),), (Bandwidth("L1", 1, 200.0, 150.0), Bandwidth("memory", 1, 10.0, 12.0)))
@@ -128,22 +128,22 @@ def test_display_is_quiet_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_schedule_lands_on_the_structure_with_its_traits_and_the_nearest_sizes() -> None:
     space = two_structures()
-    assert transfer.placed(space, (("left", "panels"),), {"rows": 70, "depth": None}) == Point(1, (2, 3))
-    assert transfer.placed(space, (("left", "panels"),), {"rows": 40, "depth": 500}) == Point(1, (1, 2))
-    assert transfer.placed(space, (("left", "in place"),), {"rows": 1, "depth": 16}) == Point(0, (0, 0))
+    assert history.placed(space, (("left", "panels"),), {"rows": 70, "depth": None}) == Point(1, (2, 3))
+    assert history.placed(space, (("left", "panels"),), {"rows": 40, "depth": 500}) == Point(1, (1, 2))
+    assert history.placed(space, (("left", "in place"),), {"rows": 1, "depth": 16}) == Point(0, (0, 0))
 
 
 def test_an_unknown_structure_lands_on_the_most_alike() -> None:
     space = two_structures()
-    assert transfer.placed(space, (("left", "panels"), ("gone", "yes")), {"rows": 16, "depth": 16}) == Point(1, (0, 0))
+    assert history.placed(space, (("left", "panels"), ("gone", "yes")), {"rows": 16, "depth": 16}) == Point(1, (0, 0))
 
 
 def test_transferred_points_are_different_few_and_not_the_models_choice() -> None:
     space = grid_space()
     found = [((), {"x": x, "y": 4}) for x in (4, 5, 5, 6, 7, 8)]
-    assert transfer.transferred(space, found, 2) == (Point(0, (4, 3)), Point(0, (5, 3)))
+    assert history.transferred(space, found, 2) == (Point(0, (4, 3)), Point(0, (5, 3)))
     chosen = space.values(space.choice)
-    assert transfer.transferred(space, [((), chosen)], 3) == ()
+    assert history.transferred(space, [((), chosen)], 3) == ()
 
 
 def test_a_seeded_search_measures_the_seeds_first_and_starts_at_the_best() -> None:
@@ -154,12 +154,12 @@ def test_a_seeded_search_measures_the_seeds_first_and_starts_at_the_best() -> No
         yield Ask((start,))
 
     space, seeds = grid_space(), (Point(0, (1, 1)), Point(0, (2, 2)), Point(0, (0, 0)))
-    search = transfer.seeded(strategy, seeds)(space, Point(0, (0, 0)), Random(0))
+    search = history.seeded(strategy, seeds)(space, Point(0, (0, 0)), Random(0))
     ask = next(search)
     assert ask == Ask((Point(0, (0, 0)), Point(0, (1, 1)), Point(0, (2, 2))))
     times = {Point(0, (0, 0)): (3.0, 3.1), Point(0, (1, 1)): (1.0, 1.1)}
-    told = [Trial(p, times.get(p, ()), failure="" if p in times else "crash") for p in ask.points]
-    assert search.send(told) == Ask((Point(0, (1, 1)),))
+    trials = [Trial(p, times.get(p, ()), failure="" if p in times else "crash") for p in ask.points]
+    assert search.send(trials) == Ask((Point(0, (1, 1)),))
     assert begun == [Point(0, (1, 1))]
 
 
@@ -167,7 +167,7 @@ def test_a_seeded_search_whose_seeds_all_fail_starts_where_it_was_told() -> None
     def strategy(space: Space, start: Point, random: Random) -> Search:
         yield Ask((start,))
 
-    search = transfer.seeded(strategy, (Point(0, (1, 1)),))(grid_space(), Point(0, (0, 0)), Random(0))
+    search = history.seeded(strategy, (Point(0, (1, 1)),))(grid_space(), Point(0, (0, 0)), Random(0))
     ask = next(search)
     assert search.send([Trial(p, (), failure="crash") for p in ask.points]) == Ask((Point(0, (0, 0)),))
 

@@ -16,10 +16,11 @@ from tuning_fakes import NEST, bowl, double, grid_space
 import poly
 from poly import commands, f32
 from poly.records import Store, point_text
-from poly.search.trial import Ask, Search, Trial
+from poly.search.events import Ask, Search, Trial
 from poly.spaces.space import Point, Space
 from poly.tuning import session
-from poly.tuning.limits import MOST, Limits
+from poly.tuning.display import Silent, Status
+from poly.tuning.options import MOST, Options
 
 SPACE = replace(grid_space(), choice=Point(0, (6, 6)))
 """The model is wrong: the bowl's lowest point is (3, 3)."""
@@ -69,7 +70,7 @@ class Table:
             if point in Table.failing:
                 yield Trial(point, (), failure="crashed: Segmentation fault (SIGSEGV)")
             else:
-                yield Trial(point, self.samples(point), self.samples(ask.champion) if ask.champion else ())
+                yield Trial(point, self.samples(point), self.samples(ask.incumbent) if ask.incumbent else ())
 
     def samples(self, point: Point) -> tuple[float, ...]:
         seconds = bowl(self.space.values(point)).seconds
@@ -80,7 +81,7 @@ class Table:
 def made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The made-up space, measurer and an empty store."""
     store = tmp_path / "records.sqlite"
-    monkeypatch.setattr(session, "_space", lambda told: replace(SPACE, sizes=told.at))
+    monkeypatch.setattr(session, "_space", lambda task: replace(SPACE, sizes=task.at))
     monkeypatch.setattr(session, "LiveMeasurer", Table)
     monkeypatch.setenv("POLY_RECORDS", str(store))
     monkeypatch.setattr(Table, "measured", [])
@@ -176,6 +177,31 @@ def test_when_every_point_fails_the_reasons_are_told(monkeypatch: pytest.MonkeyP
     assert len(Table.measured) == 3
 
 
+def test_the_display_shows_what_is_asked_what_came_and_who_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Status] = []
+
+    class Recorder(Silent):
+        def update(self, status: Status) -> None:
+            shown.append(status)
+
+    def two(space: Space, start: Point, random: Random) -> Search:
+        yield Ask((start,))
+        yield Ask((BEST, Point(0, (0, 0))))
+
+    monkeypatch.setattr(session, "display", lambda show: Recorder())
+    choice = tune(trials=1).tuning.seconds
+    shown.clear()
+    monkeypatch.setattr(Table, "failing", frozenset([Point(0, (0, 0))]))
+    best = tune(strategy=two, trials=4).tuning.seconds
+    begun, asked, came, failed, judged = (shown[i] for i in range(5))
+    assert (begun.tried, begun.reused, begun.best, begun.trying) == (1, 1, choice, "")
+    assert (asked.tried, asked.trying) == (1, "2 candidates (as written)")
+    assert (came.tried, came.best) == (2, choice), "the search has not decided yet"
+    assert (failed.tried, [str(failure) for failure in failed.failures]) == (3, ["crashed (1)"])
+    assert (judged.best, judged.where) == (best, "as written; x 4, y 4")
+    assert judged.choice == pytest.approx(choice, rel=0.01)
+
+
 def interrupt_at(count: int) -> Callable[[Point], None]:
     def before(point: Point) -> None:
         if len(Table.measured) == count:
@@ -195,7 +221,7 @@ def test_ctrl_c_gives_the_best_so_far_and_the_same_call_resumes(monkeypatch: pyt
     assert kernel.record is not None and not kernel.record.finished
     tuning = tune().tuning
     assert tuning.best == whole.best and tuning.reused == 6 and not tuning.interrupted
-    sampled = Table.measured[: len(Table.measured) - 3]  # all but the play-off
+    sampled = Table.measured[: len(Table.measured) - 3]  # all but the finalists measured again
     assert len(sampled) == len(set(sampled))
 
 
@@ -343,14 +369,14 @@ def test_without_records_a_strategy_measures_what_it_asks_for_and_nothing_else()
     assert set(Table.measured) <= set(SPACE.sample(len(SPACE), Random(0))[:5])
 
 
-def test_limits_leave_what_was_not_used() -> None:
-    left = Limits(trials=10, seconds=5.0).left(4, 2.0)
+def test_a_budget_is_what_was_not_used() -> None:
+    left = Options(trials=10, seconds=5.0).budget(4, 2.0)
     assert left is not None and (left.trials, left.seconds, left.gain) == (6, 3.0, None)
-    assert Limits(trials=10).left(10, 0.0) is None
-    default = Limits().left(100, 100.0)
+    assert Options(trials=10).budget(10, 0.0) is None
+    default = Options().budget(100, 100.0)
     assert default is not None and (default.trials, default.seconds) == (MOST - 100, None) and default.gain
-    assert Limits().left(MOST, 0.0) is None
-    timed = Limits(seconds=5.0).left(1000, 2.0)
+    assert Options().budget(MOST, 0.0) is None
+    timed = Options(seconds=5.0).budget(1000, 2.0)
     assert timed is not None and (timed.trials, timed.seconds, timed.gain) == (None, 3.0, None)
-    overdrawn = Limits(seconds=1.0).left(0, 9.0)
+    overdrawn = Options(seconds=1.0).budget(0, 9.0)
     assert overdrawn is not None and overdrawn.seconds is not None and overdrawn.seconds > 0

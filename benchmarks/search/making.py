@@ -21,7 +21,7 @@ from benchmarks.search.table import Entry, Key, Origin, Pass, Table, key
 from codegen.errors import ToolchainError
 from poly.errors import RecordError, SearchError
 from poly.measure.live import LiveMeasurer
-from poly.search.trial import Ask, Measurer, Trial
+from poly.search.events import Ask, Measurer, Trial
 from poly.spaces.space import Point, Space
 
 SAMPLES = 4
@@ -158,7 +158,7 @@ def _visits(table: Table, point: Key) -> int:
 def _reference(space: Space, measurer: Measurer) -> Key:
     """The first of the model's favourites that can be measured."""
     for point in space.ranked()[:BATCH]:
-        if measurer.measure(Ask((point,)))[0].samples:
+        if any(trial.samples for trial in measurer.measure(Ask((point,)))):
             return key(space, point)
     raise SearchError(f"none of the model's first {BATCH} schedules of {space.nest.name} can be measured.")
 
@@ -175,7 +175,7 @@ def _batches(
     for first in range(0, len(points), BATCH):
         batch = tuple(points[first : first + BATCH])
         start = monotonic()
-        trials = _alone(measurer, batch, reference, levels) if heavy else measurer.measure(Ask(batch, reference))
+        trials = _alone(measurer, batch, reference, levels) if heavy else list(measurer.measure(Ask(batch, reference)))
         yield first + len(batch), trials, (monotonic() - start) / len(batch)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from random import Random
 
 from benchmarks.search.landscape import Landscape, Side
-from poly.measure.stages import next_rounds
-from poly.search.trial import Ask, Trial
+from poly.search.events import Ask, Trial
+from poly.search.significance import next_rounds
 from poly.spaces.space import Point
 
 SAMPLES = 5
@@ -20,13 +20,12 @@ class Replay:
     """A measurer that draws from one side's visits to each point (a bootstrap), and a clock of the time it stands for.
 
     All samples of a trial come from one visit, and its rival's from the visit of the same round, as a measurement made
-    now sees the machine as it is now. Against a champion there are as many pairs as live measuring takes: few where
+    now sees the machine as it is now. Against an incumbent there are as many pairs as live measuring takes: few where
     the comparison is clear. A point's first trial costs what its first visit did, the compiler included; later ones
-    cost their samples. `batches` counts the calls of `measure`.
+    cost their samples.
     """
 
     def __init__(self, landscape: Landscape, side: Side, random: Random) -> None:
-        self.batches = 0
         self._land = landscape
         self._visits = side.visits
         self._random = random
@@ -38,24 +37,23 @@ class Replay:
         return self._seconds
 
     def measure(self, ask: Ask) -> list[Trial]:
-        self.batches += 1
-        return [self._trial(point, ask.champion) for point in ask.points]
+        return [self._trial(point, ask.incumbent) for point in ask.points]
 
-    def _trial(self, point: Point, champion: Point | None) -> Trial:
+    def _trial(self, point: Point, incumbent: Point | None) -> Trial:
         entry = self._land.entries[point]
         if entry.failure:
             self._seconds += entry.seconds
             return Trial(point, (), failure=entry.failure)
-        samples, rival = self._samples(point, champion)
+        samples, rival = self._samples(point, incumbent)
         self._spend(point, (*samples, *rival))
         return Trial(point, samples, rival)
 
-    def _samples(self, point: Point, champion: Point | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def _samples(self, point: Point, incumbent: Point | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
         number = self._random.randrange(len(self._visits[point]))
         ours = self._visits[point][number]
-        if champion is None:
+        if incumbent is None:
             return self._drawn(ours, SAMPLES), ()
-        known = self._visits[champion]
+        known = self._visits[incumbent]
         theirs = known[number % len(known)]
         samples, rival = self._drawn(ours, next_rounds((), ())), self._drawn(theirs, next_rounds((), ()))
         while more := next_rounds(samples, rival):

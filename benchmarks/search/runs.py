@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from statistics import median
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.replay import Replay
 from poly.errors import SearchError
-from poly.search.budget import Budget
-from poly.search.outcome import Progress
+from poly.search.events import Decided, Event, Strategy, Trial
+from poly.search.journal import Journal
 from poly.search.run import search
-from poly.search.trial import Strategy
+from poly.search.stopping import Budget
 from poly.spaces.space import Point
 
 
 @dataclass(frozen=True)
 class Step:
-    """After a measurement: seconds spent in all, and the quality of the champion (0: there is none yet)."""
+    """After a measurement: seconds spent in all, and the quality of the incumbent (0: there is none yet)."""
 
     seconds: float
     quality: float
@@ -37,7 +37,7 @@ class Run:
         return len(self.steps)
 
     def reached(self, level: float) -> int:
-        """The measurements until the champion first had a quality; all of them where it never had."""
+        """The measurements until the incumbent first had a quality; all of them where it never had."""
         return next((n for n, step in enumerate(self.steps, 1) if step.quality >= level), self.measurements)
 
 
@@ -45,11 +45,15 @@ def run(landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: in
     """A search on the table; the same seed gives the same run. Even seeds see one side, odd ones the other."""
     side = landscape.sides[seed % 2]
     replay = Replay(landscape, side, Random(f"samples {seed}"))
-    seen: list[tuple[int, Step]] = []
+    steps: list[Step] = []
 
-    def observe(progress: Progress) -> None:
-        quality = 0.0 if progress.best is None else side.qualities[progress.best]
-        seen.append((replay.batches, Step(replay.clock(), quality)))
+    def observe(event: Event) -> None:
+        """The quality changes with the last trial of a batch: that is when the search decides."""
+        match event:
+            case Trial():
+                steps.append(Step(replay.clock(), steps[-1].quality if steps else 0.0))
+            case Decided(incumbent) if incumbent is not None:
+                steps[-1] = replace(steps[-1], quality=side.qualities[incumbent])
 
     try:
         outcome = search(
@@ -59,21 +63,12 @@ def run(landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: in
             start=start,
             budget=budget,
             random=Random(seed),
-            observe=observe,
+            journal=Journal(listeners=[observe]),
             clock=replay.clock,
         )
     except SearchError:  # no point that was asked for could be measured
-        return Run(tuple(_by_batches(seen)), 0.0)
-    return Run(tuple(_by_batches(seen)), side.qualities[outcome.best])
-
-
-def _by_batches(seen: Sequence[tuple[int, Step]]) -> Iterator[Step]:
-    """The steps, where the champion changes with the last of a batch: that is when the search knows of it."""
-    before = 0.0
-    for n, (batch, step) in enumerate(seen):
-        if n + 1 == len(seen) or seen[n + 1][0] != batch:
-            before = step.quality
-        yield Step(step.seconds, before)
+        return Run(tuple(steps), 0.0)
+    return Run(tuple(steps), side.qualities[outcome.best])
 
 
 @dataclass(frozen=True)

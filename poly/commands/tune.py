@@ -8,8 +8,7 @@ import click
 
 from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
 from poly.nestfile import load_nest
-from poly.tuning.how import How, Start
-from poly.tuning.limits import Limits
+from poly.tuning.options import Options, Start
 from poly.tuning.session import tuned
 
 INTERRUPTED = 130
@@ -60,9 +59,10 @@ def command(
     Without --trials or --seconds the search ends when it expects to gain less than 1 %. Ctrl-C ends it with the best so
     far (status 130); the same command again goes on.
     """
-    how = How(
+    options = Options(
         strategy=strategy,
-        limits=Limits(trials, seconds),
+        trials=trials,
+        seconds=seconds,
         start=start,
         cold=cold,
         seed=seed,
@@ -70,7 +70,7 @@ def command(
         show=not quiet,
     )
     try:
-        tuning = tuned(load_nest(nest), how, target=target, threads=threads, sizes=sizes, at=at).tuning
+        tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
     except KeyboardInterrupt:
         click.echo("poly: interrupted", err=True)
         context.exit(INTERRUPTED)

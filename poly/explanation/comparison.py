@@ -16,7 +16,7 @@ from poly.machine.text import columns
 from poly.nest import difference
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
-from poly.tuning.status import time_text
+from poly.tuning.work import time_text
 
 SAME = 0.03
 """Differences of times below this part of the larger one are none."""

@@ -9,7 +9,7 @@ from poly.explanation.text import loops, placements, roofline, working_sets
 from poly.explanation.values import ARITHMETIC, Level, Measurement, Prediction
 from poly.model import Caches
 from poly.schedule import Schedule
-from poly.tuning.status import time_text
+from poly.tuning.work import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
 ESTIMATED = "Some sets were too large or too irregular to count: boxes around them stand for them."

@@ -1,4 +1,7 @@
-"""Candidates in the process that times them: loaded, checked against the trusted result, and timed in turn."""
+"""Candidates in the process that times them: loaded, checked against the trusted result, and timed in turn.
+
+Here are C libraries; `poly.measure.device` has device programs.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,39 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from random import Random
+from typing import Any
 
+import cffi
 import numpy as np
 
-from codegen.clock import Timed
-from poly.measure.compare import difference
-from poly.measure.data import Arena
-from poly.measure.orders import Check, Failed, Setup, Time, result
+from codegen import build
+from codegen.call import c_arguments
+from codegen.clock import CFunction, Timed
+from codegen.guard import declarations
+from codegen.names import function_name
+from codegen.signature import Signature
+from poly.measure import process
+from poly.measure.data import Arena, difference
+from poly.measure.orders import Check, Failed, Setup, Time, Trust, result
 
 SAMPLE = 0.002
 """Seconds that a sample fills, where that is not too many calls."""
 
 INSTANT = 1e-9
 """Seconds that a call takes at least, whatever the clock says."""
+
+FLUSH = """#include <stdint.h>
+
+/* One byte of each cache line is changed, so the line comes in and what was there goes out. */
+void flush(char *bytes, int64_t count, int threads)
+{
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < count; i += 64) bytes[i]++;
+}
+"""
+OPENMP = ("-fopenmp", "-Wl,-z,nodelete")
 
 Candidate = Callable[[], Timed]
 """Gets a candidate ready to be timed."""
@@ -36,14 +58,17 @@ class Loaded:
 class Bench(ABC):
     """The arrays of a nest, and the candidates that are loaded. What a candidate is, a subclass knows.
 
+    `flush` empties the caches before each sample, where that is asked for.
+
     Who of a pair goes first is drawn by lot. So, whatever the noise and however it hangs together in time, of two
     equally fast candidates either is the faster in a pair with the same chance, independent of all other pairs
     (Fisher, The Design of Experiments, 1935), which is what a test on the pairs supposes.
     """
 
-    def __init__(self, setup: Setup, arena: Arena) -> None:
+    def __init__(self, setup: Setup, arena: Arena, flush: Callable[[], None]) -> None:
         self._setup = setup
         self._arena = arena
+        self._flush = flush
         self._expected = {
             name: np.load(result(setup.results, name), mmap_mode="r").astype(arena.values[name].dtype)
             for name in arena.written
@@ -54,10 +79,6 @@ class Bench(ABC):
     @abstractmethod
     def load(self, path: str) -> Candidate:
         """The candidate in a file."""
-
-    @abstractmethod
-    def flush(self) -> None:
-        """Empty the caches, where that is asked for."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -116,5 +137,63 @@ class Bench(ABC):
 
     def _sample(self, timed: Timed, calls: int) -> float:
         self._arena.restart()
-        self.flush()
+        self._flush()
         return max(timed(calls) / calls, INSTANT)
+
+
+class CBench(Bench):
+    """The bench of C libraries. All share a workspace: where it lies can make a difference of some percent."""
+
+    def __init__(self, setup: Setup) -> None:
+        process.release(setup.cores.cpus)
+        super().__init__(setup, Arena(setup.data), flusher(setup.flush, setup.cores.threads))
+        self._workspace: Any = b""
+
+    def load(self, path: str) -> Candidate:
+        cores, data = self._setup.cores, self._setup.data
+        function = load(path, data.signature, self._arena, cores.threads, dict(data.sizes))
+        if len(function.arguments[-1]) > len(self._workspace):
+            self._workspace = function.arguments[-1]
+
+        def ready() -> Timed:
+            return replace(function, arguments=(*function.arguments[:-1], self._workspace)).timed()
+
+        return ready
+
+    def settle(self) -> None:
+        """Threads stay where they are put from then on."""
+        process.pin(self._setup.cores.cpus)
+
+
+def trust(order: Trust) -> tuple[str, ...]:
+    """Follow the order: the arrays' values go to one file each."""
+    process.release(order.cores.cpus)
+    arena = Arena(order.data)
+    arena.reset()
+    load(order.library, order.data.signature, arena, order.cores.threads, dict(order.data.sizes)).timed()(1)
+    for name in arena.written:
+        np.save(result(order.results, name), arena.values[name])
+    return tuple(sorted(name for name in order.data.fresh if np.isnan(arena.values[name]).any()))
+
+
+def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> CFunction:
+    """A library's kernel on these arrays, with a workspace of its own. Raises OSError where it cannot be loaded."""
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(signature))
+    library = build.Library(ffi, ffi.dlopen(path), Path(path), "")
+    given = {size: sizes[size] for size in signature.given}
+    arguments = c_arguments(signature, library, list(arena.values.values()), threads, **given)
+    return CFunction.of(getattr(library.lib, function_name(signature.name)), arguments, library)
+
+
+def flusher(size: int, threads: int) -> Callable[[], None]:
+    """A function that streams `size` bytes, each core its part; one that does nothing where that is 0."""
+    if not size:
+        return lambda: None
+    library = build.load(FLUSH, "void flush(char *bytes, int64_t count, int threads);", OPENMP if threads > 1 else ())
+    memory = cffi.FFI().from_buffer("char[]", np.zeros(size, np.uint8))
+
+    def flush() -> None:
+        library.lib.flush(memory, size, threads)
+
+    return flush

@@ -1,15 +1,21 @@
-"""Candidates compiled side by side: schedules become C text in this process, and a pool of threads waits for gcc."""
+"""Candidates built in a directory: C, or programs for an OpenCL device.
+
+Schedules become text in this process. C is compiled side by side, while a pool of threads waits for gcc; a device's
+program is written down, and the process that times builds it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from codegen.build import build, precompile
 from codegen.errors import ToolchainError
-from poly.compiled import translate
+from codegen.opencl.values_json import to_json
+from poly.compiled import translate, translate_device
 from poly.errors import PolyError
 from poly.machine.cores import allowed_cores
 from poly.spaces.space import Point, Space
@@ -22,14 +28,14 @@ WORTH = 4
 
 @dataclass(frozen=True)
 class Built:
-    """A candidate's library, or why there is none."""
+    """A candidate's library, or device program as JSON, or why there is none."""
 
     path: Path | None
     failure: str = ""
 
 
 class Builder:
-    """Compiles the points of a space into a directory."""
+    """Compiles the points of a space to C libraries in a directory."""
 
     def __init__(self, space: Space, directory: Path) -> None:
         self._space = space
@@ -62,3 +68,27 @@ def _finished(building: Future[Path]) -> Built:
         return Built(building.result())
     except ToolchainError as error:
         return Built(None, f"does not compile: {error}")
+
+
+class DeviceBuilder:
+    """Writes the device programs of the points of a space into a directory."""
+
+    def __init__(self, space: Space, directory: Path) -> None:
+        self._space = space
+        self._directory = directory
+        self._numbers = count()
+
+    def build(self, points: Sequence[Point]) -> list[Built]:
+        """The points' programs, in order."""
+        return [self._built(point) for point in points]
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+    def _built(self, point: Point) -> Built:
+        path = self._directory / f"candidate{next(self._numbers)}.json"
+        try:
+            path.write_text(to_json(translate_device(self._space.schedule(point), self._space.isa)))
+        except (PolyError, OSError) as error:
+            return Built(None, f"{type(error).__name__}: {error}")
+        return Built(path)

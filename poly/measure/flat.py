@@ -1,7 +1,7 @@
 """How often of two equally fast candidates one is called the faster: it may be one time in twenty.
 
 `python -m poly.measure.flat [SECONDS]` times the model's choice for products of several sizes against itself, with warm
-and with cold caches, and prints how many comparisons called the challenger the faster, and how many the champion.
+and with cold caches, and prints how many comparisons called the challenger the faster, and how many the incumbent.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from time import perf_counter
 
 from poly.function import einsum
 from poly.measure.live import LiveMeasurer
-from poly.search.decide import LEVEL, beats
-from poly.search.trial import Ask
+from poly.search.events import Ask
+from poly.search.significance import LEVEL, beats
 from poly.spaces.derive import space
 
 SIZES = (48, 128, 256, 512)

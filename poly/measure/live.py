@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from types import TracebackType
 
-from poly.measure.builder import Builder, Built
+from codegen.cache import DAY, private_directory, unusable
+from poly.measure.builder import Builder, Built, DeviceBuilder
 from poly.measure.child import Child
-from poly.measure.device_builder import DeviceBuilder
-from poly.measure.place import own_workplace
-from poly.measure.prepare import prepared
 from poly.measure.timer import RIVAL, Timer, Timing
-from poly.search.trial import Ask, Trial
+from poly.measure.trusted import prepared
+from poly.search.events import Ask, Trial
 from poly.spaces.space import Point, Space
 
 BATCH = 32
@@ -40,13 +43,13 @@ class LiveMeasurer:
     """Measures points of a space: compiled in parallel, then timed alone in a child process, which may use a device.
 
         with LiveMeasurer(space) as measurer:
-            trials = measurer.measure(Ask(points, champion))
+            trials = measurer.measure(Ask(points, incumbent))
 
     Each candidate runs once on known data and is compared with a trusted result before it is timed. What a candidate
     does wrong (it does not compile, crashes, hangs, runs out of memory, computes something else) is its trial's
     `failure`. With `cold`, a buffer larger than the caches is streamed before each call. `samples` is how many a point
-    gets without a champion; with one, it depends on how clear the comparison is. `patience` is the seconds that a call
-    may take beyond what is expected.
+    gets without an incumbent; with one, it depends on how clear the comparison is. `patience` is the seconds that a
+    call may take beyond what is expected.
 
     Where the space is for an OpenCL device, its compiler works in the child process too, and counts as timing.
     """
@@ -91,9 +94,9 @@ class LiveMeasurer:
     def trials(self, ask: Ask) -> Iterator[Trial]:
         """The same one by one, each as soon as it is timed; whoever has enough of them may stop."""
         timer = self.prepare()
-        self._forget(ask.champion)
+        self._forget(ask.incumbent)
         for start in range(0, len(ask.points), BATCH):
-            yield from self._batch(timer, ask.points[start : start + BATCH], ask.champion)
+            yield from self._batch(timer, ask.points[start : start + BATCH], ask.incumbent)
 
     def prepare(self) -> Timer:
         """Compute the trusted result, unless that was done; the first `measure` does it too.
@@ -107,10 +110,10 @@ class LiveMeasurer:
             self._spend(preparing=perf_counter() - began)
         return self._timer
 
-    def _batch(self, timer: Timer, points: Sequence[Point], champion: Point | None) -> Iterator[Trial]:
+    def _batch(self, timer: Timer, points: Sequence[Point], incumbent: Point | None) -> Iterator[Trial]:
         """Trials of a few points: all are compiled, then each is timed."""
         began = perf_counter()
-        rivals = () if champion is None else (champion,)
+        rivals = () if incumbent is None else (incumbent,)
         libraries = self._libraries((*points, *rivals))
         rival = libraries.pop() if rivals else None
         self._spend(compiling=perf_counter() - began)
@@ -136,9 +139,9 @@ class LiveMeasurer:
         self._built |= zip(missing, self._builder.build(missing), strict=True)
         return [self._built[point] for point in points]
 
-    def _forget(self, champion: Point | None) -> None:
+    def _forget(self, incumbent: Point | None) -> None:
         """Remove the libraries of earlier points: a search rarely comes back to one."""
-        kept = {champion: self._built[champion]} if champion in self._built else {}
+        kept = {incumbent: self._built[incumbent]} if incumbent in self._built else {}
         paths = {built.path for built in kept.values()}
         for built in self._built.values():
             if built.path is not None and built.path not in paths:
@@ -151,3 +154,26 @@ class LiveMeasurer:
         self.effort = Effort(
             spent.preparing + preparing, spent.compiling + compiling, spent.timing + timing, spent.trials + trials
         )
+
+
+def workplace() -> Path:
+    """A folder for the folders of searches; what one left there that was killed a day ago is removed.
+
+    It is beside the kernels that are kept, since not every system runs what is in /tmp.
+
+    Raises ToolchainError where it cannot be made.
+    """
+    place = private_directory("trials")
+    with suppress(OSError):
+        for left in place.iterdir():
+            if time.time() - left.stat().st_mtime > DAY:
+                shutil.rmtree(left, ignore_errors=True)
+    return place
+
+
+def own_workplace() -> TemporaryDirectory[str]:
+    """A new folder for one search in the `workplace`. Raises ToolchainError where it cannot be made."""
+    try:
+        return TemporaryDirectory(dir=workplace(), ignore_cleanup_errors=True)
+    except OSError as error:
+        raise unusable(error) from error

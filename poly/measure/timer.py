@@ -12,7 +12,7 @@ from poly.errors import SearchError
 from poly.measure.bench import SAMPLE
 from poly.measure.child import Child, Died
 from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time
-from poly.measure.stages import first_rounds, next_rounds
+from poly.search.significance import first_rounds, next_rounds
 
 PREPARING = 120.0
 """Seconds that making the arrays may take."""
@@ -20,7 +20,7 @@ TOLERANCE = 50
 """How many times longer than expected a call may take before it counts as hanging."""
 BUILDING = 60.0
 """Seconds that a device's compiler may take for a candidate."""
-RIVAL = "the champion, to be timed in turn with it, failed: {}"
+RIVAL = "the incumbent, to be timed in turn with it, failed: {}"
 """What is said of a challenger then."""
 
 
@@ -54,7 +54,7 @@ class Timer:
         self._setup = setup
         self._patience = patience
         self._names = count()
-        self._champion: Seat | None = None
+        self._incumbent: Seat | None = None
         self._ready = False
 
     def alone(self, library: Path, expected: float, samples: int) -> Timing:
@@ -70,14 +70,14 @@ class Timer:
     def against(self, rival: Path, library: Path, expected: float) -> Timing:
         """Samples of a library and of its rival, in turn, until it is clear which is faster or both have had enough."""
         try:
-            champion = self._seated(rival, expected)
+            incumbent = self._seated(rival, expected)
         except (Died, Refused) as error:
             return Timing(failure=RIVAL.format(error))
         try:
-            seat = self._seat(library, max(expected, champion.seconds))
-            ours, theirs = self._samples((seat, champion), first_rounds(seat.seconds, champion.seconds))
+            seat = self._seat(library, max(expected, incumbent.seconds))
+            ours, theirs = self._samples((seat, incumbent), first_rounds(seat.seconds, incumbent.seconds))
             while rounds := next_rounds(ours, theirs):
-                more = self._samples((seat, champion), rounds)
+                more = self._samples((seat, incumbent), rounds)
                 ours, theirs = ours + more[0], theirs + more[1]
         except (Died, Refused) as error:
             return Timing(failure=str(error))
@@ -86,13 +86,13 @@ class Timer:
 
     def _seated(self, rival: Path, expected: float) -> Seat:
         """The rival, loaded once for many comparisons."""
-        if self._child.alive and self._champion is not None and self._champion.library == rival:
-            return self._champion
-        if self._child.alive and self._champion is not None:
-            self._leave(self._champion)
-        self._champion = None
-        self._champion = self._seat(rival, expected)
-        return self._champion
+        if self._child.alive and self._incumbent is not None and self._incumbent.library == rival:
+            return self._incumbent
+        if self._child.alive and self._incumbent is not None:
+            self._leave(self._incumbent)
+        self._incumbent = None
+        self._incumbent = self._seat(rival, expected)
+        return self._incumbent
 
     def _seat(self, library: Path, expected: float) -> Seat:
         name = next(self._names)
@@ -113,7 +113,7 @@ class Timer:
     def _ask(self, order: Order, seconds: float) -> object:
         """The answer to an order, by a child that has its arrays."""
         if not (self._ready and self._child.alive):
-            self._champion = None
+            self._incumbent = None
             self._set_up()
             self._ready = True
         answer = self._child.ask(order, seconds)

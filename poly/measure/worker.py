@@ -10,8 +10,7 @@ from multiprocessing.connection import Connection
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.errors import TargetError
 from poly.measure import process
-from poly.measure.bench import Bench
-from poly.measure.c_bench import CBench, trust
+from poly.measure.bench import Bench, CBench, trust
 from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time, Trust
 
 
@@ -75,6 +74,6 @@ def bench(setup: Setup) -> Bench:
     """The bench of C, or that of the device. What the device's needs is loaded where it is asked for."""
     if not setup.device:
         return CBench(setup)
-    from poly.measure.device_bench import DeviceBench
+    from poly.measure.device import DeviceBench
 
     return DeviceBench(setup)

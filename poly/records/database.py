@@ -1,4 +1,7 @@
-"""Reading and writing the file, each time opened anew, so that nothing is held over a fork; unsound ones go aside."""
+"""Reading and writing the file, each time opened anew, so that nothing is held over a fork.
+
+An unsound file goes into quarantine.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from poly.errors import RecordError
-from poly.records.aside import make_missing, set_aside
 from poly.records.file import UNWRITABLE, Unsound, check, connect, explained, unusable, verify
+from poly.records.quarantine import make_missing, quarantine
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -29,7 +32,7 @@ def write(path: Path, work: Callable[[Connection], T]) -> T:
 
 
 def peek(path: Path, work: Callable[[Connection], T]) -> T:
-    """What `work` finds in a file that must be sound as a whole, and is never moved aside.
+    """What `work` finds in a file that must be sound as a whole, and is never put in quarantine.
 
     Raises:
         RecordError: it is unsound, or cannot be read.
@@ -48,13 +51,13 @@ def peek(path: Path, work: Callable[[Connection], T]) -> T:
 
 
 def _sound(path: Path, action: Callable[[], T]) -> T:
-    """Do something with the file; once more where it had to be moved aside. What is no regular file stays in place."""
+    """Do something with the file; once more where it went into quarantine. What is no regular file stays in place."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise unusable(path, "this is no regular file")
     try:
         return _explained(path, action)
     except Unsound:
-        _explained(path, lambda: set_aside(path))
+        _explained(path, lambda: quarantine(path))
     try:
         return _explained(path, action)
     except Unsound as error:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from codegen.files import write_file
 from poly.errors import RecordError
-from poly.records.aside import guarded
 from poly.records.choice import Choice
 from poly.records.key import MALFORMED
 from poly.records.machines import machines_here
+from poly.records.quarantine import guarded
 from poly.records.record import Record
 from poly.records.store import Store
 
@@ -60,7 +60,7 @@ def lines(records: Iterable[Record]) -> Iterator[str]:
         yield json.dumps(record.facts())
 
 
-def put_aside(store: Store, record: Record, why: str) -> Path:
+def quarantine_record(store: Store, record: Record, why: str) -> Path:
     """Move a record of the store to a file beside it, which `merge` takes; the file's name is the answer.
 
     Raises RecordError.
@@ -119,8 +119,8 @@ def _parsed(path: Path, found: list[bytes]) -> list[Record]:
         try:
             records.append(Record.of(json.loads(line)))
         except MALFORMED as error:
-            told = f"{path}, line {number}: this is no tuning record ({type(error).__name__}: {error})"
-            raise RecordError(f"{told}. Nothing was taken in.") from error
+            message = f"{path}, line {number}: this is no tuning record ({type(error).__name__}: {error})"
+            raise RecordError(f"{message}. Nothing was taken in.") from error
     return records
 
 

@@ -148,9 +148,9 @@ def inspect(path: Path) -> Unsound | None:
     except Unsound as unsound:
         return unsound
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        told = explained(path, error)
-        if isinstance(told, Unsound):
-            return told
+        explanation = explained(path, error)
+        if isinstance(explanation, Unsound):
+            return explanation
         raise
     return None
 

@@ -17,8 +17,8 @@ def point_text(space: Space, point: Point) -> str:
 
 def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]]:
     """The traits and values in a point's text. Raises one of MALFORMED where it is none of `point_text`'s."""
-    told = json.loads(text)
-    traits, values = dict(told["traits"]), dict(told["values"])
+    facts = json.loads(text)
+    traits, values = dict(facts["traits"]), dict(facts["values"])
     if not all(isinstance(trait, str) for trait in traits.values()):
         raise ValueError("the traits of a point are texts")
     if not all(value is None or type(value) is int for value in values.values()):

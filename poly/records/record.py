@@ -97,13 +97,13 @@ class Record:
 class StoredTrial:
     """One measured point of a search, as texts that outlive the space.
 
-    `point` and `champion` (empty where it had none) are `point_text`'s; `samples` and `rival` are seconds a call.
+    `point` and `incumbent` (empty where it had none) are `point_text`'s; `samples` and `rival` are seconds a call.
     """
 
     point: str
     schedule: str
     samples: tuple[float, ...]
-    champion: str = ""
+    incumbent: str = ""
     rival: tuple[float, ...] = ()
     failure: str = ""
     strategy: str = ""
@@ -115,13 +115,13 @@ class StoredTrial:
         samples, rival = (tuple(map(checked_seconds, facts[name])) for name in ("samples", "rival"))
         if rival and len(rival) != len(samples):
             raise ValueError(f"{len(samples)} samples do not pair with {len(rival)} of the rival")
-        for point in filter(None, (facts["point"], facts["champion"])):
+        for point in filter(None, (facts["point"], facts["incumbent"])):
             read_point(point)
         return StoredTrial(
             point=checked_text(facts["point"]),
             schedule=checked_text(facts["schedule"]),
             samples=samples,
-            champion=checked_text(facts["champion"]),
+            incumbent=checked_text(facts["incumbent"]),
             rival=rival,
             failure=checked_text(facts["failure"]),
             strategy=checked_text(facts["strategy"]),

@@ -18,8 +18,8 @@ def schedule_of(record: Record, nest: Nest) -> Schedule:
         ScheduleError: a step is illegal.
     """
     if record.key.machine not in machines_here([record]):
-        told = f"{record} was tuned on another machine ({record.key.machine}; this one is {machine_name()})"
-        raise RecordError(f"{told}. Tune {nest.name} here to have one that holds here.")
+        message = f"{record} was tuned on another machine ({record.key.machine}; this one is {machine_name()})"
+        raise RecordError(f"{message}. Tune {nest.name} here to have one that holds here.")
     if record.key.structure != nest.structure:
         raise RecordError(f"{record} is of other loops than those of {nest.name}.")
     return Schedule.from_json(nest, record.schedule)

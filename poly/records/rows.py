@@ -75,7 +75,7 @@ def put_trial(connection: Connection, key: int, trial: StoredTrial) -> None:
             trial.point,
             trial.schedule,
             json.dumps(trial.samples),
-            trial.champion,
+            trial.incumbent,
             json.dumps(trial.rival),
             trial.failure,
             trial.strategy,
@@ -91,8 +91,10 @@ def records_of(rows: Iterable[Row]) -> list[Record]:
         try:
             found.append(_record(row))
         except MALFORMED as error:
-            told = f"record {row['key']} cannot be read ({error}) and is left out."
-            warnings.warn(f"{told} Remove it with `poly records clear --id {row['key']}`.", RecordWarning, stacklevel=2)
+            broken = f"record {row['key']} cannot be read ({error}) and is left out."
+            warnings.warn(
+                f"{broken} Remove it with `poly records clear --id {row['key']}`.", RecordWarning, stacklevel=2
+            )
     return found
 
 
@@ -114,4 +116,4 @@ def _record(row: Row) -> Record:
 def _trial(row: Row) -> StoredTrial:
     facts = dict(row)
     facts |= {name: json.loads(facts[name]) for name in ("samples", "rival")}
-    return StoredTrial.of({**facts, "when": facts["made"]})
+    return StoredTrial.of({**facts, "incumbent": facts["champion"], "when": facts["made"]})

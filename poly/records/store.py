@@ -38,7 +38,7 @@ class Store:
     """The records in a file. It is a plain value: it may be copied to other threads and processes.
 
     Every method raises RecordError where the file or its directory cannot be used. A file that is damaged, or written
-    by a newer poly, is moved aside with a RecordWarning, and the method goes on with an empty store.
+    by a newer poly, is put in quarantine (renamed) with a RecordWarning, and the method goes on with an empty store.
     """
 
     path: Path

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import exp, inf, log
 from random import Random
 
-from poly.search.moves import neighbours
-from poly.search.ranking import sampled
-from poly.search.standing import Standing
-from poly.search.trial import Ask, Search
+from poly.search.events import Ask, Search
+from poly.search.journal import Journal, Ranking
+from poly.search.neighbourhood import neighbours
+from poly.search.proposals import sampled
 from poly.spaces.space import Point, Space
 
 WALKERS = 4
@@ -21,29 +21,28 @@ A temperature is the slowdown, in log seconds, that is accepted with a probabili
 
 def annealing(space: Space, start: Point, random: Random) -> Search:
     """Walks from the start and some random points; a step to a slower neighbour is taken less and less often."""
-    standing, failed = Standing(), set[Point]()
+    journal = Journal()
     walkers: list[Point] = []
     steps = list(dict.fromkeys([start, *sampled(space, WALKERS - 1, random)]))
     heat = HOT
     while heat > COLD:
-        unknown = tuple(dict.fromkeys(point for point in steps if point not in standing and point not in failed))
+        unknown = tuple(dict.fromkeys(point for point in steps if point not in journal))
         if unknown:
-            for trial in (yield Ask(unknown)):
-                standing.add(trial)
-                failed.update(() if trial.samples else (trial.point,))
-        walkers = [_chosen(*pair, standing, heat, random) for pair in zip(walkers or steps, steps, strict=True)]
+            ask = Ask(unknown)
+            journal.enter(ask, (yield ask))
+        walkers = [_chosen(*pair, journal.ranking, heat, random) for pair in zip(walkers or steps, steps, strict=True)]
         steps = [_step(space, walker, random) for walker in walkers]
         heat *= COOLING
 
 
-def _chosen(here: Point, there: Point, standing: Standing, heat: float, random: Random) -> Point:
+def _chosen(here: Point, there: Point, ranking: Ranking, heat: float, random: Random) -> Point:
     """Where a walker goes: there if it is faster, or by Metropolis' rule; a failed point is infinitely slow."""
-    slowdown = _height(there, standing) - _height(here, standing) if here in standing else -inf
+    slowdown = _height(there, ranking) - _height(here, ranking) if here in ranking else -inf
     return there if slowdown <= 0 or random.random() < exp(-slowdown / heat) else here
 
 
-def _height(point: Point, standing: Standing) -> float:
-    return log(standing.seconds(point)) if point in standing else inf
+def _height(point: Point, ranking: Ranking) -> float:
+    return log(ranking.seconds(point)) if point in ranking else inf
 
 
 def _step(space: Space, point: Point, random: Random) -> Point:

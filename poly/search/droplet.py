@@ -1,12 +1,12 @@
 """Droplet Search: coordinate descent on the grid of knobs, each move proven by a test.
 
 After Canesche, Rosário, Borin and Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM TACO 21, 2024,
-doi 10.1145/3650109). A drop rolls downhill: the neighbours of the champion are measured in batches, each in turn with
-it, and one that is faster by a test becomes the champion. What the near neighbours leave free in a batch is filled with
-those further away (the paper's speculation).
+doi 10.1145/3650109). A drop rolls downhill: the neighbours of the incumbent are measured in batches, each in turn with
+it, and one that is faster by a test becomes the incumbent. What the near neighbours leave free in a batch is filled
+with those further away (the paper's speculation).
 
 Where the paper's search ends, this one goes on while the budget lets it: its drops fall on other points, which still
-have to beat the champion.
+have to beat the incumbent.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
-from poly.search.champion import crowned
-from poly.search.scouts import Guided, Plain
-from poly.search.standing import Standing
-from poly.search.trial import Ask, Search
+from poly.search.events import Ask, Search
+from poly.search.journal import Journal
+from poly.search.proposals import ExpectedFirst, NearestFirst
 from poly.spaces.space import Point, Space
 
 
@@ -37,23 +36,17 @@ class Droplet:
     batch: int = 4
 
     def __call__(self, space: Space, start: Point, random: Random) -> Search:
-        scout = (Guided if self.guided else Plain)(space, self.reach, random)
-        standing = Standing()
-        champion: Point | None = None
-        asked: set[Point] = set()
-        fresh: tuple[Point, ...] = (start,)
-        while fresh:
-            asked.update(fresh)
-            trials = yield Ask(fresh, champion)
-            champion = crowned(champion, trials)
-            for trial in trials:
-                standing.add(trial)
-            fresh = tuple(islice(scout.points(champion or start, standing, asked), self.batch))
+        order = (ExpectedFirst if self.guided else NearestFirst)(space, self.reach, random)
+        journal, ask = Journal(), Ask((start,))
+        while ask.points:
+            journal.enter(ask, (yield ask))
+            points = order.points(journal.incumbent or start, journal)
+            ask = Ask(tuple(islice(points, self.batch)), journal.incumbent)
 
 
 def from_origin(space: Space, start: Point, random: Random) -> Search:
     """The paper's own setting: from the un-optimised corner, wherever the model would start, and without the model.
 
-    Its batches are small: from far away most of a large batch is measured around a champion that is soon left behind.
+    Its batches are small: from far away most of a large batch is measured around an incumbent that is soon left behind.
     """
     return Droplet(guided=False, batch=2)(space, space.origin, random)

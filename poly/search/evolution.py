@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
-from poly.search.moves import neighbours
-from poly.search.ranking import everywhere, sampled
-from poly.search.standing import Standing
-from poly.search.trial import Ask, Search
+from poly.search.events import Ask, Search
+from poly.search.journal import Journal
+from poly.search.neighbourhood import neighbours
+from poly.search.proposals import everywhere, sampled
 from poly.spaces.space import Point, Space
 
 POPULATION = 16
@@ -28,28 +28,26 @@ TRIES = 200
 
 def evolution(space: Space, start: Point, random: Random) -> Search:
     """Begins with the start and random points, and breeds until every point was asked for."""
-    standing = Standing()
-    asked = dict.fromkeys([start, *sampled(space, POPULATION - 1, random)])
-    fresh = tuple(asked)
-    while fresh:
-        for trial in (yield Ask(fresh)):
-            standing.add(trial)
-        parents = standing.ranked()[:POPULATION]
-        fresh = tuple(islice(_generation(space, parents, set(asked), random), CHILDREN))
-        asked.update(dict.fromkeys(fresh))
+    journal = Journal()
+    ask = Ask(tuple(dict.fromkeys([start, *sampled(space, POPULATION - 1, random)])))
+    while ask.points:
+        journal.enter(ask, (yield ask))
+        ask = Ask(tuple(islice(_generation(space, journal, random), CHILDREN)))
 
 
-def _generation(space: Space, parents: list[Point], known: set[Point], random: Random) -> Iterator[Point]:
-    """Children that are not known, then other such points at random, each once."""
+def _generation(space: Space, journal: Journal, random: Random) -> Iterator[Point]:
+    """Children that were not measured, then other such points at random, each once."""
+    parents = journal.ranking.points()[:POPULATION]
+    born: set[Point] = set()
     for _ in range(TRIES if parents else 0):
         mother, father = (_parent(parents, random) for _ in range(2))
         child = crossed(space, mother, father, random)
         if random.random() < MUTATION:
             child = random.choice(list(neighbours(space, child, reach=1)) or [child])
-        if child not in known:
-            known.add(child)
+        if child not in journal and child not in born:
+            born.add(child)
             yield child
-    yield from (point for point in everywhere(space, list, random) if point not in known)
+    yield from (point for point in everywhere(space, list, random) if point not in journal and point not in born)
 
 
 def _parent(parents: list[Point], random: Random) -> Point:

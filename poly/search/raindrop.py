@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
-from poly.search.champion import batches, crowned
-from poly.search.moves import across, along
-from poly.search.ranking import MOST, Order, by_model, everywhere, sampled
-from poly.search.standing import Standing
-from poly.search.trial import Ask, Search, Trial
+from poly.search.events import Ask, Search, Trial
+from poly.search.journal import Journal, successor
+from poly.search.neighbourhood import across, along
+from poly.search.proposals import MOST, Order, batches, by_model, everywhere, sampled
 from poly.spaces.space import Point, Space
 
 
@@ -35,17 +34,12 @@ class Raindrop:
 
     def __call__(self, space: Space, start: Point, random: Random) -> Search:
         order = by_model(space)
-        standing = Standing()
-        asked: set[Point] = set()
-        champion: Point | None = None
+        journal = Journal()
         for points in batches(self._storm(space, start, order, random), self.batch):
-            asked.update(points)
-            trials = yield Ask(points, champion)
-            champion = crowned(champion, trials)
-            for trial in trials:
-                standing.add(trial)
-        for drop in islice(_first_of_each(standing.ranked()), self.drops):
-            yield from _descent(drop, _within(space, order), asked, self.batch)
+            ask = Ask(points, journal.incumbent)
+            journal.enter(ask, (yield ask))
+        for drop in islice(_first_of_each(journal.ranking.points()), self.drops):
+            yield from _descent(drop, _within(space, order), journal, self.batch)
 
     def _storm(self, space: Space, start: Point, order: Order, random: Random) -> list[Point]:
         best = islice(_first_of_each(islice(everywhere(space, order, random), MOST)), self.structures)
@@ -66,9 +60,9 @@ def _within(space: Space, order: Order) -> Callable[[Point], Iterable[Point]]:
 
 
 def _descent(
-    champion: Point, around: Callable[[Point], Iterable[Point]], asked: set[Point], batch: int
+    drop: Point, around: Callable[[Point], Iterable[Point]], journal: Journal, batch: int
 ) -> Generator[Ask, list[Trial], None]:
     """Moves from a measured point to neighbours that beat it until none does."""
-    while fresh := tuple(islice((point for point in around(champion) if point not in asked), batch)):
-        asked.update(fresh)
-        champion = crowned(champion, (yield Ask(fresh, champion))) or champion
+    while fresh := tuple(islice((point for point in around(drop) if point not in journal), batch)):
+        ask = Ask(fresh, drop)
+        drop = successor(drop, journal.enter(ask, (yield ask))) or drop

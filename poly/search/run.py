@@ -1,27 +1,32 @@
-"""The loop of a search: asks the strategy, has its points measured, keeps the champion and the budget."""
+"""The loop of a search: asks the strategy, has its points measured, enters all of it in the journal, and stops.
+
+A point is measured once. At the end the incumbent meets those that come close to it once more, so that luck does not
+choose among them: of many points that were measured the fastest was also lucky.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import log
 from random import Random
 from time import monotonic
 
 from poly.errors import SearchError
-from poly.search.budget import Budget
-from poly.search.ledger import Ledger
-from poly.search.outcome import Outcome, Progress, reasons
-from poly.search.playoff import finalists, fresh_seconds, reserve
+from poly.search.events import Ask, Measurer, Search, Stopped, Strategy, Trial
+from poly.search.journal import Journal, Outcome, Ranking
+from poly.search.stopping import Budget, ExpectedGain
 from poly.search.strategies import strategy as find
-from poly.search.trial import Ask, Measurer, Search, Strategy, Trial
-from poly.search.worth import Worth
 from poly.spaces.space import Point, Space
 
 IDLE = 100
 """After so many asks in a row for nothing that is not known, a strategy has no more to ask."""
 HOPELESS = 64
 """After so many trials that all failed, no point is expected to succeed."""
+FINALISTS = 3
+"""How many points at most meet the incumbent again."""
+CLOSE = 0.03
+"""How much slower than the incumbent, in log seconds, they may have looked."""
 
 
 def search(
@@ -32,8 +37,7 @@ def search(
     start: Point | None = None,
     budget: Budget | None = None,
     random: Random | None = None,
-    observe: Callable[[Progress], None] = lambda progress: None,
-    known: Iterable[Trial] = (),
+    journal: Journal | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Outcome:
     """Searches a space for the fastest schedule.
@@ -44,141 +48,128 @@ def search(
         budget: when to stop; by default when the expected gain of going on is under 1 %.
         random: the source of chance, seeded with 0 if not given; the same seed and samples give the same search.
         measurer: it may return fewer trials than asked for; where it returns none, the search ends.
-        observe: called after each measured trial.
-        known: trials from before. Their points are not measured again; the strategy is told of them when it asks.
+        journal: where all events go, and whose listeners hear of them; one without listeners if not given. Points of
+            trials that it begins with are not measured again; the strategy is sent them when it asks.
         clock: the time in seconds.
 
-    A point is measured once, and a second time if it is in the play-off: at the end the champion meets those that come
-    close to it again, for of many points that were measured the fastest was also lucky. Ctrl-C ends the search with the
-    best so far. Raises `SearchError` for an unknown strategy, a start or an ask outside the space, and when no point
-    could be measured, with the reasons.
+    A point is measured once, and a second time if it is a finalist. Ctrl-C ends the search with the best so far. Raises
+    `SearchError` for an unknown strategy, a start or an ask outside the space, and when no point could be measured,
+    with the reasons.
     """
-    loop = _Loop(space, measurer, budget or Budget(), Ledger(known), observe, clock)
+    loop = _Loop(space, measurer, budget or Budget(), Journal() if journal is None else journal, clock)
     start = space.choice if start is None else start
     if next(iter(space), None) is None:
         raise SearchError(f"the space of {space.nest.name} has no legal schedule: there is nothing to search.")
     if start not in space:
         raise SearchError(f"the search cannot start at {start}: it is no point of the space.")
-    stopped, interrupted = "", False
-    try:
-        stopped = loop.explore(find(strategy)(space, start, random or Random(0)))
-        if loop.trials:  # else all is known from before, the winner too
-            loop.play_off()
-    except KeyboardInterrupt:
-        if loop.ledger.champion is None:
-            raise
-        stopped, interrupted = "interrupted", True
-    return loop.outcome(stopped, interrupted)
+    return loop.run(find(strategy)(space, start, random or Random(0)))
 
 
 class _Loop:
     """One search under way."""
 
     def __init__(
-        self,
-        space: Space,
-        measurer: Measurer,
-        budget: Budget,
-        ledger: Ledger,
-        observe: Callable[[Progress], None],
-        clock: Callable[[], float],
+        self, space: Space, measurer: Measurer, budget: Budget, journal: Journal, clock: Callable[[], float]
     ) -> None:
-        self.space, self.measurer, self.budget, self.ledger = space, measurer, budget, ledger
-        self.observe, self.clock = observe, clock
+        self.space, self.measurer, self.budget, self.journal, self.clock = space, measurer, budget, journal, clock
         self.began = clock()
-        self.trials: list[Trial] = []
-        self.seconds: float | None = None
-        self.worth: Worth | None = None
+        self.gain: ExpectedGain | None = None
+
+    def run(self, strategy: Search) -> Outcome:
+        try:
+            stopped = Stopped(self.explore(strategy))
+            if self.journal.measured:  # else all is known from before, the winner too
+                self.measure_again()
+        except KeyboardInterrupt:
+            if self.journal.incumbent is None:
+                raise
+            stopped = Stopped("interrupted", interrupted=True)
+        self.journal.add(stopped)
+        return self.journal.outcome()
 
     def explore(self, strategy: Search) -> str:
         """Runs the strategy until it or the budget ends; says which."""
         reserved = reserve(self.budget.trials)
-        told: set[Point] = set()
+        answered: set[Point] = set()
         idle = 0
         try:
             ask = next(strategy)
             while True:
                 ask = self._checked(ask)
-                idle = idle + 1 if told.issuperset(ask.points) else 0
+                idle = idle + 1 if answered.issuperset(ask.points) else 0
                 if idle == IDLE:
                     return "the strategy repeats itself"
-                while fresh := tuple(point for point in dict.fromkeys(ask.points) if point not in self.ledger):
-                    if over := self._over(reserved) or self._worthless():
-                        return over
-                    if not self._measure(Ask(fresh[: self._room(reserved)], ask.champion)):
-                        return "nothing more was measured"
-                told.update(ask.points)
-                ask = strategy.send([self.ledger.paired(point, ask.champion) for point in ask.points])
+                if stopped := self._measured(ask, reserved):
+                    return stopped
+                answered.update(ask.points)
+                ask = strategy.send([self.journal.paired(point, ask.incumbent) for point in ask.points])
         except StopIteration:
             return "the strategy has no more to ask"
         finally:
             strategy.close()
 
-    def play_off(self) -> None:
-        """Measures the champion again in turn with those that come close to it; the winner is the champion."""
-        champion = self.ledger.champion
-        if champion is None:
+    def measure_again(self) -> None:
+        """Measures those that come close to the incumbent again, in turn with it; the winner is the incumbent."""
+        incumbent, elapsed = self.journal.incumbent, self._elapsed()
+        if incumbent is None or self._over(0):
             return
-        again = finalists(champion, self.ledger.standing)[: self._room(0)]
-        if again and not self._over(0):
-            trials = self._measure(Ask(tuple(again), champion))
-            self.seconds = fresh_seconds(self.ledger.champion, trials)
-
-    def outcome(self, stopped: str, interrupted: bool) -> Outcome:
-        best = self.ledger.champion
-        if best is None:
-            raise SearchError(f"none of {len(self.trials)} points could be measured: {reasons(self.trials)}")
-        seconds = self.ledger.seconds(best) if self.seconds is None else self.seconds
-        return Outcome(best, seconds, tuple(self.trials), stopped, interrupted)
+        left = self.budget.left(len(self.journal.measured), elapsed)
+        if points := finalists(incumbent, self.journal.ranking)[:left]:
+            self._enter(Ask(tuple(points), incumbent, again=True))
 
     def _checked(self, ask: Ask) -> Ask:
-        """The ask with the search's champion where it names none. Raises `SearchError` for points outside the space."""
+        """The ask, with the incumbent where it names none. Raises `SearchError` for points outside the space."""
         for point in ask.points:
             if point not in self.space:
                 raise SearchError(f"the strategy asks for {point}, which is no point of the space")
-        return ask if ask.champion is not None else replace(ask, champion=self.ledger.champion)
+        return ask if ask.incumbent is not None else replace(ask, incumbent=self.journal.incumbent)
 
-    def _measure(self, ask: Ask) -> list[Trial]:
-        """Has points measured and takes the trials in."""
-        trials = [replace(trial, against=ask.champion if trial.rival else None) for trial in self.measurer.measure(ask)]
-        self.ledger.enter(trials, ask.champion)
-        for trial in trials:
-            self.trials.append(trial)
-            self.observe(self._progress(trial))
-        return trials
+    def _measured(self, ask: Ask, reserved: int) -> str:
+        """Has the points measured that were not; why that has ended before the last of them, else empty."""
+        while fresh := tuple(point for point in dict.fromkeys(ask.points) if point not in self.journal):
+            if over := self._over(reserved) or self._gains_too_little():
+                return over
+            left = self.budget.left(len(self.journal.measured), self._elapsed(), reserved)
+            if not self._enter(Ask(fresh[:left], ask.incumbent)):
+                return "nothing more was measured"
+        return ""
 
-    def _progress(self, trial: Trial) -> Progress:
-        best = self.ledger.champion
-        seconds = None if best is None else self.ledger.seconds(best)
-        failed = sum(1 for each in self.trials if not each.samples)
-        return Progress(trial, best, seconds, len(self.trials), failed, self.clock() - self.began)
+    def _enter(self, ask: Ask) -> list[Trial]:
+        """Has points measured, each trial entered as it comes."""
+        return self.journal.enter(ask, self._trials(ask))
 
-    def _room(self, reserved: int) -> int:
-        """How many points fit into what is left of the budget, at least one."""
-        room = sys.maxsize if self.budget.trials is None else self.budget.trials - reserved - len(self.trials)
-        if self.budget.seconds is not None and self.trials:
-            elapsed = self.clock() - self.began
-            if elapsed > 0:
-                room = min(room, int((self.budget.seconds - elapsed) * len(self.trials) / elapsed))
-        return max(1, room)
+    def _trials(self, ask: Ask) -> Iterator[Trial]:
+        for trial in self.measurer.measure(ask):
+            yield replace(trial, against=ask.incumbent if trial.rival else None)
+
+    def _elapsed(self) -> float:
+        return self.clock() - self.began
 
     def _over(self, reserved: int) -> str:
         """Why nothing more can be measured; empty while something can."""
-        budget = self.budget
-        if len(self.trials) >= HOPELESS and self.ledger.champion is None:
+        trials = len(self.journal.measured)
+        if trials >= HOPELESS and self.journal.incumbent is None:
             return "all trials failed"
-        if budget.trials is not None and len(self.trials) + reserved >= budget.trials:
-            return f"the budget of {budget.trials} trials is spent"
-        if budget.seconds is not None and self.clock() - self.began >= budget.seconds:
-            return f"the budget of {budget.seconds:g} s is spent"
-        return ""
+        return self.budget.spent(trials, self._elapsed(), reserved)
 
-    def _worthless(self) -> str:
+    def _gains_too_little(self) -> str:
         """Says that the expected gain of going on is too small; empty while it is not, or no one asks for it."""
-        if self.budget.gain is None or not self.ledger.standing:
+        if self.budget.gain is None or not self.journal.ranking:
             return ""
-        if self.worth is None:
-            self.worth = Worth(self.space)
-        if self.worth.gain(self.ledger) >= self.budget.gain:
+        if self.gain is None:
+            self.gain = ExpectedGain(self.space)
+        if self.gain.after(self.journal) >= self.budget.gain:
             return ""
         return f"going on is expected to gain less than {self.budget.gain:.1%}"
+
+
+def reserve(trials: int | None) -> int:
+    """How many of so many trials are kept for the finalists: none of a handful, at most `FINALISTS`."""
+    return 0 if trials is None else min(FINALISTS, trials // 10)
+
+
+def finalists(incumbent: Point, ranking: Ranking) -> list[Point]:
+    """The points that came close to the incumbent or looked faster, the fastest first."""
+    limit = log(ranking.seconds(incumbent)) + CLOSE
+    close = [point for point in ranking.points() if point != incumbent and log(ranking.seconds(point)) <= limit]
+    return close[:FINALISTS]

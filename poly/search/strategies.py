@@ -1,24 +1,18 @@
-"""The strategies by name, and how to add one.
+"""The strategies by name, the simple ones among them, and how to add one.
 
 A strategy is a generator function: it yields what it wants measured and is sent the trials. This one moves on to the
 best neighbour for as long as that is faster; it is used as `search(space, greedy, measurer)`, or by its name:
 
-    from poly.search.moves import along
-    from poly.search.standing import Standing
-    from poly.search.strategies import register
-    from poly.search.trial import Ask
+    from poly.search import Ask, Journal, along, register
 
     def greedy(space, start, random):
-        standing, asked = Standing(), {start}
-        for trial in (yield Ask((start,))):
-            standing.add(trial)
-        here = None
-        while here != standing.best:
-            here = standing.best
-            fresh = [point for point in along(space, here, 1) if point not in asked]
-            asked.update(fresh)
-            for trial in (yield Ask(tuple(fresh))):
-                standing.add(trial)
+        journal, here, ask = Journal(), None, Ask((start,))
+        while ask.points:
+            journal.enter(ask, (yield ask))
+            if here == journal.ranking.best:
+                return
+            here = journal.ranking.best
+            ask = Ask(tuple(point for point in along(space, here, 1) if point not in journal))
 
     register("greedy", greedy)
 
@@ -29,19 +23,45 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib.metadata import entry_points
+from random import Random
 
 from microkernels.errors import shown
 from poly.errors import SearchError
 from poly.search.annealing import annealing
 from poly.search.droplet import Droplet, from_origin
+from poly.search.events import Ask, Search, Strategy
 from poly.search.evolution import evolution
-from poly.search.exhaustive import exhaustive
-from poly.search.model_only import model_only
+from poly.search.proposals import batches, by_model, everywhere
 from poly.search.raindrop import Raindrop
-from poly.search.random_search import random_search
-from poly.search.trial import Strategy
+from poly.spaces.space import Point, Space
 
 GROUP = "poly.strategies"
+MANY, FEW = 16, 4
+"""Points asked for at a time: enough to compile several at once, where all are measured, or where each may be the
+last."""
+
+
+def exhaustive(space: Space, start: Point, random: Random) -> Search:
+    """Asks for the start, then for all other points in the space's order: what the others are compared with."""
+    yield Ask((start,))
+    for batch in batches((point for point in space if point != start), MANY):
+        yield Ask(batch)
+
+
+def at_random(space: Space, start: Point, random: Random) -> Search:
+    """Asks for all points in a random order, in which the start has no say: what the others must stay above."""
+    for batch in batches(everywhere(space, list, random), FEW):
+        yield Ask(batch)
+
+
+def model_only(space: Space, start: Point, random: Random) -> Search:
+    """Asks for the start alone; where it fails, for the points that the model expects to be fastest, one by one."""
+    (trial,) = yield Ask((start,))
+    others = (point for point in everywhere(space, by_model(space), random) if point != start)
+    while trial.failure and (point := next(others, None)):
+        (trial,) = yield Ask((point,))
+
+
 _STRATEGIES: dict[str, Strategy] = {
     "droplet": Droplet(),
     "droplet-origin": from_origin,
@@ -49,7 +69,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "annealing": annealing,
     "evolution": evolution,
     "exhaustive": exhaustive,
-    "random": random_search,
+    "random": at_random,
     "model": model_only,
 }
 

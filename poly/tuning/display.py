@@ -1,15 +1,76 @@
-"""Showing a search while it runs: a live table on a terminal, lines elsewhere, or nothing. All of it on stderr."""
+"""Showing a search while it runs: a live table on a terminal, lines elsewhere, or nothing. All of it on stderr.
+
+What is shown is a status, a value that `poly.tuning.session` makes from the journal after each event.
+"""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
-from poly.tuning.status import Status
+from poly.tuning.outcome import Failure, in_words
+from poly.tuning.work import Yardstick, speed_text
 
 PAUSE = 5.0
 """Seconds between two lines that tell of nothing new."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A search under way.
+
+    `best` and `choice` are seconds a call: of the best point so far, and of the model's choice. `reused` of the trials
+    `tried` were in the records. `where` is the best point in words, `trying` what is being measured. `trials` and
+    `seconds` are the budgets, None where there is none.
+    """
+
+    title: str
+    tried: int = 0
+    reused: int = 0
+    failures: tuple[Failure, ...] = ()
+    best: float | None = None
+    choice: float | None = None
+    where: str = ""
+    trying: str = ""
+    elapsed: float = 0.0
+    trials: int | None = None
+    seconds: float | None = None
+    yardstick: Yardstick | None = None
+
+    @property
+    def failed(self) -> int:
+        return sum(failure.count for failure in self.failures)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What to show, as labels and texts."""
+        rows = [("best so far", self.best_text()), ("schedule", self.where or "-"), ("tried", self.tried_text())]
+        if self.failures:
+            rows.append(("failed", f"{self.failed}: {in_words(self.failures)}"))
+        if self.trying:
+            rows.append(("trying", self.trying))
+        return [*rows, ("time", self.time_text())]
+
+    def best_text(self) -> str:
+        if self.best is None:
+            return "none yet"
+        gain = f", {self.choice / self.best:.2f} times the model's choice" if self.choice else ""
+        return speed_text(self.best, self.yardstick) + gain
+
+    def tried_text(self) -> str:
+        limit = f" of {self.trials}" if self.trials is not None else ""
+        return f"{self.tried}{limit}" + (f" ({self.reused} from the records)" if self.reused else "")
+
+    def time_text(self) -> str:
+        if self.seconds is None:
+            return f"{self.elapsed:.1f} s"
+        return f"{self.elapsed:.1f} s of {self.seconds:g} s, {max(0.0, self.seconds - self.elapsed):.1f} s left"
+
+    def line(self) -> str:
+        """The whole in one line, for where nothing can be drawn over."""
+        failed = f", {self.failed} failed" if self.failures else ""
+        return f"{self.title}: {self.tried_text()} tried{failed}, {self.time_text()}; best {self.best_text()}"
 
 
 class Display(Protocol):

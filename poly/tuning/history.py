@@ -1,20 +1,28 @@
-"""What the records know of a problem and of others like it, and how trials and the best point get there."""
+"""What the records know of a problem and of others like it, and how trials and the best point get there.
+
+Schedules found for other sizes become points of a new size's space. Transfer-Tuning (Gibson and Cano, PACT 2022) reuses
+whole schedules between kernels of one class; here the class is the nest itself, so that structures correspond by their
+traits and sizes of tiles are clamped to the new grid.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from random import Random
 from statistics import median, quantiles
 
 from poly.records import Key, Record, Store, StoredTrial, find_point, point_text, read_point
-from poly.search.trial import Trial
-from poly.spaces.space import Point, Space
-from poly.tuning.transfer import transferred
+from poly.search.events import Ask, Search, Strategy, Trial
+from poly.search.journal import Journal
+from poly.spaces.space import Point, Space, Value
 from poly.tuning.work import Work
 
 NEIGHBOURS = 4
 """Other sizes whose best schedules are looked at, and the most points that are measured for their sake."""
+
+Traits = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class History:
     def _sound(self, stored: list[StoredTrial]) -> Iterator[Trial]:
         for trial in stored:
             point = find_point(self.space, trial.point)
-            against = find_point(self.space, trial.champion) if trial.champion else None
+            against = find_point(self.space, trial.incumbent) if trial.incumbent else None
             if point is not None:
                 rival = trial.rival if against is not None else ()
                 yield Trial(point, trial.samples, rival, trial.failure, against)
@@ -56,6 +64,10 @@ class History:
         """The record's point, if the space has it."""
         return find_point(self.space, self.record.point) if self.record is not None else None
 
+    def remembered(self, known: Journal) -> Point | None:
+        """The best of the known trials: the record's point where it is among them, else the fastest by its median."""
+        return self.best if self.best in known.samples else min(known.samples, key=known.seconds, default=None)
+
     def seeds(self) -> tuple[Point, ...]:
         """Points to measure first: the best one known, and those that were best for the nearest other sizes."""
         if self.store is None:
@@ -64,41 +76,39 @@ class History:
         near = self.store.neighbours(self.key, NEIGHBOURS, self.space.sizes)
         return (*own, *transferred(self.space, (read_point(record.point) for record in near), NEIGHBOURS))
 
-    def keep(self, trial: Trial, champion: Point | None) -> None:
+    def keep(self, trial: Trial) -> None:
         """Store a trial; it is safe when this returns."""
         if self.store is None:
             return
-        against = point_text(self.space, champion) if champion is not None and trial.rival else ""
+        against = point_text(self.space, trial.against) if trial.against is not None else ""
         stored = StoredTrial(
             point_text(self.space, trial.point),
             schedule="",
             samples=trial.samples,
-            champion=against,
+            incumbent=against,
             rival=trial.rival,
             failure=trial.failure,
             strategy=self.strategy,
         )
         self.store.add_trials(self.key, [stored])
 
-    def keep_best(
-        self, point: Point, samples: Mapping[Point, tuple[float, ...]], trials: int, elapsed: float, finished: bool
-    ) -> None:
-        """Store the best of the points that have samples, for poly.compile and for other sizes.
+    def keep_best(self, point: Point, journal: Journal, elapsed: float, finished: bool) -> None:
+        """Store the best of the points that were measured, for poly.compile and for other sizes.
 
         It replaces a record whose point was judged too; else the faster one stays.
         """
         if self.store is None:
             return
         rival = self.store.best(self.key)
-        judged = rival is not None and find_point(self.space, rival.point) in samples
-        seconds = median(samples[point])
+        judged = rival is not None and find_point(self.space, rival.point) in journal.samples
+        seconds = journal.seconds(point)
         record = Record(
             key=self.key,
             schedule=self.space.schedule(point).to_json(),
             point=point_text(self.space, point),
             seconds=seconds,
-            spread=_spread(samples[point]),
-            trials=trials,
+            spread=_spread(journal.samples[point]),
+            trials=len(journal.trials),
             strategy=self.strategy,
             finished=finished,
             tuning_seconds=elapsed + (self.record.tuning_seconds if self.record else 0.0),
@@ -114,3 +124,41 @@ def _spread(samples: tuple[float, ...]) -> float:
         return 0.0
     low, _, high = quantiles(samples, n=4, method="inclusive")
     return (high - low) / 2
+
+
+def placed(space: Space, traits: Traits, values: Mapping[str, Value]) -> Point | None:
+    """The point of a space that is most like a schedule found elsewhere.
+
+    Its structure shares the most traits (the first of several in the space's order), its knobs are the nearest.
+    None where that structure has no allowed point.
+    """
+    known = set(traits)
+    numbers = range(len(space.structures))
+    alike = max(numbers, key=lambda n: len(known.intersection(space.structures[n].traits)))
+    return space.nearest(alike, values)
+
+
+def transferred(space: Space, found: Iterable[tuple[Traits, Mapping[str, Value]]], most: int) -> tuple[Point, ...]:
+    """At most so many different points for what was found elsewhere, in its order, without the model's choice."""
+    points: dict[Point, None] = {}
+    for traits, values in found:
+        point = placed(space, traits, values)
+        if point is not None and point != space.choice:
+            points[point] = None
+    return tuple(points)[:most]
+
+
+def seeded(strategy: Strategy, seeds: tuple[Point, ...]) -> Strategy:
+    """The strategy that first measures `seeds` beside the start, and then begins at the best of them."""
+
+    def search(space: Space, start: Point, random: Random) -> Search:
+        trials = yield Ask((start, *(seed for seed in seeds if seed != start)))
+        yield from strategy(space, _best(trials, start), random)
+
+    return search
+
+
+def _best(trials: list[Trial], otherwise: Point) -> Point:
+    """The point with the least median; `otherwise` where all failed."""
+    sound = [trial for trial in trials if trial.samples]
+    return min(sound, key=lambda trial: median(trial.samples)).point if sound else otherwise

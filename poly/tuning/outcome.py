@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,44 @@ from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule
 from poly.spaces.space import Point, Space
-from poly.tuning.failures import Failure, in_words
-from poly.tuning.status import point_words, speed_text, time_text
-from poly.tuning.work import Yardstick
+from poly.tuning.work import Yardstick, speed_text, time_text
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sort of failure: how many trials ended so, and the words of the first of them."""
+
+    kind: str
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.count})"
+
+
+def counted(reasons: Iterable[str]) -> tuple[Failure, ...]:
+    """The failures by their kinds, the most frequent first."""
+    sorts: dict[str, list[str]] = {}
+    for reason in reasons:
+        sorts.setdefault(kind(reason), []).append(reason)
+    found = [Failure(name, len(alike), alike[0]) for name, alike in sorts.items()]
+    return tuple(sorted(found, key=lambda failure: -failure.count))
+
+
+def kind(reason: str) -> str:
+    """The first line up to the details: `wrong result: C[0] is 1, not 2` is a wrong result."""
+    return reason.strip().partition("\n")[0].partition(":")[0] or "no reason given"
+
+
+def in_words(failures: tuple[Failure, ...]) -> str:
+    """`crashed (2), wrong result (1)`."""
+    return ", ".join(map(str, failures))
+
+
+def point_words(space: Space, point: Point) -> str:
+    """A point for people: `order rows inside, left in place; rows 6, depth 256, columns uncut`."""
+    sizes = ", ".join(f"{knob} {'uncut' if size is None else size}" for knob, size in space.values(point).items())
+    return "; ".join(filter(None, (str(space.structures[point.structure]), sizes)))
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def problem(
     checked_nest(nest)
     fixed = nest.with_sizes(sizes) if sizes else nest
     goal = parse(target)
-    told = Problem(fixed, goal, goal.threads(threads), tuple(checked_sizes(at, {}, "at").items()))
-    measured = told.measured
+    task = Problem(fixed, goal, goal.threads(threads), tuple(checked_sizes(at, {}, "at").items()))
+    measured = task.measured
     if measured.sizes:
         missing = ", ".join(measured.sizes)
         example = ", ".join(f"{size}=512" for size in measured.sizes)
@@ -66,8 +66,8 @@ def problem(
         )
     _check_extents(nest, measured)
     if all(statement.domain.is_empty() for statement in check(measured).statements):
-        raise SearchError(f"{told.title}: at these sizes no statement is ever run, so there is nothing to measure.")
-    return told
+        raise SearchError(f"{task.title}: at these sizes no statement is ever run, so there is nothing to measure.")
+    return task
 
 
 def _check_extents(nest: Nest, measured: Nest) -> None:

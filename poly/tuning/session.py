@@ -1,11 +1,19 @@
-"""One tuning from its beginning to its end: the space, what is known, the search, the kernel."""
+"""One tuning from its beginning to its end: the space, what is known, the search, the kernel.
+
+The journal of the search is all that is known of it. At each event it is stored, and then shown; nothing is lost to a
+kill, to the clock or to Ctrl-C, which ends the search and keeps what was found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from time import monotonic
+from types import FrameType, TracebackType
+from typing import Protocol
 
 from microkernels.opencl_isa import is_gpu
 from poly.compilation import compile_nest
@@ -14,30 +22,31 @@ from poly.machine import machine, measured
 from poly.measure import LiveMeasurer
 from poly.nest import Nest
 from poly.records import Store, key_for
-from poly.search.outcome import Outcome
-from poly.search.playoff import reserve
-from poly.search.run import search
+from poly.search.events import Ask, Event, Strategy, Trial
+from poly.search.journal import Journal, Outcome
+from poly.search.run import reserve, search
 from poly.search.strategies import strategy as find
-from poly.search.trial import Strategy
 from poly.spaces.derive import space as derive
-from poly.spaces.space import Space
-from poly.tuning.display import display
-from poly.tuning.failures import in_words
-from poly.tuning.history import History
-from poly.tuning.how import How
-from poly.tuning.interrupts import Interrupts
-from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning, with_tuning
+from poly.spaces.space import Point, Space
+from poly.tuning.display import Display, Silent, Status, display
+from poly.tuning.history import History, seeded
+from poly.tuning.options import Options
+from poly.tuning.outcome import (
+    TunedKernel,
+    TunedOpenCLKernel,
+    Tuning,
+    counted,
+    in_words,
+    point_words,
+    with_tuning,
+)
 from poly.tuning.problem import Problem, problem
-from poly.tuning.status import Status
-from poly.tuning.transfer import seeded
-from poly.tuning.watch import Watch
-from poly.tuning.watched import Watched
 from poly.tuning.work import Yardstick, gpu_yardstick, work, yardstick
 
 
 def tuned(
     nest: Nest,
-    how: How,
+    options: Options,
     *,
     target: str = "c",
     threads: int | None = None,
@@ -45,88 +54,133 @@ def tuned(
     at: Mapping[str, int] | None = None,
 ) -> TunedKernel | TunedOpenCLKernel:
     """Search for the best schedule of a nest, and compile it. `poly.tune` has the arguments and what is raised."""
-    return _Session(problem(nest, target, threads, sizes or {}, at), how).run()
+    return _Session(problem(nest, target, threads, sizes or {}, at), options).run()
 
 
 class _Session:
-    def __init__(self, told: Problem, how: How) -> None:
+    def __init__(self, task: Problem, options: Options) -> None:
         self.began = monotonic()
-        self.problem, self.how = told, how
-        self.space = _space(told)
-        self.work = work(told.measured)
-        self.store = Store.open() if how.records else None
-        key = key_for(told.nest, told.isa, told.threads, told.target.device)
-        if how.cold:  # a problem of its own: poly.compile takes what is fast with warm caches
+        self.problem, self.options = task, options
+        self.space = _space(task)
+        self.work = work(task.measured)
+        self.store = Store.open() if options.records else None
+        key = key_for(task.nest, task.isa, task.threads, task.target.device)
+        if options.cold:  # a problem of its own: poly.compile takes what is fast with warm caches
             key = replace(key, target=f"{key.target}, cold")
-        self.history = History(self.store, key, self.space, how.name, self.work)
-        self.known = self.history.known()
+        self.history = History(self.store, key, self.space, options.name, self.work)
+        self.journal = Journal(self.history.known(), [self._heard])
+        self.remembered = self.kept = self.history.remembered(self.journal)
+        self.display: Display = Silent()
         self.yardstick = self._yardstick()
 
     def run(self) -> TunedKernel | TunedOpenCLKernel:
-        limits = self.how.limits
-        status = Status(self.problem.title, trials=limits.trials, seconds=limits.seconds, yardstick=self.yardstick)
-        with display(self.how.show) as shown:
-            watch = Watch(self.history, self.known, shown, status, self._elapsed)
-            found = self._search(watch)
+        with display(self.options.show) as self.display:
+            self.display.update(self._status())
+            found = self._search()
             if found.trials:
-                watch.keep(found.best, finished=not found.interrupted)
-        return self._kernel(self._tuning(found, watch))
+                self._keep(found.best, finished=not found.interrupted)
+        return self._kernel(self._tuning(found))
 
-    def _search(self, watch: Watch) -> Outcome:
-        budget = self.how.limits.left(len(self.known), self._elapsed())
+    @property
+    def best(self) -> Point | None:
+        """The best point so far: the incumbent, once there was a decision; until then what the records remember.
+
+        Where they remember none, the first point that could be measured is better than nothing.
+        """
+        if self.journal.decided and self.journal.incumbent is not None:
+            return self.journal.incumbent
+        return self.remembered or next(iter(self.journal.samples), None)
+
+    def _heard(self, event: Event) -> None:
+        """An event of the search: it is stored before anything else is done, and a new best point with it."""
+        if isinstance(event, Trial):
+            self.history.keep(event)
+        if self.best is not None and self.best != self.kept:
+            self._keep(self.best, finished=False)
+        self.display.update(self._status())
+
+    def _keep(self, best: Point, finished: bool) -> None:
+        self.kept = best
+        self.history.keep_best(best, self.journal, self._elapsed(), finished)
+
+    def _status(self) -> Status:
+        """What is shown of the journal at this moment."""
+        journal, best = self.journal, self.best
+        seconds = None if best is None else journal.seconds(best)
+        return Status(
+            title=self.problem.title,
+            tried=len(journal.trials),
+            reused=len(journal.known),
+            failures=counted(journal.failures),
+            best=seconds,
+            choice=journal.seconds_beside(self.space.choice, best, seconds),
+            where="" if best is None else point_words(self.space, best),
+            trying="" if journal.batch is None else self._batch_words(journal.batch),
+            elapsed=self._elapsed(),
+            trials=self.options.trials,
+            seconds=self.options.seconds,
+            yardstick=self.yardstick,
+        )
+
+    def _batch_words(self, ask: Ask) -> str:
+        """`4 candidates (order rows inside | as written)`."""
+        kinds = dict.fromkeys(str(self.space.structures[point.structure]) for point in ask.points)
+        return f"{len(ask.points)} candidates ({' | '.join(kinds)})"
+
+    def _search(self) -> Outcome:
+        budget = self.options.budget(len(self.journal.known), self._elapsed())
         if budget is None:
-            return self._remembered(watch)
-        measuring = LiveMeasurer(self.space, cold=self.how.cold, seed=self.how.seed)
+            return self._without_search()
+        measuring = LiveMeasurer(self.space, cold=self.options.cold, seed=self.options.seed)
         with Interrupts() as interrupts, measuring as measurer:
-            watched = Watched(measurer, watch.asked, watch.told, self._over, lambda: interrupts.came)
             found = search(
                 self.space,
                 self._strategy(),
-                watched,
-                start=self.space.origin if self.how.start == "origin" else self.space.choice,
+                Stoppable(measurer, self._over, interrupts),
+                start=self.space.origin if self.options.start == "origin" else self.space.choice,
                 budget=budget,
-                random=Random(self.how.seed),
-                observe=watch.observe,
-                known=self.known,
+                random=Random(self.options.seed),
+                journal=self.journal,
                 clock=monotonic,
             )
-        if watched.interrupted:
+        if interrupts.came:
             return replace(found, stopped="interrupted", interrupted=True)
-        return replace(found, stopped=self._why(found))
+        return found if found.interrupted else replace(found, stopped=self._why(found))
 
     def _why(self, found: Outcome) -> str:
         """Why the search ended, in the numbers that the user gave: it only knew what was left of them."""
-        limits, tried = self.how.limits, len(self.known) + len(found.trials)
-        if limits.most is not None and tried + reserve(limits.most) >= limits.most:
-            return f"the budget of {limits.most} trials is spent"
-        if limits.seconds is not None and self._over():
-            return f"the budget of {limits.seconds:g} s is spent"
+        most, seconds, tried = self.options.most, self.options.seconds, len(self.journal.trials)
+        if most is not None and tried + reserve(most) >= most:
+            return f"the budget of {most} trials is spent"
+        if seconds is not None and self._over():
+            return f"the budget of {seconds:g} s is spent"
         return found.stopped
 
     def _strategy(self) -> Strategy:
         """The strategy; from the model's choice it also looks at what the records say of other sizes."""
-        strategy = find(self.how.strategy)
-        seeds = self.history.seeds() if self.how.start == "model" else ()
+        strategy = find(self.options.strategy)
+        seeds = self.history.seeds() if self.options.start == "model" else ()
         return seeded(strategy, seeds) if seeds else strategy
 
-    def _remembered(self, watch: Watch) -> Outcome:
+    def _without_search(self) -> Outcome:
         """What the records know, where they hold as many trials as may be made."""
-        if watch.best is None or watch.seconds is None:
-            reasons = in_words(watch.failures)
-            raise SearchError(f"{self.problem.title}: none of {len(self.known)} trials could be measured: {reasons}.")
-        return Outcome(watch.best, watch.seconds, (), f"the records hold {len(self.known)} trials")
+        best, count = self.remembered, len(self.journal.known)
+        if best is None:
+            reasons = in_words(counted(self.journal.failures))
+            raise SearchError(f"{self.problem.title}: none of {count} trials could be measured: {reasons}.")
+        return Outcome(best, self.journal.seconds(best), (), f"the records hold {count} trials")
 
-    def _tuning(self, found: Outcome, watch: Watch) -> Tuning:
+    def _tuning(self, found: Outcome) -> Tuning:
         return Tuning(
             title=self.problem.title,
             space=self.space,
             best=found.best,
             schedule=self.space.schedule(found.best),
             seconds=found.seconds,
-            choice_seconds=watch.choice_seconds(found.best, found.seconds),
-            trials=len(self.known) + len(found.trials),
-            reused=len(self.known),
-            failures=watch.failures,
+            choice_seconds=self.journal.seconds_beside(self.space.choice, found.best, found.seconds),
+            trials=len(self.journal.trials),
+            reused=len(self.journal.known),
+            failures=counted(self.journal.failures),
             stopped=found.stopped,
             interrupted=found.interrupted,
             elapsed=self._elapsed(),
@@ -136,32 +190,88 @@ class _Session:
 
     def _kernel(self, tuning: Tuning) -> TunedKernel | TunedOpenCLKernel:
         """The kernel by the record, or by the schedule alone where there is no record or another one is better."""
-        told, target = self.problem, str(self.problem.target)
-        kernel = compile_nest(told.nest, target=target, threads=told.threads, records=self.how.records)
+        task, target = self.problem, str(self.problem.target)
+        kernel = compile_nest(task.nest, target=target, threads=task.threads, records=self.options.records)
         if kernel.record is None or kernel.schedule.steps != tuning.schedule.steps:
-            kernel = compile_nest(told.nest, schedule=tuning.schedule, target=target, threads=told.threads)
+            kernel = compile_nest(task.nest, schedule=tuning.schedule, target=target, threads=task.threads)
         return with_tuning(kernel, tuning)
 
     def _yardstick(self) -> Yardstick | None:
-        here, told = machine(), self.problem
+        here, task = machine(), self.problem
         if self.work is None:
             return None
-        if is_gpu(told.isa):
+        if is_gpu(task.isa):
             return gpu_yardstick(self.work)
-        dtype = next((a.dtype.name for a in told.nest.arguments if a.name in told.nest.written), "")
-        return yardstick(self.work, here, measured(here), dtype, told.threads)
+        dtype = next((a.dtype.name for a in task.nest.arguments if a.name in task.nest.written), "")
+        return yardstick(self.work, here, measured(here), dtype, task.threads)
 
     def _elapsed(self) -> float:
         return monotonic() - self.began
 
     def _over(self) -> bool:
-        seconds = self.how.limits.seconds
+        seconds = self.options.seconds
         return seconds is not None and self._elapsed() >= seconds
 
 
-def _space(told: Problem) -> Space:
+def _space(task: Problem) -> Space:
     """The space of a problem. Raises SearchError where it has no point."""
-    made = derive(told.nest, target=str(told.target), threads=told.threads)
+    made = derive(task.nest, target=str(task.target), threads=task.threads)
     if next(iter(made), None) is None:
-        raise SearchError(f"{told.title}: no schedule of its space is legal, so there is nothing to search.")
-    return replace(made, sizes=told.at)
+        raise SearchError(f"{task.title}: no schedule of its space is legal, so there is nothing to search.")
+    return replace(made, sizes=task.at)
+
+
+class Source(Protocol):
+    """Measures points one after the other."""
+
+    def trials(self, ask: Ask) -> Iterator[Trial]:
+        """A trial for each point asked for, in order, each as soon as it is there."""
+
+
+class Stoppable:
+    """A measurer that ends a batch where time is up, and raises KeyboardInterrupt after a Ctrl-C that went astray."""
+
+    def __init__(self, source: Source, over: Callable[[], bool], interrupts: Interrupts) -> None:
+        self._source, self._over, self._interrupts = source, over, interrupts
+
+    def measure(self, ask: Ask) -> Iterator[Trial]:
+        self._interrupts.check()
+        for trial in self._source.trials(ask):
+            yield trial
+            self._interrupts.check()
+            if self._over():
+                return
+
+
+class Interrupts:
+    """While it is entered, `came` tells whether Ctrl-C was pressed; KeyboardInterrupt is raised as always.
+
+    An exception that is raised inside of a callback from C ends there, and nobody hears of it: `check` raises it again.
+    Another thread than the main one, or a program that handles the signal itself, is left as it is.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._installed = False
+
+    def __enter__(self) -> Interrupts:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+            self._installed = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt where Ctrl-C was pressed."""
+        if self.came:
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        signal.default_int_handler(number, frame)

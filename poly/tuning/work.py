@@ -86,6 +86,19 @@ def gpu_yardstick(done: Work) -> Yardstick:
     return Yardstick("GFLOP/s", done.flop)
 
 
+def speed_text(seconds: float, yardstick: Yardstick | None) -> str:
+    """`107 GFLOP/s (91 % of peak)`, or the time where the work of a call is not known."""
+    return yardstick.text(seconds) if yardstick else time_text(seconds)
+
+
+def time_text(seconds: float) -> str:
+    """Seconds in the unit that leaves one to three digits before the point."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
 def _operations(statement: Statement) -> int:
     """Arithmetic of one instance; index arithmetic is not counted."""
     nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]

@@ -1,4 +1,4 @@
-"""Whether a challenger is faster than the champion: a test on pairs of samples, not a comparison of minima.
+"""Whether a challenger is faster than the incumbent: a paired test on samples, not a comparison of minima.
 
 The two are timed in turn, so what slows the machine down slows both, and the logarithm of their ratio is free of it.
 Where they are equally fast, the two samples of a pair could be swapped: however skewed the noise of a timing is, the
@@ -12,6 +12,11 @@ Each gets half the level. A measurer may look at the samples up to `LOOKS` times
 the level is shared out evenly over the looks (Bonferroni), which holds for any number of pairs at each look, unlike the
 sharper bounds of Pocock (Biometrika 64, 1977), which suppose many samples and even stages. So of two equally fast
 schedules at most 5 % of comparisons call a winner, wherever the measurer stops.
+
+How many pairs a comparison gets follows from this: few where it is clear, more while it is not. Who of a pair goes
+first is drawn by lot, so of two equally fast candidates either wins all n pairs with chance 1/2^n: the first look comes
+when that is less than the level of one look, whatever the noise is like. In between, only a challenger that is clearly
+slower is given up: that can make no false winner.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from math import inf, log, sqrt
 from statistics import mean, median, stdev
 
-from poly.search.trial import Trial
+from poly.search.events import Trial
 
 LEVEL = 0.05
 """How often, at most, one of two equally fast schedules may be called the faster."""
@@ -28,6 +33,15 @@ LOOKS = 3
 """How many times a measurer may look at the samples of one comparison."""
 PAIRS = 2
 """Fewer pairs have no spread, and never decide."""
+FIRST = 3
+"""Pairs after which a challenger may be given up."""
+STAGES = (6, 10, 16)
+"""Pairs that there are at each look for a winner."""
+assert len(STAGES) <= LOOKS, "the decision's level holds for so many looks"
+CLEAR = 0.02
+"""A challenger that is slower by this much, as a logarithm, in three pairs of four is slower."""
+HOPELESS = 1.5
+"""A challenger whose call, when it was checked, took so many times as long gets one pair to show otherwise."""
 
 
 def log_ratios(samples: Sequence[float], rival: Sequence[float]) -> list[float]:
@@ -72,6 +86,26 @@ def gain(trial: Trial) -> float:
 
 
 def winner(trials: Iterable[Trial]) -> Trial | None:
-    """Of the challengers that beat the champion, the one that gains most; None where the champion stays."""
+    """Of the challengers that beat the incumbent, the one that gains most; None where the incumbent stays."""
     better = [trial for trial in trials if trial.rival and beats(trial.samples, trial.rival)]
     return max(better, key=gain, default=None)
+
+
+def first_rounds(seconds: float, rival: float) -> int:
+    """How many pairs to take first, by the seconds of a call of either as they are known before."""
+    return 1 if seconds > HOPELESS * rival else FIRST
+
+
+def next_rounds(samples: Sequence[float], rival: Sequence[float]) -> int:
+    """How many pairs to take beside these; 0 where the comparison is decided or has had its share."""
+    count = len(samples)
+    if count and _slower(log_ratios(samples, rival)):
+        return 0
+    if count in STAGES and beats(samples, rival):
+        return 0
+    return next((stage - count for stage in (FIRST, *STAGES) if stage > count), 0)
+
+
+def _slower(ratios: Sequence[float]) -> bool:
+    """Clearly slower: one pair of four may be spoilt by what else the machine did."""
+    return sorted(ratios, reverse=True)[len(ratios) // 4] < -CLEAR

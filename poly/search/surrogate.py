@@ -1,4 +1,4 @@
-"""What a search expects of points that it has not tried: the model's prediction, corrected by the errors seen so far.
+"""The surrogate of a measurement: the model's prediction of a point, corrected by its errors at those measured so far.
 
 The error of the model at a point is e = log(measured / predicted). Points that are alike have like errors, so these
 are taken as a Gaussian process (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter 2):
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poly.search.standing import Standing
+from poly.search.journal import Ranking
 from poly.spaces.space import Point, Space
 
 Vector = NDArray[np.floating[Any]]
@@ -32,7 +32,7 @@ SPREAD, WEIGHT = 0.1, 4
 """An analytical model is off by a tenth; for how many trials that stands."""
 
 
-class Belief:
+class Surrogate:
     """Expected log seconds of points and their covariance, as trials come in."""
 
     def __init__(self, space: Space) -> None:
@@ -48,10 +48,10 @@ class Belief:
             self._predicted[point] = log(self._space.predict(point).seconds)
         return self._predicted[point]
 
-    def learn(self, standing: Standing) -> None:
+    def learn(self, ranking: Ranking) -> None:
         """Takes over what is measured, in place of what was learned before."""
-        self._seen = standing.ranked()
-        self._errors = np.array([log(standing.seconds(p)) - self.predicted(p) for p in self._seen])
+        self._seen = ranking.points()
+        self._errors = np.array([log(ranking.seconds(p)) - self.predicted(p) for p in self._seen])
 
     def expect(self, points: Sequence[Point]) -> tuple[Vector, Vector]:
         """The expected log seconds of points, and their standard deviations."""

@@ -1,4 +1,4 @@
-"""A file that is damaged, or newer than this poly, is moved aside; it is never overwritten."""
+"""Quarantine: a file that is damaged, or newer than this poly, gets another name; it is never overwritten."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poly.records.file import inspect, logs, make
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Only one process at a time makes the file, or moves it aside. Raises OSError."""
+    """Only one process at a time makes the file, or puts it in quarantine. Raises OSError."""
     with path.with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -31,8 +31,8 @@ def make_missing(path: Path) -> None:
             make(path)
 
 
-def set_aside(path: Path) -> None:
-    """Move the file aside, with a warning, unless it is sound after all: another process may have put it right.
+def quarantine(path: Path) -> None:
+    """Give the file another name, with a warning, unless it is sound after all: another process may have put it right.
 
     Raises:
         OSError: it cannot be moved.

@@ -1,4 +1,4 @@
-"""The decision between a challenger and the champion: it holds its level under any noise, and finds what is there."""
+"""The decision between a challenger and the incumbent: it holds its level under any noise, and finds what is there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poly.search.decide import LEVEL, LOOKS, beats, gain, p_value, winner
-from poly.search.trial import Trial
+from poly.search.events import Trial
+from poly.search.significance import LEVEL, LOOKS, beats, gain, p_value, winner
 from poly.spaces.space import Point
 
 STAGES = (4, 8, 16)
@@ -41,7 +41,7 @@ def cauchy(random: Random) -> float:
 
 
 def pairs(random: Random, noise: Noise, faster: float, drift: float = 0.0) -> tuple[list[float], list[float]]:
-    """As many samples of challenger and champion as the last stage has; the machine slows down and recovers."""
+    """As many samples of challenger and incumbent as the last stage has; the machine slows down and recovers."""
     common = [drift * sin(n / 3) for n in range(STAGES[-1])]
     ours = [exp(c + noise(random)) * (1 - faster) for c in common]
     return ours, [exp(c + noise(random)) for c in common]
@@ -116,10 +116,10 @@ def trial(number: int, ours: list[float], theirs: list[float]) -> Trial:
 
 
 def test_the_winner_of_several_is_the_one_that_gains_most() -> None:
-    champion = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01]
-    some = trial(1, [x * 0.9 for x in champion], champion)
-    most = trial(2, [x * 0.8 for x in champion], champion)
-    none = trial(3, [x * 1.1 for x in champion], champion)
+    incumbent = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01]
+    some = trial(1, [x * 0.9 for x in incumbent], incumbent)
+    most = trial(2, [x * 0.8 for x in incumbent], incumbent)
+    none = trial(3, [x * 1.1 for x in incumbent], incumbent)
     failed = Trial(Point(0, (4,)), (), failure="crashed")
     assert winner([some, most, none, failed]) == most
     assert winner([none, failed]) is None
