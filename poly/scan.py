@@ -7,12 +7,16 @@ from functools import reduce
 
 import islpy as isl
 
-from poly.budget import limited
+from poly.budget import TooCostly, limited
 from poly.nest import Nest
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+from poly.visits import is_delicate, visits_all
 
 SCANNED = 400_000
 """Operations that isl may take to scan a tree: those on many loops, and on many pieces of loops, take it long."""
+
+CHECKED, RESERVE = 400_000, 20
+"""Operations that isl may take to see that delicate loops are right, and the percent of the budget around left then."""
 
 
 def ast(nest: Nest, tree: Node) -> isl.AstNode:
@@ -24,14 +28,25 @@ def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.As
     """The loops that visit `domains` in the order of `tree`.
 
     Raises:
-        TooCostly: isl takes too long; `poly.guards` has simpler loops.
+        TooCostly: isl takes too long, or has made wrong loops; `poly.guards` has simpler ones.
 
     Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
     What reads a copy that is still to be made stands below a mark `pack:` and what is copied.
     """
     with limited(SCANNED):
-        build = isl.AstBuild.from_context(context)
-        return build.node_from_schedule(_schedule(domains, tree))
+        made = isl.AstBuild.from_context(context).node_from_schedule(_schedule(domains, tree))
+    if is_delicate(made) and _is_wrong(made, {name: domains[name] for name in statements(tree)}, context):
+        raise TooCostly
+    return made
+
+
+def _is_wrong(made: isl.AstNode, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
+    """Whether the loops are known to leave instances out, or to visit others; not where that takes too much work."""
+    try:
+        with limited(CHECKED, reserve=RESERVE):
+            return not visits_all(made, domains, context)
+    except TooCostly:
+        return False
 
 
 def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
