@@ -16,6 +16,7 @@ from functools import reduce
 import islpy as isl
 
 from codegen.isl_ast import COMPARISONS, CONNECTIVES, arguments, children, kind, operation
+from poly.sets import number
 
 DIVISIONS = ("fdiv_q", "pdiv_q", "pdiv_r", "zdiv_r", "div")
 
@@ -113,7 +114,7 @@ class _Walk:
     def number(self, value: int) -> isl.PwAff:
         """A number as a function of parameters."""
         space = isl.LocalSpace.from_space(self.holds.get_space())
-        return isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(isl.Val(value)))
+        return isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(number(value)))
 
     def name(self, name: str) -> isl.PwAff:
         """A size or an iterator as a function of parameters."""

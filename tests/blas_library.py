@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from cffi import FFI
-from headers import GCC, NUMBERS, declared, need, succeed
+from headers import GCC, NUMBERS, SHARED, declared, need, succeed
 from numpy.typing import NDArray
 
 from poly.blas import write_blas
@@ -51,7 +51,7 @@ class Blas:
         source, target = folder / "blas.c", folder / "blas.so"
         source.write_text(PROGRAM)
         flags = ["-fopenmp", "-DBLAS_THREADS=2"] if threads == "openmp" else ["-DBLAS_THREADS=2"]
-        succeed(["gcc", "-O2", "-shared", "-fPIC", *flags, source, "-o", target, "-lm", "-pthread"])
+        succeed(["gcc", "-O2", *SHARED, *flags, source, "-o", target, "-lm", "-pthread"])
         self.ffi = FFI()
         self.ffi.cdef(declared(header) + MORE)
         self.lib = self.ffi.dlopen(str(target))

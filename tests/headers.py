@@ -51,6 +51,9 @@ def newest(stem: str) -> str:
     return f"{stem}-{max(versions)}" if versions else stem
 
 
+SHARED = ("-shared", "-fPIC", "-Wl,-z,nodelete")
+"""Options for a library that Python loads. It stays loaded: OpenMP's threads sleep in code that would go with the last
+library that needs it."""
 GCC = Toolchain(("gcc",))
 GXX = Toolchain(("g++",), "c++")
 CLANG = Toolchain((newest("clang"),))
@@ -174,7 +177,7 @@ def library(path: Path, toolchain: Toolchain = GCC, *flags: str) -> tuple[FFI, A
     target = path.parent / f"{prefix}-{hashlib.sha256(repr((toolchain, flags)).encode()).hexdigest()[:8]}.so"
     source = path.parent / f"{prefix}{SUFFIX[toolchain.language]}"
     source.write_text(implementation(prefix))
-    succeed([*toolchain.command, "-O2", "-shared", "-fPIC", *flags, source, "-o", target, "-lm", "-pthread"])
+    succeed([*toolchain.command, "-O2", *SHARED, *flags, source, "-o", target, "-lm", "-pthread"])
     ffi = FFI()
     ffi.cdef(declared(path))
     return ffi, ffi.dlopen(str(target))
