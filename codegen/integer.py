@@ -10,6 +10,7 @@ whose atoms are all names is `Affine`: such are the accesses and bounds of a nes
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -28,6 +29,10 @@ HELPERS = {
     "floord": "static inline int64_t floord(int64_t a, int64_t b) { return a / b - (a % b < 0); }  /* b > 0 */",
 }
 """C functions that the texts of expressions call."""
+
+COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -358,11 +363,7 @@ def _without(atom: Atom, name: str) -> Int | None:
     if own not in factors:
         return None
     factors.remove(own)
-    return reduce(_multiplied, factors) if factors else Linear.of(1)
-
-
-def _multiplied(first: Int, second: Int) -> Int:
-    return first * second
+    return prod(factors, start=Linear.of(1))
 
 
 def _order(term: tuple[Atom, int]) -> str:
@@ -429,19 +430,7 @@ def holds(test: Test, values: Mapping[str, int]) -> bool:
     """Whether a condition holds for given values of all names."""
     if isinstance(test, Connected):
         return (all if test.symbol == "&&" else any)(holds(part, values) for part in test.parts)
-    left, right = test.left.evaluate(values), test.right.evaluate(values)
-    match test.symbol:
-        case "==":
-            return left == right
-        case "!=":
-            return left != right
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case ">":
-            return left > right
-    return left >= right
+    return COMPARED[test.symbol](test.left.evaluate(values), test.right.evaluate(values))
 
 
 def _substituted(atom: Atom, values: Mapping[str, Linear[B] | int]) -> Int:
@@ -453,7 +442,7 @@ def _substituted(atom: Atom, values: Mapping[str, Linear[B] | int]) -> Int:
     args = [cast("Int", arg.substitute(values)) for arg in atom.args]
     match atom.name:
         case "*":
-            return reduce(_multiplied, args)
+            return prod(args, start=Linear.of(1))
         case "min" | "max":
             return _extreme(atom.name, args)
         case "floordiv":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.integer import Int, Linear, product
+from codegen.integer import Int, Linear
 from poly.ctext import value
 
 
@@ -26,15 +26,6 @@ class Box:
     starts: tuple[isl.PwAff, ...]
     extents: tuple[Int, ...]
     elements: isl.Map
-
-    @property
-    def strides(self) -> tuple[Int, ...]:
-        """Row-major, in elements."""
-        return tuple(product(self.extents[d + 1 :]) for d in range(len(self.extents)))
-
-    @property
-    def count(self) -> Int:
-        return product(self.extents)
 
 
 def enclose(footprint: isl.Map, array: isl.Set) -> Box:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 from codegen.header.api import open_strides
 from codegen.header.values import Header, Routine, Trial
-from codegen.integer import Int, Linear, room
+from codegen.integer import C, Int, Linear, room
 from codegen.names import function_name
 from codegen.program import Assign, Buffer, Workspace
 from codegen.workspace import total_bytes
@@ -14,6 +15,9 @@ from microkernels.dtypes import DType
 
 TYPES = {"f32": "f", "f64": "d", "i8": "b", "i32": "i", "i64": "l"}
 """The types of arrays, as `try_argument` has them."""
+
+TRIED = replace(C, calls={name: f"try_{function}" for name, function in C.calls.items()})
+"""C with the self-test's own names for the functions that expressions call."""
 
 
 def routine_text(routine: Routine, header: Header) -> str:
@@ -84,7 +88,7 @@ def _extents(routine: Routine, buffer: Buffer) -> tuple[Int, ...]:
 
 def plain_workspace(routine: Routine) -> str:
     """C text of the bytes of the plain loops' workspace, with the names of the self-test."""
-    return str(workspace_bytes(routine)).replace("imax(", "try_imax(")
+    return TRIED.integer(workspace_bytes(routine))
 
 
 def workspace_bytes(routine: Routine) -> Int:
