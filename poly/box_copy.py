@@ -27,7 +27,7 @@ from poly.box import Box, enclose
 from poly.box_loops import copy_loops
 from poly.box_place import BoxLayout, Place
 from poly.contraction import recognise
-from poly.instances import Instances, coordinate
+from poly.instances import Instances, coordinate, loop_values
 from poly.nest import Array, Nest, Statement
 from poly.sets import own_names
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
@@ -162,10 +162,8 @@ class Starts:
 
     def added(self, statement: Statement, groups: isl.Map) -> Statement:
         """The statement with them as its last iterators."""
-        graph = isl.Map.from_domain(groups.domain())
-        for start in self.functions:
-            graph = graph.flat_range_product(groups.apply_range(isl.Map.from_pw_aff(start)))
-        domain = graph.wrap().flatten().set_tuple_name(statement.name)
+        starts = loop_values(isl.Set.universe(groups.get_space().range()), self.functions)
+        domain = groups.apply_range(starts).wrap().flatten().set_tuple_name(statement.name)
         return replace(statement, iterators=(*statement.iterators, *self.names), domain=domain)
 
 

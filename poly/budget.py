@@ -24,6 +24,10 @@ CALL = 24_000_000
 QUESTION = 1_000_000
 """The most between two budgets, less than a second: isl can't be interrupted, so Ctrl-C waits that long."""
 
+LOCALS = 16
+"""The most local variables of a set that loops are made for. To eliminate them isl compares pairs of bounds over and
+over, which counts as no operation: forty-eight that bound each other took it minutes."""
+
 GAUGE = isl.Set("{ [i] : 0 <= i < 10 and (exists k : i = 3k + 1) }")
 """Whatever is asked of it tells by its failure that the operations are spent."""
 
@@ -123,6 +127,13 @@ def printed(value: Any) -> str:
     """isl's text of a set or a map, also where a limit is in force."""
     with unlimited():
         return str(value)
+
+
+def refuse_tangled(points: isl.Set) -> None:
+    """Raise TooCostly for a set with so many local variables that no count of operations bounds the work on it."""
+    pieces = points.get_basic_set_list()
+    if any(pieces.get_at(at).dim(isl.dim_type.div) > LOCALS for at in range(pieces.n_basic_set())):
+        raise TooCostly
 
 
 def _count() -> None:

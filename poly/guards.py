@@ -17,7 +17,7 @@ from functools import reduce
 
 import islpy as isl
 
-from poly.budget import TooCostly, limited
+from poly.budget import TooCostly, limited, refuse_tangled
 from poly.nest import Nest, Statement
 
 SIMPLE = 200_000
@@ -61,6 +61,7 @@ def _hull(domain: isl.Set) -> isl.Set:
 
     `l < M or l < N` has no bound from above that is one piece.
     """
+    refuse_tangled(domain)
     flat = domain.remove_divs()
     whole = isl.Set.from_basic_set(flat.simple_hull())
     return whole if whole.is_bounded() else flat

@@ -33,7 +33,7 @@ def box_extents(domain: isl.Set) -> tuple[int, ...]:
 
 def loop_values(domain: isl.Set, functions: Iterable[isl.PwAff]) -> isl.Map:
     """`{ S[i, j] -> [values of the functions] }`."""
-    result = isl.Map.from_domain(domain)
+    result = isl.Map.from_domain(isl.Set.universe(domain.get_space()))  # the domain comes once: isl adds up its locals
     for function in functions:
         result = result.flat_range_product(isl.Map.from_pw_aff(function))
     return result.intersect_domain(domain)
@@ -65,10 +65,7 @@ class Instances:
 
     def values(self, functions: Sequence[isl.PwAff]) -> isl.Map:
         """`{ name[…] -> [values of the functions on the group's points] }`."""
-        inner = isl.Map.from_domain(self.points)
-        for function in functions:
-            inner = inner.flat_range_product(isl.Map.from_pw_aff(function))
-        return self.groups.reverse().apply_range(inner).coalesce()
+        return self.groups.reverse().apply_range(loop_values(self.points, functions)).coalesce()
 
     def low(self, function: isl.PwAff) -> isl.PwAff:
         """The least value in each group."""

@@ -7,7 +7,7 @@ from functools import reduce
 
 import islpy as isl
 
-from poly.budget import TooCostly, limited
+from poly.budget import TooCostly, limited, refuse_tangled
 from poly.nest import Nest
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 from poly.visits import is_delicate, visits_all
@@ -33,6 +33,8 @@ def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.As
     Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
     What reads a copy that is still to be made stands below a mark `pack:` and what is copied.
     """
+    for domain in domains.values():
+        refuse_tangled(domain)
     with limited(SCANNED):
         made = isl.AstBuild.from_context(context).node_from_schedule(_schedule(domains, tree))
     if is_delicate(made) and _is_wrong(made, {name: domains[name] for name in statements(tree)}, context):

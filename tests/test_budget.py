@@ -30,14 +30,15 @@ from poly.compiled import translate
 from poly.default import default_schedule
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.guards import guarded
+from poly.guards import guarded, unconditional
 from poly.legality import is_parallel, violations
 from poly.model.host import caches
 from poly.reference import reference
+from poly.scan import scan
 from poly.schedule import Schedule
 from poly.sets import first_point
 from poly.steps import Pack, Part, Step
-from poly.tree import bands, statements
+from poly.tree import Leaf, bands, statements
 
 M, N, K, T = poly.sizes("M N K T")
 
@@ -281,12 +282,52 @@ def sieved(A: f64[N, N], B: f64[N, N]):
 @pytest.mark.parametrize("at", ["j_tile", "i_tile", "i", None])
 def test_a_box_of_what_a_stencil_reads_under_conditions(at: str | None, work: Callable[[], int]) -> None:
     made = answered(work, lambda: poly.schedule(sieved).tile(i=16, j=16).pack("A", at=at))
-    with pytest.warns(poly.CostWarning, match="conditions inside"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         kernel = answered(work, lambda: poly.compile(sieved, schedule=made, threads=2, records=False))
+    assert [w.category for w in caught] == ([] if at is None else [poly.CostWarning])
     A, found, expected = (np.random.default_rng(n).standard_normal((53, 53)) for n in (0, 1, 1))
     kernel(A, found)
     sieved.reference(A, expected)
     np.testing.assert_array_equal(found, expected)
+
+
+@poly.nest
+def smoothed(D: f64[2 * M + N + K + T], x: f64[K, T], z: f64[M, N, T]):
+    for p in range(K):
+        for h in range(N):
+            for j in range(T):
+                for i in range(M):
+                    z[i, h, j] += x[p, j] * D[2 * i + h + p + j]
+
+
+@pytest.mark.parametrize("at", [("h", "p"), ("j", "h"), ("j", "p"), ("j", "h", "p"), ("j", "h", "p", None)])
+def test_copies_inside_each_other(at: tuple[str | None, ...], work: Callable[[], int]) -> None:
+    """The sets of copies of copies stay as small as those of one: local variables used to multiply."""
+    made = poly.schedule(smoothed)
+    for loop in at:
+        made = answered(work, lambda m=made, loop=loop: m.pack("D", at=loop))
+    kernel = answered(work, lambda: poly.compile(smoothed, schedule=made, threads=1, records=False))
+    rng = np.random.default_rng(0)
+    M, N, K, T = 5, 4, 3, 6
+    D, x, z = rng.standard_normal(2 * M + N + K + T), rng.standard_normal((K, T)), rng.standard_normal((M, N, T))
+    expected = z.copy()
+    kernel(D, x, z)
+    smoothed.reference(D, x, expected)
+    np.testing.assert_allclose(z, expected)
+
+
+def test_local_variables_that_bound_each_other_are_not_eliminated() -> None:
+    """isl counts no operation in this: with some more of them it takes minutes, and no limit ends it."""
+    names = [f"e{number}" for number in range(budget.LOCALS + 1)]
+    each = [f"0 <= {e} < N and i - N <= 2 {e} <= i" for e in names]
+    pairs = [f"-M + 2 {a} < 2 {b} < M + 2 {a}" for n, b in enumerate(names) for a in names[:n]]
+    points = isl.Set(f"[M, N] -> {{ S[i] : exists ({', '.join(names)} : {' and '.join(each + pairs)}) }}")
+    nothing = isl.Set("[M, N] -> { : }")
+    with pytest.raises(TooCostly):
+        scan({"S": points}, Leaf("S"), nothing)
+    with pytest.raises(TooCostly):
+        unconditional(replace(smoothed.statements[0], domain=points))
 
 
 @poly.nest
