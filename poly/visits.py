@@ -103,8 +103,10 @@ class _Walk:
     def _visit(self, node: isl.AstNode) -> tuple[str, isl.Map]:
         called, *values = arguments(node.user_get_expr())
         name = called.get_id().get_name()
-        indices = reduce(isl.Map.flat_range_product, (isl.Map.from_pw_aff(self.value(value)) for value in values))
-        visit = isl.Map.from_domain(indices.intersect_domain(self.holds).range().set_tuple_name(name))
+        indices = isl.Map.from_domain(self.holds)
+        for value in values:
+            indices = indices.flat_range_product(isl.Map.from_pw_aff(self.value(value)))
+        visit = isl.Map.from_domain(indices.range().set_tuple_name(name))
         for iterator in self.iterators:
             at = visit.find_dim_by_name(isl.dim_type.param, iterator)
             if at >= 0:

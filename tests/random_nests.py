@@ -48,8 +48,9 @@ def nests(draw: st.DrawFn, any_size: bool = False) -> Nest:
 
 def _block(draw: st.DrawFn, around: tuple[str, ...], names, indices: Indices, depth: int) -> list[str]:
     lines: list[str] = []
-    for _ in range(draw(st.integers(1, 2))):
-        if depth < 3 and (depth < 1 or draw(st.booleans())):
+    for left in reversed(range(draw(st.integers(1, 2)))):
+        must = not (depth or left or any(line.startswith("for ") for line in lines))  # a nest has one loop or more
+        if depth < 3 and (must or draw(st.booleans())):
             loop = next(names)
             bound = draw(st.sampled_from(["3", "N", *(f"{outer} + 2" for outer in around[-1:])]))
             lines.append(f"for {loop} in range({bound}):")

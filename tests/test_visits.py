@@ -79,6 +79,22 @@ def test_loops_of_random_schedules_visit_all(nest: poly.Nest, data: st.DataObjec
             assert visits_all(found, domains(nest), nest.context)
 
 
+@poly.nest
+def total(x: i64[K], s: i64[1]):
+    s[0] = 0
+    for k in range(K):
+        s[0] += x[k]
+
+
+def test_a_statement_in_no_loop_is_visited_once() -> None:
+    made = poly.schedule(total).tile(k=2).skew("k_tile", by="k")
+    kernel = poly.compile(total, schedule=made, records=False)
+    for size in range(6):
+        s = np.full(1, 7)
+        kernel(np.arange(size), s)
+        assert s[0] == size * (size - 1) // 2
+
+
 @pytest.mark.parametrize(
     "change", ["0 <= i < N - 1", "0 <= i <= N", "0 <= i < N and i != 5", "0 <= i < N and i % 2 = 0"]
 )
