@@ -8,10 +8,10 @@ import cgen
 
 from codegen import arithmetic, elementary, lanes
 from codegen.guard import guard
-from codegen.integer import HELPERS, Linear
+from codegen.integer import HELPERS
 from codegen.loops import Scope, Writer
 from codegen.macros import definitions
-from codegen.names import RESERVED, c_name, function_name
+from codegen.names import function_name
 from codegen.parameters import (
     Parameter,
     call_parameters,
@@ -49,10 +49,8 @@ def source(program: Program, threading: Threading = "openmp", bounds: bool = Fal
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
     """The kernel, below the bodies of its parallel loops; with `bounds`, statements assert that they keep to them."""
     parameters = data_parameters(program)
-    values = {size: Linear.name(c_name(size)) for size in program.sizes}
-    taken = frozenset(c_name(b.name) for b in program.buffers) | frozenset(c_name(w.name) for w in program.workspaces)
     writer = Writer(program, threading, bounds)
-    body = writer.write(program.ast, Scope(values, taken | frozenset(map(c_name, program.sizes)) | RESERVED))
+    body = writer.write(program.named_loops, Scope(program.taken))
     text = str(cgen.Block(body))
     setup = serial_setup(program, text)
     every = parameters + call_parameters()

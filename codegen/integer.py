@@ -388,15 +388,15 @@ def _walk(atom: Atom) -> Iterator[Atom]:
 def _parts(atom: Atom) -> tuple[Int, ...]:
     """The expressions that an atom is made of."""
     if isinstance(atom, Choice):
-        return (*_sides(atom.test), atom.then, atom.other)
+        return (*sides(atom.test), atom.then, atom.other)
     return atom.args if isinstance(atom, Op) else ()
 
 
-def _sides(test: Test) -> tuple[Int, ...]:
+def sides(test: Test) -> tuple[Int, ...]:
     """The expressions that a condition compares."""
     if isinstance(test, Compare):
         return (test.left, test.right)
-    return tuple(side for part in test.parts for side in _sides(part))
+    return tuple(side for part in test.parts for side in sides(part))
 
 
 def _names(atom: Atom) -> frozenset[str]:
@@ -423,7 +423,7 @@ def _value(atom: Atom, values: Mapping[str, int]) -> int:
 
 def names_of(test: Test) -> frozenset[str]:
     """All names in a condition."""
-    return frozenset().union(*(side.names for side in _sides(test)))
+    return frozenset().union(*(side.names for side in sides(test)))
 
 
 def holds(test: Test, values: Mapping[str, int]) -> bool:

@@ -1,8 +1,9 @@
-"""isl's syntax trees, read: their nodes, and their expressions as integer expressions and conditions."""
+"""isl's syntax trees, read: loops of `codegen.loop_ir`, integer expressions, conditions. Nothing else looks at them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import islpy as isl
@@ -22,10 +23,14 @@ from codegen.integer import (
     quotient,
     remainder,
 )
-from codegen.names import c_name
+from codegen.loop_ir import NO_MARK, Block, Comment, For, If, LoopMark, Node, Once, Run
+from codegen.names import another
 
 Values = Mapping[str, Int]
 """What isl's names stand for: loop variables and, where a loop runs once, its value."""
+
+LOOP, PACK = "loop:", "pack:"
+"""How marks begin that name a loop of the schedule, and what is copied."""
 
 COMPARISONS: dict[str, Literal["==", "<=", "<", ">=", ">"]] = {"eq": "==", "le": "<=", "lt": "<", "ge": ">=", "gt": ">"}
 PAST = ("min", "max", "fdiv_q", "pdiv_q")
@@ -52,7 +57,7 @@ def integer(expr: isl.AstExpr, values: Values) -> Int:
         return Linear.of(expr.get_val().to_python())
     if kind == isl.ast_expr_type.id:
         name = expr.get_id().get_name()
-        return values[name] if name in values else Linear.name(c_name(name))
+        return values.get(name, Linear.name(name))
     return _operation(expr, values)
 
 
@@ -109,12 +114,6 @@ def condition(expr: isl.AstExpr, values: Values) -> Test:
     return Compare(integer(expr, values), "!=", Linear())
 
 
-def end(expr: isl.AstExpr, values: Values) -> Int:
-    """The first value that a loop's condition `i <= …` or `i < …` keeps out."""
-    _, bound = arguments(expr)
-    return past(bound, values) if operation(expr) == "le" else integer(bound, values)
-
-
 def past(expr: isl.AstExpr, values: Values) -> Int:
     """One more than an expression: `min(M - 1, 7)` gives `min(M, 8)`, and `(M - 1)/6` gives `(M + 5)/6`."""
     match operation(expr), arguments(expr):
@@ -128,18 +127,87 @@ def past(expr: isl.AstExpr, values: Values) -> Int:
     return integer(expr, values) + 1
 
 
-def kind(node: isl.AstNode) -> str:
+def loops(node: isl.AstNode, marks: Mapping[str, LoopMark] | None = None, sizes: Iterable[str] = ()) -> Node:
+    """The loops that a syntax tree stands for, with what is said of them by name.
+
+    A loop is called after the mark above it, and else after isl's iterator, but as no size nor a loop around it.
+    """
+    return _Reader(marks or {}, frozenset(sizes)).node(node)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A place in a syntax tree: what is said of loops, the names in use, what isl's iterators stand for.
+
+    `above` is the mark of a loop whose `for` node is still to come. isl puts the pieces of a loop that it has cut below
+    the one mark, each perhaps under a condition, and leaves the mark of a loop that is always at 0 where it was.
+    """
+
+    marks: Mapping[str, LoopMark]
+    taken: frozenset[str]
+    values: Values = field(default_factory=dict)
+    above: LoopMark | None = None
+
+    def node(self, node: isl.AstNode) -> Node:
+        """A node as loops."""
+        if self.above is not None and not _has_pieces(node):
+            return Once(Linear(), replace(self, above=None).node(node), self.above)
+        match _kind(node):
+            case "mark":
+                return self._mark(node)
+            case "for_":
+                return self._for(node)
+            case "if_":
+                other = self.node(node.if_get_else_node()) if node.if_has_else_node() else None
+                return If(condition(node.if_get_cond(), self.values), self.node(node.if_get_then_node()), other)
+            case "block":
+                return Block(tuple(map(self.node, _children(node))))
+        called, *values = arguments(node.user_get_expr())
+        return Run(called.get_id().get_name(), tuple(integer(value, self.values) for value in values))
+
+    def _mark(self, node: isl.AstNode) -> Node:
+        text, below = node.mark_get_id().get_name(), node.mark_get_node()
+        if text.startswith(PACK):
+            return Comment(text.removeprefix(PACK), self.node(below))
+        if not text.startswith(LOOP):
+            return self.node(below)
+        name = text.removeprefix(LOOP)
+        return replace(self, above=self.marks.get(name, LoopMark(name))).node(below)
+
+    def _for(self, node: isl.AstNode) -> Node:
+        iterator = node.for_get_iterator().get_id().get_name()
+        mark, start = self.above or NO_MARK, integer(node.for_get_init(), self.values)
+        inner = replace(self, above=None)
+        if node.for_is_degenerate():
+            return Once(start, inner._with(iterator, start).node(node.for_get_body()), mark)
+        variable = another(mark.name or iterator, self.taken)
+        inner = replace(inner._with(iterator, Linear.name(variable)), taken=self.taken | {variable})
+        test, step = condition(node.for_get_cond(), inner.values), integer(node.for_get_inc(), self.values)
+        return For(variable, start, test, step.constant, inner.node(node.for_get_body()), mark)
+
+    def _with(self, iterator: str, value: Int) -> _Reader:
+        return replace(self, values={**self.values, iterator: value})
+
+
+def _has_pieces(node: isl.AstNode) -> bool:
+    """Whether a node is a loop, or pieces of one."""
+    match _kind(node):
+        case "for_":
+            return True
+        case "block":
+            return any(map(_has_pieces, _children(node)))
+        case "if_":
+            other = node.if_has_else_node() and _has_pieces(node.if_get_else_node())
+            return other or _has_pieces(node.if_get_then_node())
+    return False
+
+
+def _kind(node: isl.AstNode) -> str:
     """isl's name for a node: `for_`, `if_`, `block`, `mark` or `user`."""
     return str(isl.ast_node_type(node.get_type()).name)
 
 
-def children(block: isl.AstNode) -> list[isl.AstNode]:
+def _children(block: isl.AstNode) -> list[isl.AstNode]:
     """The nodes of a block, in order."""
     nodes = block.block_get_children()
     return [nodes.get_at(position) for position in range(nodes.n_ast_node())]
-
-
-def called(node: isl.AstNode, values: Values) -> tuple[str, tuple[Int, ...]]:
-    """The statement and the iterators' values that a user node `S0(e0, e1)` stands for."""
-    name, *args = arguments(node.user_get_expr())
-    return name.get_id().get_name(), tuple(integer(arg, values) for arg in args)

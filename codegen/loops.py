@@ -1,11 +1,9 @@
-"""isl's AST as C loops (cgen nodes), named after the schedule's loops.
+"""Loops as C (cgen nodes).
 
-// isl's AST                          // C
-mark loop:i_tile                      for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
-  for (c0 = 0; c0 < M; c0 += 6)         for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
-    mark loop:i                           A[i_tile + i] = 0.0f;
-      for (c1 = 0; c1 <= …; c1 += 1)
-        S0(c0 + c1)
+// codegen.loop_ir                           // C
+For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
+  For i = 0; i < min(6, M - i_tile); 1         for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
+    Run S0(i_tile + i)                           A[i_tile + i] = 0.0f;
 """
 
 from __future__ import annotations
@@ -13,40 +11,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import cgen
-import islpy as isl
 
 from codegen.bounds import checks
-from codegen.integer import Int, Linear, Test
-from codegen.isl_ast import arguments, called, children, condition, end, integer, kind, operation
+from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
+from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, substituted
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
-from codegen.program import Buffer, LoopMark, Program, Text, Threading
+from codegen.program import Buffer, Program, Text, Threading
 from codegen.reached import conditions, every, outside
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import Reduction, confusing, invariants, reductions
 
-MARK = "loop:"
 WORD = re.compile(r"[A-Za-z_]\w*")
-NO_MARK = LoopMark("")
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What is known at a place in the AST."""
+    """What is known at a place in the loops."""
 
-    values: Mapping[str, Int]
-    """What sizes and isl's iterators stand for."""
     taken: frozenset[str]
     """C names in use."""
     variables: tuple[str, ...] = ()
     """Loop variables around, outermost first."""
-    mark: LoopMark = NO_MARK
-    """How to print the next loop."""
     parallel: bool = False
     """Inside a loop that is marked as parallel, shared by threads or gone since it runs once: below it each thread has
     scratch arrays of its own, so no loop inside is shared again."""
@@ -59,48 +51,17 @@ class Scope:
     shares: int = 1
     """On an OpenCL device: among so many work-items the loops around are shared out."""
 
+    def inside(self, loop: For | Once) -> Scope:
+        """The place below a loop."""
+        own = (loop.variable,) if isinstance(loop, For) else ()
+        parallel = self.parallel or loop.mark.parallel
+        return replace(self, taken=self.taken.union(own), variables=(*self.variables, *own), parallel=parallel)
 
-@dataclass(frozen=True)
-class Loop:
-    """A `for` node with its C names."""
 
-    node: isl.AstNode
-    variable: str
-    start: Int
-    scope: Scope
-
-    @property
-    def condition(self) -> Test:
-        return condition(self.node.for_get_cond(), self.scope.values)
-
-    @property
-    def canonical(self) -> bool:
-        """OpenMP can count its iterations: the condition compares the variable with something."""
-        return operation(self.node.for_get_cond()) in ("le", "lt")
-
-    @property
-    def entered(self) -> Test:
-        """The condition that it runs at least once."""
-        return self.condition_at(self.start)
-
-    def condition_at(self, value: Int) -> Test:
-        """The condition for a value of the variable."""
-        isl_name = self.node.for_get_iterator().get_id().get_name()
-        return condition(self.node.for_get_cond(), {**self.scope.values, isl_name: value})
-
-    @property
-    def counter(self) -> Counter:
-        """The variable of a canonical loop."""
-        test, values = self.node.for_get_cond(), self.scope.values
-        alone = integer(arguments(test)[0], values) == Linear.name(self.variable)
-        step = integer(self.node.for_get_inc(), values).constant
-        return Counter(self.variable, self.start, end(test, values) if alone else None, step, self.condition_at)
-
-    def around(self, body: list[cgen.Generable]) -> cgen.Generable:
-        """The C loop with a body."""
-        step = integer(self.node.for_get_inc(), self.scope.values)
-        start, update = f"int64_t {self.variable} = {self.start}", f"{self.variable} += {step}"
-        return cgen.For(cgen.Line(start), cgen.Line(str(self.condition)), cgen.Line(update), block(body))
+def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
+    """The C loop with a body."""
+    start, update = f"int64_t {loop.variable} = {loop.start}", f"{loop.variable} += {loop.step}"
+    return cgen.For(cgen.Line(start), cgen.Line(str(loop.test)), cgen.Line(update), block(body))
 
 
 @dataclass
@@ -118,73 +79,69 @@ class Writer:
     names: list[str] = field(default_factory=list)
     """What these are called."""
 
-    @property
+    @cached_property
     def _buffers(self) -> dict[str, Buffer]:
         return {buffer.name: buffer for buffer in self.program.buffers}
 
-    def write(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
+    @cached_property
+    def _sizes(self) -> dict[str, Int]:
+        return self.program.size_names
+
+    def write(self, node: Node, scope: Scope) -> list[cgen.Generable]:
         """The C of a node."""
-        match kind(node):
-            case "mark":
-                return self._mark(node, scope)
-            case "for_":
+        match node:
+            case For():
                 return self._for(node, scope)
-            case "if_":
+            case Once():
+                return self._once(node, scope)
+            case If():
                 return [self._if(node, scope)]
-            case "block":
-                return [line for child in children(node) for line in self.write(child, scope)]
-            case _:
-                return self._user(node, scope)
+            case Block():
+                return [line for child in node.nodes for line in self.write(child, scope)]
+            case Comment():
+                return self.write(node.body, scope)
+        return self._run(node, scope)
 
-    def _mark(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
-        name = node.mark_get_id().get_name()
-        if name.startswith(MARK):
-            mark = self.program.marks.get(name, LoopMark(name.removeprefix(MARK)))
-            scope = replace(scope, mark=mark, parallel=scope.parallel or scope.mark.parallel)
-        return self.write(node.mark_get_node(), scope)
+    def _once(self, loop: Once, scope: Scope) -> list[cgen.Generable]:
+        return self.write(loop.body, scope.inside(loop))
 
-    def _if(self, node: isl.AstNode, scope: Scope) -> cgen.Generable:
-        other = block(self.write(node.if_get_else_node(), scope)) if node.if_has_else_node() else None
-        then = block(self.write(node.if_get_then_node(), scope))
-        return cgen.If(cgen.Line(str(condition(node.if_get_cond(), scope.values))), then, other)
+    def _if(self, node: If, scope: Scope) -> cgen.Generable:
+        other = None if node.other is None else block(self.write(node.other, scope))
+        return cgen.If(cgen.Line(str(node.test)), block(self.write(node.then, scope)), other)
 
-    def _for(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
-        if node.for_is_degenerate():
-            return self.write(node.for_get_body(), once(node, scope))
-        loop = opened(node, scope)
-        needed = self._needed(loop)
+    def _for(self, loop: For, scope: Scope) -> list[cgen.Generable]:
+        needed = self._needed(loop, scope)
         if not needed:
             return self._loop(loop, scope)
-        known = replace(loop.scope, known=scope.known.union(needed))
-        return [cgen.If(cgen.Line(str(every(needed))), block(self._loop(replace(loop, scope=known), scope)))]
+        known = replace(scope, known=scope.known.union(needed))
+        return [cgen.If(cgen.Line(str(every(needed))), block(self._loop(loop, known)))]
 
-    def _needed(self, loop: Loop) -> tuple[Test, ...]:
+    def _needed(self, loop: For, scope: Scope) -> tuple[Test, ...]:
         """What must hold for the loop to do anything, as far as it isn't known to."""
-        found = outside(conditions(loop.node.for_get_body(), loop.scope.values), loop.variable)
-        return tuple(test for test in found if test not in loop.scope.known)
+        found = outside(conditions(loop.body), loop.variable)
+        return tuple(test for test in found if test not in scope.known)
 
-    def _loop(self, loop: Loop, scope: Scope) -> list[cgen.Generable]:
-        """A loop, as the mark of the scope around it says."""
-        mark, node = scope.mark, loop.node
-        if mark.parallel and not scope.parallel and loop.canonical:
-            return self._parallel(loop)
-        if mark.vectorize and loop.canonical:
-            found = reductions(node.for_get_body(), self.program, loop.scope.values, loop.variable)
+    def _loop(self, loop: For, scope: Scope) -> list[cgen.Generable]:
+        """A loop, as its mark says."""
+        inner = scope.inside(loop)
+        if loop.mark.parallel and not scope.parallel and loop.end is not None:
+            return self._parallel(loop, loop.end, inner)
+        if loop.mark.vectorize and loop.end is not None:
+            found = reductions(loop.body, self.program, loop.variable)
             if found is not None:
-                return self._vectorized(loop, found)
-        unroll = [cgen.Pragma(f"GCC unroll {mark.unroll}")] if mark.unroll > 1 else []
-        return [*unroll, loop.around([*self._in_order(loop), *self.write(node.for_get_body(), loop.scope)])]
+                return self._vectorized(loop, found, inner)
+        unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if loop.mark.unroll > 1 else []
+        return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
 
-    def _in_order(self, loop: Loop) -> list[cgen.Generable]:
+    def _in_order(self, loop: For) -> list[cgen.Generable]:
         """What stands first in a loop whose iterations a compiler must be kept from confusing."""
-        tiles = integer(loop.node.for_get_inc(), loop.scope.values).constant > 1
-        found = not tiles and confusing(loop.node.for_get_body(), self.program, loop.scope.values, loop.variable)
+        found = loop.step == 1 and confusing(loop.body, self.program, loop.variable)
         return [cgen.Line(IN_ORDER)] * found
 
-    def _parallel(self, loop: Loop) -> list[cgen.Generable]:
+    def _parallel(self, loop: For, end: Int, scope: Scope) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""
-        body = str(block(self.write(loop.node.for_get_body(), loop.scope)))
-        counters = tuple(Parameter("int64_t ", variable) for variable in loop.scope.variables)
+        body = str(block(self.write(loop.body, scope)))
+        counters = tuple(Parameter("int64_t ", variable) for variable in scope.variables)
         candidates = (*data_parameters(self.program), *scratch_parameters(self.program), *counters)
         parameters = needed(candidates, body)
         name = fresh(f"{function_name(self.program.name)}_{loop.variable}", frozenset(self.names))
@@ -196,76 +153,55 @@ class Writer:
             counters[:-1],
             loop.variable,
             loop.start,
-            end(loop.node.for_get_cond(), loop.scope.values),
-            integer(loop.node.for_get_inc(), loop.scope.values).constant,
-            loop.around,
-            loop.scope.taken,
+            end,
+            loop.step,
+            partial(around, loop),
+            scope.taken,
         )
         functions, lines = shared_out(iteration, self.threading)
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
         return lines
 
-    def _vectorized(self, loop: Loop, found: tuple[Reduction, ...]) -> list[cgen.Generable]:
+    def _vectorized(self, loop: For, found: tuple[Reduction, ...], scope: Scope) -> list[cgen.Generable]:
         """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
-        inside = loop.node.for_get_body()
         if not found:
-            return [cgen.Line(EACH_VECTOR), loop.around(self.write(inside, loop.scope))]
-        isl_name = loop.node.for_get_iterator().get_id().get_name()
-        read = invariants(inside, self.program, loop.scope.values, loop.variable)
-        held = holders(read, StatementPrinter(self._buffers, loop.scope.values), loop.scope.taken)
-        scope = replace(loop.scope, held=held.names, taken=loop.scope.taken.union(held.names.values()))
+            return [cgen.Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
+        read = invariants(loop.body, self.program, loop.variable)
+        held = holders(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
+        scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
 
         def body(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
-            values = {**scope.values, isl_name: value}
-            return self.write(inside, replace(scope, values=values, accumulators=accumulators))
+            inside = substituted(loop.body, {loop.variable: value})
+            return self.write(inside, replace(scope, accumulators=accumulators))
 
-        counter, taken = loop.counter, scope.taken
-        lanes = LaneLoop(counter, shape(self.program, found, counter.trips), partials(found, taken), body, taken)
-        whole = block([*map(cgen.Line, held.lines), *lanes.lines()])
+        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        lanes = shape(self.program, found, counter.trips)
+        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
+        whole = block([*map(cgen.Line, held.lines), *lines])
         return [whole if loop.entered in scope.known else cgen.If(cgen.Line(str(loop.entered)), whole)]
 
-    def _user(self, node: isl.AstNode, scope: Scope) -> list[cgen.Generable]:
-        name, arguments = called(node, scope.values)
-        statement = self.program.statements[name]
+    def _run(self, run: Run, scope: Scope) -> list[cgen.Generable]:
+        statement = self.program.statements[run.statement]
         if statement.where is None:
-            return self._statement(name, arguments, scope)
-        values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
-        holds = cgen.Line(str(condition(statement.where, values)))
-        return [cgen.If(holds, block(self._statement(name, arguments, scope)))]
+            return self._statement(run, scope)
+        holds = cgen.Line(str(replaced(statement.where, self._values(run))))
+        return [cgen.If(holds, block(self._statement(run, scope)))]
 
-    def _statement(self, name: str, arguments: tuple[Int, ...], scope: Scope) -> list[cgen.Generable]:
-        statement = self.program.statements[name]
+    def _values(self, run: Run) -> dict[str, Int]:
+        """What sizes and the statement's iterators stand for."""
+        iterators = self.program.statements[run.statement].iterators
+        return {**self._sizes, **dict(zip(iterators, run.values, strict=True))}
+
+    def _statement(self, run: Run, scope: Scope) -> list[cgen.Generable]:
+        statement = self.program.statements[run.statement]
         if isinstance(statement.body, Text):
             lines = statement.body.all_lines(self.bounds)
-            return [text_block(statement.iterators, arguments, lines, scope.taken)]
-        values = {**scope.values, **dict(zip(statement.iterators, arguments, strict=True))}
-        printer = StatementPrinter(self._buffers, values, scope.held)
+            return [text_block(statement.iterators, run.values, lines, scope.taken)]
+        printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
-        into = scope.accumulators.get(name)
+        into = scope.accumulators.get(run.statement)
         line = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
         return [cgen.Line(text) for text in (" ".join(asserted), line) if text]
-
-
-def once(node: isl.AstNode, scope: Scope) -> Scope:
-    """What is known in the only iteration of a `for` node."""
-    start = integer(node.for_get_init(), scope.values)
-    values = {**scope.values, node.for_get_iterator().get_id().get_name(): start}
-    return replace(scope, mark=NO_MARK, values=values, parallel=scope.parallel or scope.mark.parallel)
-
-
-def opened(node: isl.AstNode, scope: Scope) -> Loop:
-    """A `for` node as a C loop, called as the scope's mark says."""
-    isl_name = node.for_get_iterator().get_id().get_name()
-    variable = fresh(scope.mark.name or isl_name, scope.taken)
-    inner = replace(
-        scope,
-        mark=NO_MARK,
-        parallel=scope.parallel or scope.mark.parallel,
-        values={**scope.values, isl_name: Linear.name(variable)},
-        taken=scope.taken | {variable},
-        variables=(*scope.variables, variable),
-    )
-    return Loop(node, variable, integer(node.for_get_init(), scope.values), inner)
 
 
 def text_block(

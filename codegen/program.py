@@ -1,16 +1,16 @@
-"""What code generation is handed: buffers, sizes, an isl AST, and for each statement what to print."""
+"""What code generation is handed: buffers, sizes, loops, and for each statement what to print."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
-
-import islpy as isl
 
 from codegen.definitions import needed
 from codegen.expr import Expr, Load
-from codegen.integer import Affine, Int
+from codegen.integer import Affine, Int, Linear, Test
+from codegen.loop_ir import Node, renamed
+from codegen.names import RESERVED, c_name
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
 
@@ -65,26 +65,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Statement:
-    """What the AST's call `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …
+    """What an instance `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …
 
     It runs where the condition `where` holds, in iterators and sizes; always without one.
     """
 
     iterators: tuple[str, ...]
     body: Assign | Text
-    where: isl.AstExpr | None = None
-
-
-@dataclass(frozen=True)
-class LoopMark:
-    """How the loop below an AST mark `loop:NAME` is to be printed; `Program.marks` has it under the mark's name."""
-
-    name: str
-    parallel: bool = False
-    vectorize: bool = False
-    unroll: int = 0
-    group: bool = False
-    items: int = 0
+    where: Test | None = None
 
 
 @dataclass(frozen=True)
@@ -117,12 +105,27 @@ class Program:
     name: str
     sizes: tuple[str, ...]
     buffers: tuple[Buffer, ...]
-    ast: isl.AstNode
+    loops: Node
     statements: Mapping[str, Statement]
-    marks: Mapping[str, LoopMark] = field(default_factory=dict)
     workspaces: tuple[Workspace, ...] = ()
     preamble: str = ""
     fixed: tuple[tuple[str, int], ...] = ()
     comment: str = ""
     isa: ISA = PORTABLE
     fused: bool = True
+
+    @property
+    def size_names(self) -> dict[str, Int]:
+        """What sizes stand for: variables by their names in C."""
+        return {size: Linear.name(c_name(size)) for size in self.sizes}
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The names in C that no variable may have."""
+        names = (*self.sizes, *(b.name for b in self.buffers), *(w.name for w in self.workspaces))
+        return frozenset(map(c_name, names)) | RESERVED
+
+    @property
+    def named_loops(self) -> Node:
+        """The loops by the names in C of sizes and variables."""
+        return renamed(self.loops, {size: c_name(size) for size in self.sizes}, self.taken)

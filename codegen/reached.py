@@ -10,27 +10,21 @@ Arrays without elements may be as long as one likes in their other dimensions.
 
 from __future__ import annotations
 
-import islpy as isl
-
-from codegen.integer import Linear, Test, connected, parts_of
-from codegen.isl_ast import Values, children, condition, integer, kind
+from codegen.integer import Test, connected, parts_of
+from codegen.loop_ir import Block, Comment, For, If, Node, Once
 
 
-def conditions(node: isl.AstNode, values: Values) -> tuple[Test, ...]:
-    """Conditions, each of which must hold where anything at or below a node of isl's AST runs.
-
-    `values` says what its names stand for; variables of loops below the node are told by none of them.
-    """
-    match kind(node):
-        case "mark":
-            return conditions(node.mark_get_node(), values)
-        case "for_":
-            return _of_loop(node, values)
-        case "if_" if not node.if_has_else_node():
-            inner = conditions(node.if_get_then_node(), values)
-            return tuple(dict.fromkeys((*parts_of(condition(node.if_get_cond(), values)), *inner)))
-        case "block":
-            return _of_all(node, values)
+def conditions(node: Node) -> tuple[Test, ...]:
+    """Conditions, each of which must hold where anything at or below a node runs."""
+    match node:
+        case Comment() | Once():
+            return conditions(node.body)
+        case For():
+            return tuple(dict.fromkeys((node.entered, *outside(conditions(node.body), node.variable))))
+        case If(test, then, None):
+            return tuple(dict.fromkeys((*parts_of(test), *conditions(then))))
+        case Block():
+            return _of_all(node)
     return ()
 
 
@@ -44,23 +38,12 @@ def every(tests: tuple[Test, ...]) -> Test:
     return connected("&&", tests)
 
 
-def _of_loop(node: isl.AstNode, values: Values) -> tuple[Test, ...]:
-    name = node.for_get_iterator().get_id().get_name()
-    start = integer(node.for_get_init(), values)
-    if node.for_is_degenerate():
-        return conditions(node.for_get_body(), {**values, name: start})
-    entered = condition(node.for_get_cond(), {**values, name: start})
-    variable = f"{name}_"
-    inner = conditions(node.for_get_body(), {**values, name: Linear.name(variable)})
-    return tuple(dict.fromkeys((entered, *outside(inner, variable))))
-
-
-def _of_all(block: isl.AstNode, values: Values) -> tuple[Test, ...]:
+def _of_all(block: Block) -> tuple[Test, ...]:
     """Those that all nodes of a block have."""
-    first, *rest = children(block)
-    found = conditions(first, values)
+    first, *rest = block.nodes
+    found = conditions(first)
     for node in rest:
         if not found:
             break
-        found = tuple(test for test in found if test in conditions(node, values))
+        found = tuple(test for test in found if test in conditions(node))
     return found

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import islpy as isl
-
 from codegen.arithmetic import least, update
 from codegen.expr import loads
-from codegen.integer import Int, Linear
-from codegen.isl_ast import Values, called, children, integer, kind
+from codegen.integer import Int
+from codegen.loop_ir import For, If, Node, Run, inside
 from codegen.names import c_name
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Element, StatementPrinter, literal
@@ -70,7 +68,7 @@ class _Use:
     statement: str
     arguments: tuple[Int, ...]
     inner: tuple[str, ...] = ()
-    """isl's names of the loops between, outermost first."""
+    """The variables of the loops between, outermost first."""
     conditional: bool = False
 
     @property
@@ -78,20 +76,20 @@ class _Use:
         return bool(self.inner)
 
 
-def reductions(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[Reduction, ...] | None:
+def reductions(body: Node, program: Program, variable: str) -> tuple[Reduction, ...] | None:
     """The reductions of a loop's `body` over the loop's `variable`; None where the loop must stay scalar.
 
     It must where a text stands in it, or where an element that all iterations share is written otherwise than by one
     reduction, directly in the loop, and looked at by nothing else there. Elements differ if their indices do: whoever
     marks a loop `vectorize` has proven that its iterations don't depend on each other but through reductions.
     """
-    uses = list(_uses(body, values))
+    uses = list(_uses(body))
     assigns = [program.statements[use.statement].body for use in uses]
     found, elements = [], []
     for use, assign in zip(uses, assigns, strict=True):
         if not isinstance(assign, Assign):
             return None
-        printer = _printer(use, program, values)
+        printer = _printer(use, program)
         target = printer.at(assign.target)
         elements += [target, *map(printer.at, loads(assign.expr))]
         if variable in target.names:
@@ -105,31 +103,31 @@ def reductions(body: isl.AstNode, program: Program, values: Values, variable: st
     return None if shared or repeated else tuple(found)
 
 
-def invariants(body: isl.AstNode, program: Program, values: Values, variable: str) -> tuple[Element, ...]:
+def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ...]:
     """The elements that each iteration of a loop reads and none writes.
 
     A vector's lanes that are masked out could not load them.
     """
     found: dict[Element, None] = {}
-    uses = list(_uses(body, values))
+    uses = list(_uses(body))
     assigns = [program.statements[use.statement].body for use in uses]
     written = {assign.target.array for assign in assigns if isinstance(assign, Assign)}
     for use, assign in zip(uses, assigns, strict=True):
         if not isinstance(assign, Assign) or use.nested or use.conditional:
             continue
-        for element in map(_printer(use, program, values).at, loads(assign.expr)):
+        for element in map(_printer(use, program).at, loads(assign.expr)):
             if element.indices and element.array not in written and variable not in element.names:
                 found[element] = None
     return tuple(found)
 
 
-def confusing(body: isl.AstNode, program: Program, values: Values, variable: str) -> bool:
+def confusing(body: Node, program: Program, variable: str) -> bool:
     """Whether gcc may confuse the iterations of a loop that steps by 1: see `codegen.macros.IN_ORDER`."""
     found: dict[str, list[_Write]] = {}
-    for use in _uses(body, values):
+    for use in _uses(body):
         assign = program.statements[use.statement].body
         if isinstance(assign, Assign):
-            found.setdefault(assign.target.array, []).append(_Write.of(use, assign, program, values))
+            found.setdefault(assign.target.array, []).append(_Write.of(use, assign, program))
     floats = {name for name, buffer in _buffers(program).items() if buffer.dtype.is_float}
     return any(
         _adds_twice(variable, writes, array in floats) or _overwrites_others(variable, writes)
@@ -148,8 +146,8 @@ class _Write:
     reads_itself: bool
 
     @staticmethod
-    def of(use: _Use, assign: Assign, program: Program, values: Values) -> _Write:
-        printer = _printer(use, program, values)
+    def of(use: _Use, assign: Assign, program: Program) -> _Write:
+        printer = _printer(use, program)
         target = printer.at(assign.target)
         reads_itself = target in map(printer.at, loads(assign.expr))
         return _Write(assign.op, tuple(index.names for index in target.indices), use.inner, reads_itself)
@@ -181,28 +179,15 @@ def _buffers(program: Program) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in program.buffers}
 
 
-def _printer(use: _Use, program: Program, values: Values) -> StatementPrinter:
+def _printer(use: _Use, program: Program) -> StatementPrinter:
     iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
-    return StatementPrinter(_buffers(program), {**values, **iterators})
+    return StatementPrinter(_buffers(program), {**program.size_names, **iterators})
 
 
-def _uses(node: isl.AstNode, values: Values, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[_Use]:
+def _uses(node: Node, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[_Use]:
     """The statements below a node, in textual order."""
-    match kind(node):
-        case "user":
-            yield _Use(*called(node, values), inner, conditional)
-        case "mark":
-            yield from _uses(node.mark_get_node(), values, inner, conditional)
-        case "block":
-            for child in children(node):
-                yield from _uses(child, values, inner, conditional)
-        case "if_":
-            yield from _uses(node.if_get_then_node(), values, inner, True)
-            if node.if_has_else_node():
-                yield from _uses(node.if_get_else_node(), values, inner, True)
-        case _:
-            name = node.for_get_iterator().get_id().get_name()
-            once = node.for_is_degenerate()
-            value = integer(node.for_get_init(), values) if once else Linear.name(name)
-            around = inner if once else (*inner, name)
-            yield from _uses(node.for_get_body(), {**values, name: value}, around, conditional)
+    if isinstance(node, Run):
+        yield _Use(node.statement, node.values, inner, conditional)
+    around = (*inner, node.variable) if isinstance(node, For) else inner
+    for child in inside(node):
+        yield from _uses(child, around, conditional or isinstance(node, If))

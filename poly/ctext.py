@@ -9,6 +9,8 @@ import islpy as isl
 
 from codegen.integer import Choice, Int, Linear, maximum, minimum, walk
 from codegen.isl_ast import integer
+from codegen.names import c_name
+from poly.sets import parameters
 
 MOST_PIECES = 5
 """A function of more pieces is printed piece by piece."""
@@ -41,7 +43,9 @@ def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
         function = function.move_dims(isl.dim_type.param, known, isl.dim_type.in_, 0, len(names))
     function = function.project_domain_on_params()
     build = isl.AstBuild.from_context(function.domain())
-    return integer(build.expr_from_pw_aff(function), dict(zip(own, map(Linear.name, names), strict=True)))
+    sizes = parameters(function)
+    called = dict(zip((*sizes, *own), (*map(c_name, sizes), *names), strict=True))
+    return integer(build.expr_from_pw_aff(function), {name: Linear.name(new) for name, new in called.items()})
 
 
 def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:

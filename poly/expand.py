@@ -16,8 +16,9 @@ from types import MappingProxyType
 
 import islpy as isl
 
+from codegen.loop_ir import LoopMark
 from codegen.names import c_name, fresh
-from codegen.program import Assign, LoopMark, Statement, Workspace
+from codegen.program import Assign, Statement, Workspace
 from microkernels.isa import ISA
 from poly.box_copy import reading_kernels
 from poly.calls import Call, Panel
@@ -137,7 +138,7 @@ def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> N
     body = _expand(nest, band.body, target, replace(path, bands=(*path.bands, band)), out)
     known = dict(band.functions)
     functions = tuple((name, known.get(name) or coordinate(out.domains[name], depth)) for name in statements(body))
-    out.marks[f"loop:{band.name}"] = LoopMark(
+    out.marks[band.name] = LoopMark(
         band.name, band.parallel, band.vectorize, band.unroll, band.group, band.items
     )
     return replace(band, functions=functions, body=body)
@@ -169,7 +170,7 @@ def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> N
         outermost = shared_parallel and number == 0
         label = f"{name}_{node.array}"
         loops = Band(label, ((copy.call.name, function),), loops, parallel=outermost)
-        out.marks[f"loop:{label}"] = LoopMark(label, outermost)
+        out.marks[label] = LoopMark(label, outermost)
     panels = {**path.panels, (micro.statement, copy.role): copy.panel}
     body = _expand(nest, node.body, target, replace(path, panels=panels), out)
     return Sequence((loops, body))

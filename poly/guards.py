@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
 
 import islpy as isl
 
+from codegen.integer import Test, connected
+from codegen.isl_ast import condition
 from poly.budget import TooCostly, limited, refuse_tangled
 from poly.nest import Nest, Statement
 
@@ -26,7 +27,7 @@ SIMPLE = 200_000
 GUARDED = 1_000_000
 """Operations that isl may take for the conditions of all statements."""
 
-Conditions = Mapping[str, isl.AstExpr]
+Conditions = Mapping[str, Test]
 """Of statements by name, in their iterators and the sizes."""
 
 NONE: Conditions = {}
@@ -67,7 +68,7 @@ def _hull(domain: isl.Set) -> isl.Set:
     return whole if whole.is_bounded() else flat
 
 
-def _condition(statement: Statement, around: isl.Set) -> isl.AstExpr:
+def _condition(statement: Statement, around: isl.Set) -> Test:
     """What tells of a point of `around` whether it is an instance."""
     try:
         with limited(SIMPLE):
@@ -75,12 +76,12 @@ def _condition(statement: Statement, around: isl.Set) -> isl.AstExpr:
     except TooCostly:
         pieces = statement.domain.get_basic_set_list()
     every = (isl.Set.from_basic_set(pieces.get_at(at)) for at in range(pieces.n_basic_set()))
-    return reduce(isl.AstExpr.or_else, (_expression(statement, piece) for piece in every))
+    return connected("||", [_expression(statement, piece) for piece in every])
 
 
-def _expression(statement: Statement, points: isl.Set) -> isl.AstExpr:
+def _expression(statement: Statement, points: isl.Set) -> Test:
     for at, name in enumerate(statement.iterators):
         points = points.set_dim_name(isl.dim_type.set, at, name)
     sizes, count = points.dim(isl.dim_type.param), len(statement.iterators)
     held = points.move_dims(isl.dim_type.param, sizes, isl.dim_type.set, 0, count).params()
-    return isl.AstBuild.from_context(isl.Set("{ : }")).expr_from_set(held)
+    return condition(isl.AstBuild.from_context(isl.Set("{ : }")).expr_from_set(held), {})

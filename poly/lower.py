@@ -6,7 +6,8 @@ import warnings
 from dataclasses import replace
 from typing import Literal
 
-from codegen.program import Buffer, LoopMark, Program
+from codegen.loop_ir import LoopMark
+from codegen.program import Buffer, Program
 from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
 from microkernels.dtypes import DType, f16
 from microkernels.errors import TargetError
@@ -75,17 +76,16 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Progra
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
-    ast = scan(expansion.domains, expansion.tree, nest.context)
-    prove(ast, nest, conditions)
+    loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
+    prove(loops, nest, conditions)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
     return Program(
         name=nest.name,
         sizes=nest.integers,
         buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
-        ast=ast,
+        loops=loops,
         statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
-        marks=_marks(expansion, conditions),
         workspaces=workspaces,
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,

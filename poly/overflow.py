@@ -1,22 +1,23 @@
 """Proof that the integers of the loops made fit in 64 bits, at the sizes given or else at the largest there may be.
 
-What is generated is looked at, not what was asked for: each expression of isl's syntax tree gets the interval of its
-values, from the intervals of sizes and of the loops around.
+What is generated is looked at, not what was asked for: each expression in the loops gets the interval of its values,
+from the intervals of sizes and of the loops around.
 
-    for c0 in 0 … floor((N + 63)/64):         N: [0, 2**48]      c0: [0, 2**42]
-      for c1 in 64*c0 … min(N, 64*c0 + 64):   c1: [0, 2**48]
+    for i in 0 … floor((N + 63)/64):       N: [0, 2**48]      i: [0, 2**42]
+      for j in 64*i … min(N, 64*i + 64):   j: [0, 2**48]
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 import islpy as isl
 
-from codegen.integer import Atom, Choice, Int, Op
-from codegen.isl_ast import COMPARISONS, CONNECTIVES, arguments, children, kind, operation
+from codegen.integer import Atom, Choice, Compare, Connected, Int, Linear, Op, Test, replaced
+from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
 from codegen.program import Workspace
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
@@ -33,13 +34,13 @@ MOST_KNOWN = 1 << 40
 Interval = tuple[int, int]
 
 
-def prove(ast: isl.AstNode, nest: Nest, conditions: Conditions) -> None:
+def prove(loops: Node, nest: Nest, conditions: Conditions) -> None:
     """Refuse loops in which an integer may leave 64 bits, and conditions of statements in them.
 
     Raises:
         ScheduleError: which loop or statement, and how large the integer may be.
     """
-    _Proof(nest, conditions, "the loops", largest_sizes(nest)).node(ast)
+    _Proof(nest, conditions, "the loops", largest_sizes(nest)).node(loops)
 
 
 def check_room(workspaces: Iterable[Workspace]) -> None:
@@ -94,99 +95,84 @@ class _Proof:
     place: str
     intervals: Mapping[str, Interval]
 
-    def node(self, node: isl.AstNode) -> None:
-        match kind(node):
-            case "mark":
-                what, _, name = node.mark_get_id().get_name().partition(":")
-                place = f"loop {name}" if what == "loop" else self.place
-                replace(self, place=place).node(node.mark_get_node())
-            case "for_":
-                self._for(node)
-            case "if_":
-                self.value(node.if_get_cond())
-                self.node(node.if_get_then_node())
-                if node.if_has_else_node():
-                    self.node(node.if_get_else_node())
-            case "block":
-                for child in children(node):
+    def node(self, node: Node) -> None:
+        match node:
+            case For():
+                self._at(node.mark)._for(node)
+            case Once():
+                inner = self._at(node.mark)
+                inner.value(node.value)
+                inner.node(node.body)
+            case If():
+                self.test(node.test)
+                self.node(node.then)
+                if node.other is not None:
+                    self.node(node.other)
+            case Block():
+                for child in node.nodes:
                     self.node(child)
-            case _:
-                called, *values = arguments(node.user_get_expr())
-                self._statement(called.get_id().get_name(), values)
+            case Comment():
+                self.node(node.body)
+            case Run():
+                self._statement(node)
 
-    def _statement(self, name: str, values: list[isl.AstExpr]) -> None:
-        inside = replace(self, place=f"statement {name}")
-        found = [inside.value(value) for value in values]
-        if name in self.conditions:
-            own = dict(zip(self.nest.statement(name).iterators, found, strict=False))  # more are of copies
-            replace(inside, intervals={**self.intervals, **own}).value(self.conditions[name])
+    def _at(self, mark: LoopMark) -> _Proof:
+        return replace(self, place=f"loop {mark.name}") if mark.name else self
 
-    def _for(self, node: isl.AstNode) -> None:
-        """The loop's variable goes from its first value up to the bound in its condition."""
-        name = node.for_get_iterator().get_id().get_name()
-        low, high = self.value(node.for_get_init())
-        if not node.for_is_degenerate():
-            step = self.value(node.for_get_inc())[1]
-            unbounded = replace(self, intervals={**self.intervals, name: (low, MOST)})
-            high = max(high, unbounded.bound(node.for_get_cond(), name))
-            self._checked((low, high + step))
-        replace(self, intervals={**self.intervals, name: (low, high)}).node(node.for_get_body())
+    def _statement(self, run: Run) -> None:
+        inside = replace(self, place=f"statement {run.statement}")
+        for value in run.values:
+            inside.value(value)
+        if run.statement in self.conditions:
+            iterators = self.nest.statement(run.statement).iterators
+            own = dict(zip(iterators, run.values, strict=False))  # more are of copies
+            inside.test(replaced(self.conditions[run.statement], own))
 
-    def bound(self, condition: isl.AstExpr, variable: str) -> int:
-        """The greatest value of a loop's variable for which its condition may hold."""
-        op = operation(condition)
-        if op in ("and_", "and_then"):
-            return min(self.bound(part, variable) for part in arguments(condition))
-        if op in ("or_", "or_else"):
-            return max(self.bound(part, variable) for part in arguments(condition))
-        if op in ("le", "lt"):
-            left, right = arguments(condition)
-            if operation(left) == "" and self._is(left, variable):
-                return self.value(right)[1] - (op == "lt")
-            if operation(left) == "mul":
-                factor, other = arguments(left)
-                if self._is(other, variable):
-                    return (self.value(right)[1] - (op == "lt")) // self.value(factor)[0]
+    def _for(self, loop: For) -> None:
+        """The loop's variable goes from its first value up to the bound in its test."""
+        low, high = self.value(loop.start)
+        unbounded = replace(self, intervals={**self.intervals, loop.variable: (low, MOST)})
+        high = max(high, unbounded.bound(loop.test, loop.variable))
+        self._checked((low, high + loop.step))
+        replace(self, intervals={**self.intervals, loop.variable: (low, high)}).node(loop.body)
+
+    def bound(self, test: Test, variable: str) -> int:
+        """The greatest value of a loop's variable for which its test may hold."""
+        if isinstance(test, Connected):
+            bounds = [self.bound(part, variable) for part in test.parts]
+            return min(bounds) if test.symbol == "&&" else max(bounds)
+        factor = test.left.coefficient(variable)
+        if test.symbol in ("<", "<=") and factor > 0 and test.left == Linear.name(variable) * factor:
+            return (self.value(test.right)[1] - (test.symbol == "<")) // factor
         return MOST
 
-    @staticmethod
-    def _is(expr: isl.AstExpr, name: str) -> bool:
-        return isl.ast_expr_type(expr.get_type()) == isl.ast_expr_type.id and expr.get_id().get_name() == name
+    def test(self, test: Test) -> None:
+        """Refuse a condition that compares what may leave 64 bits."""
+        if isinstance(test, Compare):
+            self.value(test.left)
+            self.value(test.right)
+            return
+        for part in test.parts:
+            self.test(part)
 
-    def value(self, expr: isl.AstExpr) -> Interval:
-        """The interval of an integer expression; of a condition, (0, 1)."""
-        what = isl.ast_expr_type(expr.get_type())
-        if what == isl.ast_expr_type.int:
-            constant = int(expr.get_val().to_python())
-            return self._checked((constant, constant))
-        if what == isl.ast_expr_type.id:
-            return self.intervals[expr.get_id().get_name()]
-        return self._checked(self._operation(operation(expr), [self.value(arg) for arg in arguments(expr)]))
+    def value(self, value: Int) -> Interval:
+        """The interval of an integer expression. Its terms are added in any order, so sums of some are checked, too."""
+        terms = [(value.constant, value.constant), *(self._times(self._atom(a), c) for a, c in value.terms)]
+        self._checked((sum(min(low, 0) for low, _ in terms), sum(max(high, 0) for _, high in terms)))
+        return sum(low for low, _ in terms), sum(high for _, high in terms)
 
-    def _operation(self, op: str, of: list[Interval]) -> Interval:
-        if op in COMPARISONS or op in CONNECTIVES:
-            return (0, 1)
-        match op, of:
-            case (("cond" | "select"), [_, first, second]):
-                return min(first[0], second[0]), max(first[1], second[1])
-            case "min", _:
-                return min(low for low, _ in of), min(high for _, high in of)
-            case "max", _:
-                return max(low for low, _ in of), max(high for _, high in of)
-            case "add", [(a, b), (c, d)]:
-                return a + c, b + d
-            case "sub", [(a, b), (c, d)]:
-                return a - d, b - c
-            case "minus", [(a, b)]:
-                return -b, -a
-            case "mul", [(a, b), (c, d)]:
-                corners = (a * c, a * d, b * c, b * d)
-                return min(corners), max(corners)
-            case (("fdiv_q" | "pdiv_q" | "div"), [(a, b), (c, _)]) if c > 0:
-                return a // c, b // c
-            case (("pdiv_r" | "zdiv_r"), [_, (_, d)]) if d > 0:
-                return 0, d - 1
-        raise AssertionError(f"isl made an operation that has no interval: {op}")
+    def _times(self, of: Interval, factor: int) -> Interval:
+        low, high = of
+        return (low * factor, high * factor) if factor >= 0 else (high * factor, low * factor)
+
+    def _atom(self, atom: Atom) -> Interval:
+        if isinstance(atom, str):
+            return self.intervals[atom]
+        if isinstance(atom, Choice):
+            self.test(atom.test)
+            first, second = self.value(atom.then), self.value(atom.other)
+            return min(first[0], second[0]), max(first[1], second[1])
+        return self._checked(_of_operation(atom.name, list(map(self.value, atom.args))))
 
     def _checked(self, interval: Interval) -> Interval:
         low, high = interval
@@ -198,3 +184,17 @@ class _Proof:
             f"{self.place} of {self.nest.name} would count up to {shown(most)}{sizes}, and 2**62 is the most."
             f" Remedy: smaller factors, blocks or constants{', or known sizes' if self.nest.sizes else ''}."
         )
+
+
+def _of_operation(name: str, of: list[Interval]) -> Interval:
+    match name, of:
+        case "min", _:
+            return min(low for low, _ in of), min(high for _, high in of)
+        case "max", _:
+            return max(low for low, _ in of), max(high for _, high in of)
+        case "%", [_, (_, divisor)]:
+            return 0, divisor - 1
+        case ("floordiv" | "/"), [(a, b), (divisor, _)]:
+            return a // divisor, b // divisor
+    corners = [prod(chosen) for chosen in product(*of)]
+    return min(corners), max(corners)

@@ -1,4 +1,4 @@
-"""Scan a loop tree: from the tree and the iteration domains to isl's abstract syntax of the loops."""
+"""Scan a loop tree: from the tree and the iteration domains to loops, by isl's generator."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from functools import reduce
 
 import islpy as isl
 
+from codegen import loop_ir
+from codegen.isl_ast import LOOP, PACK, loops
+from codegen.loop_ir import LoopMark
 from poly.budget import TooCostly, limited, refuse_tangled
 from poly.nest import Nest
+from poly.sets import parameters
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 from poly.visits import is_delicate, visits_all
 
@@ -19,30 +23,32 @@ CHECKED, RESERVE = 400_000, 20
 """Operations that isl may take to see that delicate loops are right, and the percent of the budget around left then."""
 
 
-def ast(nest: Nest, tree: Node) -> isl.AstNode:
+def ast(nest: Nest, tree: Node) -> loop_ir.Node:
     """The loops of a nest in the order of `tree`, which holds no microkernels."""
     return scan({s.name: s.domain for s in nest.statements}, tree, nest.context)
 
 
-def scan(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.AstNode:
-    """The loops that visit `domains` in the order of `tree`.
+def scan(
+    domains: Mapping[str, isl.Set], tree: Node, context: isl.Set, marks: Mapping[str, LoopMark] | None = None
+) -> loop_ir.Node:
+    """The loops that visit `domains` in the order of `tree`; `marks` says by name how loops are to be printed.
+
+    What reads a copy that is still to be made stands below a comment that names what is copied.
 
     Raises:
         TooCostly: isl takes too long, or has made wrong loops; `poly.guards` has simpler ones.
-
-    Each loop stands below a mark `loop:NAME`, each statement is a call `S(i, j)` with the values of its iterators.
-    What reads a copy that is still to be made stands below a mark `pack:` and what is copied.
     """
     for domain in domains.values():
         refuse_tangled(domain)
     with limited(SCANNED):
         made = isl.AstBuild.from_context(context).node_from_schedule(_schedule(domains, tree))
-    if is_delicate(made) and _is_wrong(made, {name: domains[name] for name in statements(tree)}, context):
+        found = loops(made, marks, parameters(context))
+    if is_delicate(found) and _is_wrong(found, {name: domains[name] for name in statements(tree)}, context):
         raise TooCostly
-    return made
+    return found
 
 
-def _is_wrong(made: isl.AstNode, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
+def _is_wrong(made: loop_ir.Node, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
     """Whether the loops are known to leave instances out, or to visit others; not where that takes too much work."""
     try:
         with limited(CHECKED, reserve=RESERVE):
@@ -60,7 +66,7 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
         case Band():
             return _band(domains, node)
         case Pack():
-            return _marked(_schedule(domains, node.body), f"pack:{node.label}")
+            return _marked(_schedule(domains, node.body), f"{PACK}{node.label}")
     raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
 
 
@@ -74,7 +80,7 @@ def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
     if any(inner.items for inner in bands(band)):
         node = scheduled.get_root().child(0)
         scheduled = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.atomic).get_schedule()
-    return _marked(scheduled, f"loop:{band.name}")
+    return _marked(scheduled, f"{LOOP}{band.name}")
 
 
 def _marked(schedule: isl.Schedule, mark: str) -> isl.Schedule:

@@ -31,7 +31,7 @@ def set_space(sizes: Sequence[str], rank: int, name: str = "") -> isl.Space:
     return space.set_tuple_name(SET, name) if name else space
 
 
-def parameters(space: isl.Space | isl.Set) -> tuple[str, ...]:
+def parameters(space: isl.Space | isl.Set | isl.PwAff) -> tuple[str, ...]:
     """The names of the parameters, in order."""
     return tuple(space.get_dim_name(PARAM, at) or "" for at in range(space.dim(PARAM)))
 

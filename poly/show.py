@@ -7,13 +7,13 @@ for i_tile in range((M + 5) // 6):  # parallel
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import islpy as isl
-
+from codegen import loop_ir
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from codegen.integer import PYTHON, Int, Linear
-from codegen.isl_ast import Values, called, children, condition, end, integer, kind
+from codegen.integer import PYTHON, Int, Linear, replaced
+from codegen.loop_ir import Block, For, If, Once, Run
 from poly.budget import TooCostly
 from poly.guards import NONE, Conditions, guarded
 from poly.nest import Nest, Statement
@@ -29,15 +29,14 @@ def loops_text(nest: Nest, tree: Node) -> str:
     """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
     plain, kernels = _plain(_named_apart(tree, frozenset({*nest.sizes, *(array.name for array in nest.arrays)})))
     remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
-    values = {size: Linear.name(size) for size in nest.sizes}
     try:
         loops, conditions = _scanned(nest, plain)
     except TooCostly:
         return "\n".join([OUTLINE, *_outline(nest, plain, remarks)])
-    return "\n".join(_Printer(nest, remarks, conditions).node(loops, _Scope(values)))
+    return "\n".join(_Printer(nest, remarks, conditions).node(loops))
 
 
-def _scanned(nest: Nest, tree: Node) -> tuple[isl.AstNode, Conditions]:
+def _scanned(nest: Nest, tree: Node) -> tuple[loop_ir.Node, Conditions]:
     try:
         return ast(nest, tree), NONE
     except TooCostly:
@@ -115,69 +114,50 @@ def _plain(tree: Node) -> tuple[Node, Notes]:
 
 
 @dataclass(frozen=True)
-class _Scope:
-    values: Values
-    indent: str = ""
-    loop: str = ""
-
-
-@dataclass(frozen=True)
 class _Printer:
-    """Walks isl's AST of a nest; `remarks` are comments behind loops."""
+    """Walks the loops of a nest; `remarks` are comments behind loops."""
 
     nest: Nest
     remarks: Notes
     conditions: Conditions
 
-    def node(self, node: isl.AstNode, scope: _Scope) -> list[str]:
-        match kind(node):
-            case "mark":
-                what, _, name = node.mark_get_id().get_name().partition(":")
-                if what == "pack":
-                    return [f"{scope.indent}# pack {name}", *self.node(node.mark_get_node(), scope)]
-                return self.node(node.mark_get_node(), replace(scope, loop=name))
-            case "for_":
-                return self._for(node, scope)
-            case "if_":
-                return self._if(node, scope)
-            case "block":
-                return [line for child in children(node) for line in self.node(child, scope)]
-        return self._statement(node, scope)
+    def node(self, node: loop_ir.Node, indent: str = "") -> list[str]:
+        match node:
+            case loop_ir.Comment(text, body):
+                return [f"{indent}# pack {text}", *self.node(body, indent)]
+            case For():
+                limits = ", ".join(map(PYTHON.integer, _range(node)))
+                head = f"{indent}for {node.variable} in range({limits}):{self._remark(node)}"
+                return [head, *self.node(node.body, indent + INDENT)]
+            case Once():
+                remark = self._remark(node).strip()
+                return [indent + remark] * bool(remark) + self.node(node.body, indent)
+            case If():
+                return self._if(node, indent)
+            case Block():
+                return [line for child in node.nodes for line in self.node(child, indent)]
+        return self._statement(node, indent)
 
-    def _for(self, node: isl.AstNode, scope: _Scope) -> list[str]:
-        iterator = node.for_get_iterator().get_id().get_name()
-        start = integer(node.for_get_init(), scope.values)
-        remark = "".join(f"  # {text}" for text in [", ".join(self.remarks[scope.loop])] if text)
-        if node.for_is_degenerate():
-            above = [scope.indent + remark.strip()] if remark else []
-            return above + self.node(node.for_get_body(), replace(scope, values={**scope.values, iterator: start}))
-        values = {**scope.values, iterator: Linear.name(scope.loop)}
-        step = integer(node.for_get_inc(), values)
-        limits = ", ".join(map(PYTHON.integer, _range(start, end(node.for_get_cond(), values), step)))
-        head = f"{scope.indent}for {scope.loop} in range({limits}):{remark}"
-        body = self.node(node.for_get_body(), replace(scope, values=values, indent=scope.indent + INDENT))
-        return [head, *body]
+    def _remark(self, loop: For | Once) -> str:
+        remarks = self.remarks.get(loop.mark.name, [])
+        return f"  # {', '.join(remarks)}" if remarks else ""
 
-    def _if(self, node: isl.AstNode, scope: _Scope) -> list[str]:
-        inner = replace(scope, indent=scope.indent + INDENT)
-        lines = [f"{scope.indent}if {PYTHON.test(condition(node.if_get_cond(), scope.values))}:"]
-        lines += self.node(node.if_get_then_node(), inner)
-        if node.if_has_else_node():
-            lines += [f"{scope.indent}else:", *self.node(node.if_get_else_node(), inner)]
+    def _if(self, node: If, indent: str) -> list[str]:
+        lines = [f"{indent}if {PYTHON.test(node.test)}:", *self.node(node.then, indent + INDENT)]
+        if node.other is not None:
+            lines += [f"{indent}else:", *self.node(node.other, indent + INDENT)]
         return lines
 
-    def _statement(self, node: isl.AstNode, scope: _Scope) -> list[str]:
-        name, indices = called(node, scope.values)
-        statement = self.nest.statement(name)
-        values = dict(zip(statement.iterators, indices, strict=True))
+    def _statement(self, run: Run, indent: str) -> list[str]:
+        statement = self.nest.statement(run.statement)
+        values = dict(zip(statement.iterators, run.values, strict=True))
         line, where = assignment(statement, values), self.conditions.get(statement.name)
         if where is None:
-            return [scope.indent + line]
-        test = PYTHON.test(condition(where, {**scope.values, **values}))
-        return [f"{scope.indent}if {test}:", f"{scope.indent}{INDENT}{line}"]
+            return [indent + line]
+        return [f"{indent}if {PYTHON.test(replaced(where, values))}:", f"{indent}{INDENT}{line}"]
 
 
-def assignment(statement: Statement, values: Values) -> str:
+def assignment(statement: Statement, values: Mapping[str, Int]) -> str:
     """A statement as Python, `values` in place of its iterators."""
     target, value = expression(statement.target, values), expression(statement.expr, values)
     match statement.op:
@@ -188,14 +168,15 @@ def assignment(statement: Statement, values: Values) -> str:
     return f"{target} = {statement.op}({target}, {value})"
 
 
-def _range(start: Int, stop: Int, step: Int) -> tuple[Int, ...]:
+def _range(loop: For) -> tuple[Int, ...]:
     """The arguments of `range`, without those that are as usual."""
-    if step != Linear.of(1):
-        return start, stop, step
-    return (stop,) if start == Linear() else (start, stop)
+    assert loop.end is not None, "isl bounds a loop's variable by itself"
+    if loop.step != 1:
+        return loop.start, loop.end, Linear.of(loop.step)
+    return (loop.end,) if loop.start == Linear() else (loop.start, loop.end)
 
 
-def expression(expr: Expr, values: Values, binds: int = 0) -> str:
+def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
     """A statement's expression as Python, `values` in place of its iterators.
 
     It is in parentheses where it binds less than `binds` (1 for sums, 2 for products, 3 for signs).

@@ -1,8 +1,8 @@
-"""The instances that loops visit: isl's abstract syntax turned back into sets, to see that its loops are right.
+"""The instances that loops visit: loops turned back into sets, to see that they are right.
 
-    for c0 in 0 … N - 1:
-      if c0 mod 2 = 0:            ->        { S[i] : 0 <= i < N and i mod 2 = 0 }, each once
-        S(c0)
+    for i in 0 … N - 1:
+      if i % 2 == 0:            ->        { S[i] : 0 <= i < N and i mod 2 = 0 }, each once
+        S(i)
 
 isl's generator errs for some loops whose conditions divide: it has left out instances of a strip-mined skewed loop.
 """
@@ -15,28 +15,21 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.isl_ast import COMPARISONS, CONNECTIVES, arguments, children, kind, operation
+from codegen.integer import Atom, Choice, Compare, Int, Op, Test, sides, walk
+from codegen.loop_ir import For, If, Node, Run, inside
+from codegen.loop_ir import walk as every
 from poly.sets import number
 
-DIVISIONS = ("fdiv_q", "pdiv_q", "pdiv_r", "zdiv_r", "div")
+DIVISIONS = ("floordiv", "/", "%")
+COMPARED = {"==": "eq_set", "!=": "ne_set", "<": "lt_set", "<=": "le_set", ">": "gt_set", ">=": "ge_set"}
 
 
-def is_delicate(node: isl.AstNode) -> bool:
+def is_delicate(node: Node) -> bool:
     """Whether a condition in the loops divides."""
-    match kind(node):
-        case "mark":
-            return is_delicate(node.mark_get_node())
-        case "for_":
-            return is_delicate(node.for_get_body())
-        case "block":
-            return any(map(is_delicate, children(node)))
-        case "if_":
-            other = node.if_has_else_node() and is_delicate(node.if_get_else_node())
-            return _divides(node.if_get_cond()) or is_delicate(node.if_get_then_node()) or other
-    return False
+    return any(isinstance(part, If) and _divides(part.test) for part in every(node))
 
 
-def visits_all(node: isl.AstNode, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
+def visits_all(node: Node, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
     """Whether the loops visit each instance in the domains once, and no other. Raises isl.Error."""
     found: dict[str, list[isl.Map]] = {}
     for name, visit in _Walk(context.from_params(), ()).visits(node):
@@ -54,64 +47,55 @@ def _is_whole(visits: list[isl.Map], domain: isl.Set) -> bool:
     return alone and apart and bool(seen.is_equal(domain))
 
 
-def _divides(expr: isl.AstExpr) -> bool:
-    op = operation(expr)
-    return op in DIVISIONS or (bool(op) and any(map(_divides, arguments(expr))))
+def _divides(test: Test) -> bool:
+    atoms = (atom for side in sides(test) for atom in walk(side))
+    return any(isinstance(atom, Op) and atom.name in DIVISIONS for atom in atoms)
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """A place in the tree: what holds there, and the iterators of the loops around it; these are parameters, too."""
+    """A place in the loops: what holds there, and the variables of the loops around it; these are parameters, too."""
 
     holds: isl.Set
-    iterators: tuple[str, ...]
+    variables: tuple[str, ...]
 
-    def visits(self, node: isl.AstNode) -> Iterator[tuple[str, isl.Map]]:
-        """For each statement below a node `{ S[i, j] -> [iterators] }`."""
-        match kind(node):
-            case "mark":
-                yield from self.visits(node.mark_get_node())
-            case "block":
-                for child in children(node):
-                    yield from self.visits(child)
-            case "if_":
-                test = self.test(node.if_get_cond())
-                yield from self.where(test).visits(node.if_get_then_node())
-                if node.if_has_else_node():
-                    yield from self.where(test.complement()).visits(node.if_get_else_node())
-            case "for_":
+    def visits(self, node: Node) -> Iterator[tuple[str, isl.Map]]:
+        """For each statement below a node `{ S[i, j] -> [variables] }`."""
+        match node:
+            case If():
+                test = self.test(node.test)
+                yield from self.where(test).visits(node.then)
+                if node.other is not None:
+                    yield from self.where(test.complement()).visits(node.other)
+            case For():
                 yield from self._loop(node)
+            case Run():
+                yield node.statement, self._visit(node)
             case _:
-                yield self._visit(node)
+                for child in inside(node):
+                    yield from self.visits(child)
 
     def where(self, test: isl.Set) -> _Walk:
         """The place below a condition."""
         return replace(self, holds=self.holds.intersect(test))
 
-    def _loop(self, node: isl.AstNode) -> Iterator[tuple[str, isl.Map]]:
-        name = node.for_get_iterator().get_id().get_name()
-        inner = replace(self, iterators=(*self.iterators, name))
-        value, start = inner.name(name), inner.value(node.for_get_init())
-        if node.for_is_degenerate():
-            yield from inner.where(value.eq_set(start)).visits(node.for_get_body())
-            return
-        step = inner.value(node.for_get_inc())
-        strided = value.sub(start).mod_val(step.max_val()).eq_set(inner.number(0))
+    def _loop(self, loop: For) -> Iterator[tuple[str, isl.Map]]:
+        inner = replace(self, variables=(*self.variables, loop.variable))
+        value, start = inner.name(loop.variable), inner.value(loop.start)
+        strided = value.sub(start).mod_val(number(loop.step)).eq_set(inner.number(0))
         begun = value.ge_set(start).intersect(strided)
-        yield from inner.where(begun).where(inner.test(node.for_get_cond())).visits(node.for_get_body())
+        yield from inner.where(begun).where(inner.test(loop.test)).visits(loop.body)
 
-    def _visit(self, node: isl.AstNode) -> tuple[str, isl.Map]:
-        called, *values = arguments(node.user_get_expr())
-        name = called.get_id().get_name()
+    def _visit(self, run: Run) -> isl.Map:
         indices = isl.Map.from_domain(self.holds)
-        for value in values:
+        for value in run.values:
             indices = indices.flat_range_product(isl.Map.from_pw_aff(self.value(value)))
-        visit = isl.Map.from_domain(indices.range().set_tuple_name(name))
-        for iterator in self.iterators:
-            at = visit.find_dim_by_name(isl.dim_type.param, iterator)
+        visit = isl.Map.from_domain(indices.range().set_tuple_name(run.statement))
+        for variable in self.variables:
+            at = visit.find_dim_by_name(isl.dim_type.param, variable)
             if at >= 0:
                 visit = visit.move_dims(isl.dim_type.out, visit.dim(isl.dim_type.out), isl.dim_type.param, at, 1)
-        return name, visit
+        return visit
 
     def number(self, value: int) -> isl.PwAff:
         """A number as a function of parameters."""
@@ -119,50 +103,36 @@ class _Walk:
         return isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(number(value)))
 
     def name(self, name: str) -> isl.PwAff:
-        """A size or an iterator as a function of parameters."""
+        """A size or a variable as a function of parameters."""
         space = self.holds.get_space().add_param_id(isl.Id(name))
         at = space.find_dim_by_name(isl.dim_type.param, name)
         return isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), isl.dim_type.param, at))
 
-    def value(self, expr: isl.AstExpr) -> isl.PwAff:
+    def value(self, value: Int) -> isl.PwAff:
         """An integer expression as a function of parameters."""
-        match isl.ast_expr_type(expr.get_type()):
-            case isl.ast_expr_type.int:
-                return self.number(expr.get_val().to_python())
-            case isl.ast_expr_type.id:
-                return self.name(expr.get_id().get_name())
-        op = operation(expr)
-        if op in COMPARISONS or op in CONNECTIVES:
-            return self.test(expr).indicator_function()
-        if op in ("cond", "select"):
-            test, then, other = arguments(expr)
-            return self.test(test).indicator_function().cond(self.value(then), self.value(other))
-        left, *rest = map(self.value, arguments(expr))
-        match op:
-            case "minus":
-                return left.neg()
-            case "add":
-                return left.add(rest[0])
-            case "sub":
-                return left.sub(rest[0])
-            case "mul":
-                return left.mul(rest[0])
+        terms = (self._atom(atom).scale_val(number(factor)) for atom, factor in value.terms)
+        return reduce(isl.PwAff.add, terms, self.number(value.constant))
+
+    def _atom(self, atom: Atom) -> isl.PwAff:
+        if isinstance(atom, str):
+            return self.name(atom)
+        if isinstance(atom, Choice):
+            return self.test(atom.test).indicator_function().cond(self.value(atom.then), self.value(atom.other))
+        left, *rest = map(self.value, atom.args)
+        match atom.name:
+            case "*":
+                return reduce(isl.PwAff.mul, rest, left)
             case "min":
                 return reduce(isl.PwAff.min, rest, left)
             case "max":
                 return reduce(isl.PwAff.max, rest, left)
-            case "pdiv_r" | "zdiv_r":
+            case "%":
                 return left.mod_val(rest[0].max_val())
         return left.scale_down_val(rest[0].max_val()).floor()
 
-    def test(self, expr: isl.AstExpr) -> isl.Set:
+    def test(self, test: Test) -> isl.Set:
         """Where a condition holds."""
-        op = operation(expr)
-        if op in CONNECTIVES:
-            join = isl.Set.intersect if CONNECTIVES[op] == "&&" else isl.Set.union
-            return reduce(join, map(self.test, arguments(expr)))
-        if op not in COMPARISONS:
-            return self.value(expr).ne_set(self.number(0))
-        left, right = map(self.value, arguments(expr))
-        compared: isl.Set = getattr(left, f"{op}_set")(right)
-        return compared
+        if isinstance(test, Compare):
+            compared: isl.Set = getattr(self.value(test.left), COMPARED[test.symbol])(self.value(test.right))
+            return compared
+        return reduce(isl.Set.intersect if test.symbol == "&&" else isl.Set.union, map(self.test, test.parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import islpy as isl
 
@@ -12,7 +13,9 @@ from codegen.call import Caller, make_caller
 from codegen.expr import Binary, Call, Const, Expr, Load
 from codegen.guard import declarations
 from codegen.integer import Affine
-from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Text, Workspace
+from codegen.isl_ast import loops
+from codegen.loop_ir import For, LoopMark, Node, Once, mapped
+from codegen.program import Assign, Buffer, Program, Statement, Text, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32
 
@@ -32,10 +35,23 @@ def sequence(*children: tuple[str, str]) -> str:
     return f"{{ sequence: [ {', '.join(parts)} ] }}"
 
 
-def scan(domain: str, tree: str, context: str = "{ : }") -> isl.AstNode:
-    """isl's AST for a domain and a schedule tree."""
-    text = f'{{ domain: "{domain}", child: {tree} }}'
-    return isl.AstBuild.from_context(isl.Set(context)).node_from_schedule(isl.Schedule(text))
+def scan(domain: str, tree: str, *marks: LoopMark, **named: LoopMark) -> Node:
+    """The loops for a domain and a schedule tree, with what is said of them; by keyword those of another name."""
+    schedule = isl.Schedule(f'{{ domain: "{domain}", child: {tree} }}')
+    known = {mark.name: mark for mark in marks} | named
+    return loops(isl.AstBuild.from_context(isl.Set("{ : }")).node_from_schedule(schedule), known)
+
+
+def marked(program: Program, *marks: LoopMark) -> Program:
+    """A program with other marks of its loops; none of those that are not named."""
+    known = {mark.name: mark for mark in marks}
+
+    def change(node: Node) -> Node:
+        if isinstance(node, For | Once):
+            node = replace(node, mark=known.get(node.mark.name, LoopMark(node.mark.name)))
+        return mapped(node, change)
+
+    return replace(program, loops=change(program.loops))
 
 
 def times(left: Expr, right: Expr) -> Expr:
@@ -62,9 +78,8 @@ def matmul(marks: Sequence[LoopMark] = (), order: str = "ikj", size: int | None 
             Buffer("B", dtype, (depth, n), "in"),
             Buffer("C", dtype, (m, n), "inout"),
         ),
-        scan(domain, tree),
+        scan(domain, tree, *marks),
         {"S": Statement(("i", "j", "k"), body)},
-        {f"loop:{mark.name}": mark for mark in marks},
     )
 
 
@@ -87,9 +102,8 @@ def scaled_copy() -> Program:
             Buffer("y", f32, (M, N), "out"),
             Buffer("alpha", f32, (), "scalar"),
         ),
-        scan(domain, rows),
+        scan(domain, rows, LoopMark("i", parallel=True)),
         {"Fill": Statement(("row_number",), Text(fill)), "Drain": Statement(("row_number",), Text(drain))},
-        {"loop:i": LoopMark("i", parallel=True)},
         (Workspace("all", f32, M * N, private=False), Workspace("one", f32, N)),
     )
 
@@ -115,7 +129,7 @@ def softmax() -> Program:
         "Sum": Assign(total, "+", y),
         "Div": Assign(y, "=", Binary("/", y, total)),
     }
-    marks = {f"loop:j_{name}": LoopMark("j", vectorize=True) for name, tree in inner if tree}
+    marks = {f"j_{name}": LoopMark("j", vectorize=True) for name, tree in inner if tree}
     return Program(
         "softmax",
         ("M", "N"),
@@ -125,9 +139,8 @@ def softmax() -> Program:
             Buffer("top", f32, (M,), "local"),
             Buffer("total", f32, (M,), "local"),
         ),
-        scan(domain, tree),
+        scan(domain, tree, **marks),
         {name: Statement(("i", "j") if tree else ("i",), bodies[name]) for name, tree in inner},
-        marks,
     )
 
 

@@ -331,7 +331,7 @@ def strided_matmul() -> Program:
     dense = matmul()
     buffers = tuple(Buffer(b.name, b.dtype, b.shape, b.kind, (f"{b.name}_stride0", "1")) for b in dense.buffers)
     sizes = dense.sizes + tuple(f"{b.name}_stride0" for b in buffers)
-    return Program("matmul", sizes, buffers, dense.ast, dense.statements)
+    return Program("matmul", sizes, buffers, dense.loops, dense.statements)
 
 
 def with_strided() -> tuple[Caller, list[str]]:

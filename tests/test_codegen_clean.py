@@ -22,8 +22,9 @@ from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.header.bounds import BOUNDS
 from codegen.header.pthreads import PTHREADS
 from codegen.integer import Affine
+from codegen.loop_ir import LoopMark
 from codegen.macros import definitions
-from codegen.program import Buffer, LoopMark, Program
+from codegen.program import Buffer, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine
 from poly.bounds import check

@@ -13,8 +13,9 @@ from programs import M, N, band, i, j, matmul, scaled_copy, scan, softmax
 from codegen.c import link_flags, source
 from codegen.expr import Const, Load
 from codegen.integer import Affine
+from codegen.loop_ir import LoopMark
 from codegen.names import c_name, fresh
-from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Text
+from codegen.program import Assign, Buffer, Program, Statement, Text
 from microkernels.dtypes import f32, f64
 
 PARALLEL = LoopMark("i_tile", parallel=True)
@@ -46,8 +47,7 @@ def filled(domain: str, function: str, target: tuple[Affine, ...], name: str = "
     tree = band(name, function)
     iterators = tuple(re.findall(r"\w+", domain[domain.index("[") : domain.index("]")]))
     buffers = (Buffer("y", f32, shape, "out"),)
-    program = Program("fill", (), buffers, scan(domain, tree), {"S": Statement(iterators, body)})
-    return replace(program, marks={f"loop:{mark.name}": mark for mark in marks.values()})
+    return Program("fill", (), buffers, scan(domain, tree, *marks.values()), {"S": Statement(iterators, body)})
 
 
 def test_a_loop_that_runs_once_is_no_loop() -> None:
@@ -111,7 +111,7 @@ def test_a_shared_element_that_others_look_at_keeps_the_loop_scalar() -> None:
     """`s[0] += x[i]; y[i] = s[0]`: the lanes would not see the sum so far."""
     domain = "[N] -> { S[i] : 0 <= i < N; T[i] : 0 <= i < N }"
     order = "{ sequence: [ { filter: '[N] -> { S[i] }' }, { filter: '[N] -> { T[i] }' } ] }".replace("'", '"')
-    ast = scan(domain, band("i", "[N] -> { S[i] -> [i]; T[i] -> [i] }", order))
+    ast = scan(domain, band("i", "[N] -> { S[i] -> [i]; T[i] -> [i] }", order), LoopMark("i", vectorize=True))
     total, x, y = Load("s", (Affine.of(0),)), Load("x", (i,)), Load("y", (i,))
     program = Program(
         "prefix",
@@ -123,7 +123,6 @@ def test_a_shared_element_that_others_look_at_keeps_the_loop_scalar() -> None:
         ),
         ast,
         {"S": Statement(("i",), Assign(total, "+", x)), "T": Statement(("i",), Assign(y, "=", total))},
-        {"loop:i": LoopMark("i", vectorize=True)},
     )
     assert not {"POLY_SIMD", "POLY_LANES"} & set(source(program).split())
     alone = replace(program, statements={**program.statements, "T": Statement(("i",), Assign(y, "=", x))})

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from programs import K, M, N, band, compiled, i, j, matmul, scaled_copy, scan, sequence, softmax
+from programs import K, M, N, band, compiled, i, j, marked, matmul, scaled_copy, scan, sequence, softmax
 
 from codegen.build import FLAGS, build, load
 from codegen.c import link_flags, source
 from codegen.expr import Load
 from codegen.guard import declarations
 from codegen.integer import Affine
-from codegen.program import Assign, Buffer, LoopMark, Program, Statement, Workspace
+from codegen.loop_ir import LoopMark
+from codegen.program import Assign, Buffer, Program, Statement, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
 
@@ -59,7 +60,7 @@ def test_workspaces(threads: int) -> None:
 def test_private_scratch_outside_of_a_parallel_loop() -> None:
     x = np.random.default_rng(1).random((5, 7), np.float32)
     y = np.empty_like(x)
-    compiled(replace(scaled_copy(), marks={}))(x, y, 2.0, threads=2)
+    compiled(marked(scaled_copy()))(x, y, 2.0, threads=2)
     np.testing.assert_allclose(y, 2 * x, rtol=1e-6)
 
 
@@ -90,7 +91,7 @@ def test_reductions_in_lanes(op: str, dtype: DType) -> None:
     buffers = (Buffer("x", dtype, (M, N), "in"), Buffer("y", dtype, (M,), "inout"))
     body = Assign(Load("y", (i,)), op, Load("x", (i, j)))
     scalar = Program("reduce", ("M", "N"), buffers, scan(domain, tree), {"S": Statement(("i", "j"), body)})
-    lanes = replace(scalar, marks={"loop:j": LoopMark("j", vectorize=True)})
+    lanes = marked(scalar, LoopMark("j", vectorize=True))
     assert "POLY_LANES" in source(lanes)
     rng = np.random.default_rng(3)
     x = rng.integers(1, 3, (6, 50)).astype(dtype.numpy_name)
@@ -109,13 +110,13 @@ def test_several_reductions_in_one_loop() -> None:
     """Two elements of one array, each with a variable of its own."""
     domain = "[N] -> { S[i] : 0 <= i < N; T[i] : 0 <= i < N }"
     order = sequence(("[N] -> { S[i] }", ""), ("[N] -> { T[i] }", ""))
-    ast = scan(domain, band("i", "[N] -> { S[i] -> [i]; T[i] -> [i] }", order))
+    ast = scan(domain, band("i", "[N] -> { S[i] -> [i]; T[i] -> [i] }", order), LoopMark("i", vectorize=True))
     buffers = (Buffer("x", f64, (N,), "in"), Buffer("y", f64, (Affine.of(2),), "inout"))
     statements = {
         name: Statement(("i",), Assign(Load("y", (Affine.of(place),)), op, Load("x", (i,))))
         for place, (name, op) in enumerate((("S", "+"), ("T", "max")))
     }
-    program = Program("both", ("N",), buffers, ast, statements, {"loop:i": LoopMark("i", vectorize=True)})
+    program = Program("both", ("N",), buffers, ast, statements)
     assert "y_sum" in source(program)
     assert "y_max" in source(program)
     sums = replace(

@@ -17,7 +17,8 @@ from codegen.call import Caller, make_caller
 from codegen.expr import Binary, Const, Index, Load
 from codegen.guard import declarations
 from codegen.integer import Affine
-from codegen.program import Assign, Buffer, LoopMark, Program, Statement
+from codegen.loop_ir import LoopMark
+from codegen.program import Assign, Buffer, Program, Statement
 from codegen.signature import Signature
 from microkernels.dtypes import DTYPES, DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, NEON, PORTABLE
@@ -29,6 +30,7 @@ CASES = [
     *((f64, op) for op in ("+", "max")),
     *((DTYPES[name], op) for name, op in (("i8", "+"), ("i8", "max"), ("i32", "+"), ("i64", "min"))),
 ]
+LANES = LoopMark("j", vectorize=True)
 UFUNCS = {"+": np.add, "*": np.multiply, "min": np.fmin, "max": np.fmax}
 
 
@@ -41,9 +43,8 @@ def rows_reduced(dtype: DType, op: str, isa: ISA, columns: int | None = None) ->
         "rows",
         ("M", "N"),
         (Buffer("x", dtype, (M, width), "in"), Buffer("y", dtype, (M,), "inout")),
-        scan(domain, tree),
+        scan(domain, tree, LANES),
         {"S": Statement(("i", "j"), Assign(Load("y", (i,)), op, Load("x", (i, j))))},
-        {"loop:j": LoopMark("j", vectorize=True)},
         isa=isa,
     )
 
@@ -142,8 +143,7 @@ def test_bodies_with_more_than_a_sum(isa: ISA, monkeypatch: pytest.MonkeyPatch) 
         Buffer("tops", f32, (M,), "inout"),
     )
     statements = {name: Statement(("i", "j"), body) for name, body in zip(names, bodies, strict=True)}
-    marks = {"loop:j": LoopMark("j", vectorize=True)}
-    program = Program("several", ("M", "N"), buffers, scan(domain, tree), statements, marks, isa=isa)
+    program = Program("several", ("M", "N"), buffers, scan(domain, tree, LANES), statements, isa=isa)
     assert "const float mean_value = mean[i];" in source(program)
     call = built(program, GCC, monkeypatch)
     for columns in range(2 * block(f64, isa) + 2):
@@ -161,14 +161,14 @@ def test_elements_behind_a_condition_are_not_loaded_before_it() -> None:
     """`s[0]` of an empty array must not be read where no iteration reads it."""
     domain = "[M, N] -> { S[j] : 0 <= j < N; T[j] : 0 <= j < N and M > 5 }"
     order = sequence(("[M, N] -> { S[j] }", ""), ("[M, N] -> { T[j] }", ""))
-    ast = scan(domain, band("j", "[M, N] -> { S[j] -> [j]; T[j] -> [j] }", order))
+    ast = scan(domain, band("j", "[M, N] -> { S[j] -> [j]; T[j] -> [j] }", order), LANES)
     first = Affine.of(0)
     statements = {
         "S": Statement(("j",), Assign(Load("s", (first,)), "+", Load("x", (j,)))),
         "T": Statement(("j",), Assign(Load("y", (j,)), "=", Load("x", (first,)))),
     }
     buffers = (Buffer("x", f32, (N,), "in"), Buffer("s", f32, (first + 1,), "inout"), Buffer("y", f32, (N,), "out"))
-    program = Program("f", ("M", "N"), buffers, ast, statements, {"loop:j": LoopMark("j", vectorize=True)})
+    program = Program("f", ("M", "N"), buffers, ast, statements)
     assert "x_value" not in source(program)
 
 

@@ -13,6 +13,7 @@ from random_nests import nests
 from test_schedule_property import steps
 
 import poly
+from codegen.isl_ast import loops
 from poly import i64
 from poly.budget import TooCostly, limited
 from poly.scan import ast
@@ -102,7 +103,7 @@ def test_other_instances_are_seen(change: str) -> None:
     whole, other = (isl.Set(f"[N] -> {{ S[i] : {text} }}") for text in ("0 <= i < N", change))
     context = isl.Set("[N] -> { : N >= 8 }")
     schedule = isl.Map("{ S[i] -> [i] }").intersect_domain(other)
-    made = isl.AstBuild.from_context(context).node_from_schedule_map(isl.UnionMap.from_map(schedule))
+    made = loops(isl.AstBuild.from_context(context).node_from_schedule_map(isl.UnionMap.from_map(schedule)))
     assert visits_all(made, {"S": other}, context)
     assert not visits_all(made, {"S": whole}, context)
 
@@ -111,5 +112,5 @@ def test_an_instance_visited_twice_is_seen() -> None:
     context = isl.Set("[N] -> { : N >= 8 }")
     whole = isl.Set("[N] -> { S[i] : 0 <= i < N }")
     twice = isl.Map("[N] -> { S[i] -> [i, t] : 0 <= i < N and 0 <= t < 2 }")
-    made = isl.AstBuild.from_context(context).node_from_schedule_map(isl.UnionMap.from_map(twice))
+    made = loops(isl.AstBuild.from_context(context).node_from_schedule_map(isl.UnionMap.from_map(twice)))
     assert not visits_all(made, {"S": whole}, context)

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from math import gcd
 
 import cgen
-import islpy as isl
 
 from codegen.integer import Int, Linear, primary
-from codegen.isl_ast import children, integer, kind
-from codegen.loops import NO_MARK, Loop, block
+from codegen.loop_ir import For, Node, Once, Run, walk
+from codegen.loops import around, block
 from codegen.program import Assign, Program, Text
 
 ITEM = "item"
@@ -70,12 +69,12 @@ def _remainder(value: Int, count: int) -> int | None:
     return value.constant % count if common == count else None
 
 
-def shared(loop: Loop, share: Share, body: list[cgen.Generable]) -> cgen.Generable:
+def shared(loop: For, share: Share, body: list[cgen.Generable]) -> cgen.Generable:
     """The C loop over the item's iterations. Where the loop counts by more than one, it looks for them."""
-    if integer(loop.node.for_get_inc(), loop.scope.values) != Linear.of(1):
-        return loop.around([owned(share, Linear.name(loop.variable), body)])
+    if loop.step != 1:
+        return around(loop, [owned(share, Linear.name(loop.variable), body)])
     start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start)}")
-    return cgen.For(start, cgen.Line(str(loop.condition)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
+    return cgen.For(start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
 
 
 def owned(share: Share, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
@@ -88,36 +87,23 @@ def alone(body: list[cgen.Generable]) -> cgen.Generable:
     return cgen.If(cgen.Line(f"{ITEM} == 0"), block(body))
 
 
-def is_for_all(program: Program, node: isl.AstNode) -> bool:
+def is_for_all(program: Program, node: Node) -> bool:
     """Whether all items of a group run the node: it shares out a loop, waits, or sets what each item has of its own."""
-    match kind(node):
-        case "mark":
-            mark = program.marks.get(node.mark_get_id().get_name(), NO_MARK)
-            return mark.items > 1 or is_for_all(program, node.mark_get_node())
-        case "for_":
-            return is_for_all(program, node.for_get_body())
-        case "block":
-            return any(is_for_all(program, child) for child in children(node))
-        case "if_":
-            other = node.if_has_else_node() and is_for_all(program, node.if_get_else_node())
-            return other or is_for_all(program, node.if_get_then_node())
-    body = program.statements[node.user_get_expr().get_op_arg(0).get_id().get_name()].body
+    return any(_concerns_all(program, part) for part in walk(node))
+
+
+def _concerns_all(program: Program, node: Node) -> bool:
+    if isinstance(node, For | Once):
+        return node.mark.items > 1
+    if not isinstance(node, Run):
+        return False
+    body = program.statements[node.statement].body
     if isinstance(body, Assign):
         return any(w.name == body.target.array and w.space == "private" for w in program.workspaces)
     return body.items is not None
 
 
-def has_barriers(program: Program, node: isl.AstNode) -> bool:
+def has_barriers(program: Program, node: Node) -> bool:
     """Whether items wait for each other at or below a node."""
-    match kind(node):
-        case "mark":
-            return has_barriers(program, node.mark_get_node())
-        case "for_":
-            return has_barriers(program, node.for_get_body())
-        case "block":
-            return any(has_barriers(program, child) for child in children(node))
-        case "if_":
-            other = node.if_has_else_node() and has_barriers(program, node.if_get_else_node())
-            return other or has_barriers(program, node.if_get_then_node())
-    body = program.statements[node.user_get_expr().get_op_arg(0).get_id().get_name()].body
-    return isinstance(body, Text) and body.items is not None
+    bodies = (program.statements[part.statement].body for part in walk(node) if isinstance(part, Run))
+    return any(isinstance(body, Text) and body.items is not None for body in bodies)

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import cgen
-import islpy as isl
 
 from codegen.integer import Int, Linear, Test, minimum, primary
+from codegen.loop_ir import Node
 from codegen.loops import Scope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
@@ -51,10 +51,10 @@ class Written:
     needed: tuple[Test, ...] = ()
 
 
-def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, scope: Scope) -> Written:
+def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: Scope) -> Written:
     """The kernel for a parallel loop; its name is none of those `taken`."""
-    made = grouped(program, node, scope)
-    needed = conditions(made.body, made.scope.values)
+    made = grouped(node, scope)
+    needed = conditions(made.body)
     for loop in made.loops:
         needed = outside(needed, loop.variable)
     body = _Body.of(program, [made.body], made.scope)
@@ -66,14 +66,14 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: isl.AstNode, 
         around = [*map(cgen.Line, lines), *body.lines]
         groups = tuple(loop.trips for loop in reversed(made.loops)) or ONE
         return replace(_written(program, taken, scope, body, made.loops, around, groups), needed=needed)
-    made = grouped(program, node, scope, most=1)
+    made = grouped(node, scope, most=1)
     body = _Body.of(program, [made.body], made.scope)
     fewer = minimum(units(program), made.loops[0].trips)
     written = _written(program, taken, scope, body, made.loops, _few_groups(made.loops[0], body), (fewer,))
     return replace(written, needed=needed)
 
 
-def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[isl.AstNode], scope: Scope) -> Written:
+def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[Node], scope: Scope) -> Written:
     """The kernel for what one group runs alone."""
     body = _Body.of(program, nodes, scope)
     return _written(program, taken, scope, body, (), body.lines, ONE)
@@ -92,7 +92,7 @@ class _Body:
     apart: tuple[Workspace, ...]
 
     @staticmethod
-    def of(program: Program, nodes: Sequence[isl.AstNode], scope: Scope) -> _Body:
+    def of(program: Program, nodes: Sequence[Node], scope: Scope) -> _Body:
         items = max(work_items(program, node) for node in nodes)
         writer = DeviceWriter(program, "none", items=items)
         lines = [line for node in nodes for line in writer.write(node, replace(scope, parallel=True))]

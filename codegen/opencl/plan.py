@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
-import islpy as isl
-
 from codegen.c import heading
-from codegen.integer import Linear, Test
-from codegen.isl_ast import children, condition, integer, kind
+from codegen.integer import Test
+from codegen.loop_ir import Block, Comment, For, If, Node, Once
 from codegen.loops import Scope
-from codegen.names import RESERVED, c_name, fresh
 from codegen.opencl.dialect import helpers, prelude
-from codegen.opencl.groups import has_groups, head
+from codegen.opencl.groups import has_groups, is_grouped
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
@@ -34,9 +31,7 @@ from microkernels.prune import items_of, pruned
 def device_program(program: Program) -> DeviceProgram:
     """The kernels of a program and the plan of their launches."""
     planner = Planner(program)
-    names = (*program.sizes, *(b.name for b in program.buffers), *(w.name for w in program.workspaces))
-    values = {size: Linear.name(c_name(size)) for size in program.sizes}
-    plan = planner.nodes([program.ast], Scope(values, frozenset(map(c_name, names)) | RESERVED))
+    plan = planner.nodes([program.named_loops], Scope(program.taken))
     used = {a.name for written in planner.kernels for a in written.kernel.arguments if a.kind == "scratch"}
     layout = Layout.of(program)
     return DeviceProgram(
@@ -81,49 +76,36 @@ class Planner:
     program: Program
     kernels: list[Written] = field(default_factory=list)
 
-    def nodes(self, nodes: Sequence[isl.AstNode], scope: Scope) -> tuple[HostNode, ...]:
+    def nodes(self, nodes: Sequence[Node], scope: Scope) -> tuple[HostNode, ...]:
         """The plan for nodes in order; neighbours without parallel loops share a kernel."""
         plan: list[HostNode] = []
-        for shared, group in groupby(nodes, lambda node: has_groups(self.program, node, scope.mark)):
+        for shared, group in groupby(nodes, has_groups):
             if shared:
                 plan += [step for node in group for step in self._node(node, scope)]
             else:
                 plan.append(self._launched(task_kernel(self.program, self._taken, list(group), scope)))
         return tuple(plan)
 
-    def _node(self, node: isl.AstNode, scope: Scope) -> tuple[HostNode, ...]:
+    def _node(self, node: Node, scope: Scope) -> tuple[HostNode, ...]:
         """The plan for a node with parallel loops at or below it."""
-        top = head(self.program, node, scope.mark)
-        if top.is_gone or top.is_loop:
+        if is_grouped(node):
             return (self._launched(parallel_kernel(self.program, self._taken, node, scope)),)
-        below, scope = top.below, replace(scope, mark=top.handed_down)
-        match kind(below):
-            case "block":
-                return self.nodes(children(below), scope)
-            case "if_":
-                other = self.nodes([below.if_get_else_node()], scope) if below.if_has_else_node() else ()
-                then = self.nodes([below.if_get_then_node()], scope)
-                return (HostIf(condition(below.if_get_cond(), scope.values), then, other),)
-        return self._loop(below, top.mark.name, scope)
+        match node:
+            case Block():
+                return self.nodes(node.nodes, scope)
+            case If():
+                other = () if node.other is None else self.nodes([node.other], scope)
+                return (HostIf(node.test, self.nodes([node.then], scope), other),)
+            case For():
+                return self._loop(node, scope)
+            case Once() | Comment():
+                return self.nodes([node.body], scope)
+        raise AssertionError(f"a {type(node).__name__} has no parallel loops")
 
-    def _loop(self, node: isl.AstNode, name: str, scope: Scope) -> tuple[HostNode, ...]:
-        isl_name = node.for_get_iterator().get_id().get_name()
-        start = integer(node.for_get_init(), scope.values)
-        if node.for_is_degenerate():
-            inner = replace(scope, values={**scope.values, isl_name: start})
-            return self.nodes([node.for_get_body()], inner)
-        variable = fresh(name or isl_name, scope.taken)
-        inner = replace(
-            scope,
-            values={**scope.values, isl_name: Linear.name(variable)},
-            taken=scope.taken | {variable},
-            variables=(*scope.variables, variable),
-        )
-        body = self.nodes([node.for_get_body()], inner)
-        needed = outside(conditions(node.for_get_body(), inner.values), variable)
-        test = condition(node.for_get_cond(), inner.values)
-        loop = HostLoop(variable, start, test, integer(node.for_get_inc(), scope.values).constant, body)
-        return (_where(needed, loop),)
+    def _loop(self, loop: For, scope: Scope) -> tuple[HostNode, ...]:
+        body = self.nodes([loop.body], scope.inside(loop))
+        needed = outside(conditions(loop.body), loop.variable)
+        return (_where(needed, HostLoop(loop.variable, loop.start, loop.test, loop.step, body)),)
 
     @property
     def _taken(self) -> frozenset[str]:

@@ -1,0 +1,172 @@
+"""Loops as values: what isl's syntax tree is turned into, and what C, OpenCL C and Python are printed from.
+
+    For i_tile = 0; i_tile < M; 6             for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
+      For i = 0; i < min(6, M - i_tile); 1      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
+        Run S0(i_tile + i)                        A[i_tile + i] = 0.0f;
+
+Every name in it is a size or the variable of a loop around, which has another name than those around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from codegen.integer import Compare, Int, Linear, Test, replaced
+from codegen.names import fresh
+
+
+@dataclass(frozen=True)
+class LoopMark:
+    """Which loop of the schedule one is, and how it is to be printed."""
+
+    name: str
+    parallel: bool = False
+    vectorize: bool = False
+    unroll: int = 0
+    group: bool = False
+    items: int = 0
+
+
+NO_MARK = LoopMark("")
+
+
+@dataclass(frozen=True)
+class For:
+    """`for (variable = start; test; variable += step) body`."""
+
+    variable: str
+    start: Int
+    test: Test
+    step: int
+    body: Node
+    mark: LoopMark = NO_MARK
+
+    @property
+    def end(self) -> Int | None:
+        """The first value that is too large; None where the test says more than that."""
+        test = self.test
+        if not isinstance(test, Compare) or test.symbol not in ("<", "<=") or test.left != Linear.name(self.variable):
+            return None
+        return test.right + (test.symbol == "<=")
+
+    @property
+    def entered(self) -> Test:
+        """The condition that it runs at least once."""
+        return self.test_at(self.start)
+
+    def test_at(self, value: Int) -> Test:
+        """The test for a value of the variable."""
+        return replaced(self.test, {self.variable: value})
+
+
+@dataclass(frozen=True)
+class Once:
+    """A loop of one iteration: `value`, which its body has in place of a variable."""
+
+    value: Int
+    body: Node
+    mark: LoopMark = NO_MARK
+
+
+@dataclass(frozen=True)
+class If:
+    """`if (test) then else other`."""
+
+    test: Test
+    then: Node
+    other: Node | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Nodes one after the other."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An instance of a statement: the values of its iterators."""
+
+    statement: str
+    values: tuple[Int, ...]
+
+
+@dataclass(frozen=True)
+class Comment:
+    """What stands above a node, for readers."""
+
+    text: str
+    body: Node
+
+
+Node: TypeAlias = For | Once | If | Block | Run | Comment
+
+
+def inside(node: Node) -> tuple[Node, ...]:
+    """The nodes right below one."""
+    match node:
+        case Block():
+            return node.nodes
+        case If():
+            return (node.then,) if node.other is None else (node.then, node.other)
+        case Run():
+            return ()
+    return (node.body,)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, in textual order."""
+    yield node
+    for child in inside(node):
+        yield from walk(child)
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The node with those right below it changed."""
+    match node:
+        case Block():
+            return Block(tuple(map(change, node.nodes)))
+        case If():
+            return If(node.test, change(node.then), None if node.other is None else change(node.other))
+        case Run():
+            return node
+    return replace(node, body=change(node.body))
+
+
+def substituted(node: Node, values: Mapping[str, Int]) -> Node:
+    """The node with names replaced by expressions: sizes, or variables of loops around it."""
+    made = mapped(node, lambda child: substituted(child, values))
+    match made:
+        case For():
+            return replace(made, start=made.start.substitute(values), test=replaced(made.test, values))
+        case Once():
+            return replace(made, value=made.value.substitute(values))
+        case If():
+            return replace(made, test=replaced(made.test, values))
+        case Run():
+            return replace(made, values=tuple(value.substitute(values) for value in made.values))
+    return made
+
+
+def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:
+    """The node with sizes called as `names` says, and its loops' variables in C by names that are not `taken`."""
+    match node:
+        case For():
+            new = fresh(node.variable, taken)
+            own = {**names, node.variable: new}
+            start, test = node.start.renamed(names), replaced(node.test, _named(own))
+            return replace(node, variable=new, start=start, test=test, body=renamed(node.body, own, taken | {new}))
+        case Once():
+            node = replace(node, value=node.value.renamed(names))
+        case If():
+            node = replace(node, test=replaced(node.test, _named(names)))
+        case Run():
+            return replace(node, values=tuple(value.renamed(names) for value in node.values))
+    return mapped(node, lambda child: renamed(child, names, taken))
+
+
+def _named(names: Mapping[str, str]) -> dict[str, Int]:
+    return {old: Linear.name(new) for old, new in names.items()}
