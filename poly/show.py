@@ -33,7 +33,7 @@ def loops_text(nest: Nest, tree: Node) -> str:
         loops, conditions = _scanned(nest, plain)
     except TooCostly:
         return "\n".join([OUTLINE, *_outline(nest, plain, remarks)])
-    return "\n".join(_Printer(nest, remarks, conditions).node(loops))
+    return "\n".join(_Printer(nest, remarks, kernels, conditions).node(loops))
 
 
 def _scanned(nest: Nest, tree: Node) -> tuple[loop_ir.Node, Conditions]:
@@ -115,10 +115,11 @@ def _plain(tree: Node) -> tuple[Node, Notes]:
 
 @dataclass(frozen=True)
 class _Printer:
-    """Walks the loops of a nest; `remarks` are comments behind loops."""
+    """Walks the loops of a nest; `remarks` are comments behind loops, `kernels` those above one that runs once."""
 
     nest: Nest
     remarks: Notes
+    kernels: Notes
     conditions: Conditions
 
     def node(self, node: loop_ir.Node, indent: str = "") -> list[str]:
@@ -127,20 +128,17 @@ class _Printer:
                 return [f"{indent}# pack {text}", *self.node(body, indent)]
             case For():
                 limits = ", ".join(map(PYTHON.integer, _range(node)))
-                head = f"{indent}for {node.variable} in range({limits}):{self._remark(node)}"
+                remark = "".join(f"  # {', '.join(found)}" for found in [self.remarks.get(node.mark.name)] if found)
+                head = f"{indent}for {node.variable} in range({limits}):{remark}"
                 return [head, *self.node(node.body, indent + INDENT)]
             case Once():
-                remark = self._remark(node).strip()
-                return [indent + remark] * bool(remark) + self.node(node.body, indent)
+                above = [f"{indent}# {text}" for text in self.kernels.get(node.mark.name, [])]
+                return [*above, *self.node(node.body, indent)]
             case If():
                 return self._if(node, indent)
             case Block():
                 return [line for child in node.nodes for line in self.node(child, indent)]
         return self._statement(node, indent)
-
-    def _remark(self, loop: For | Once) -> str:
-        remarks = self.remarks.get(loop.mark.name, [])
-        return f"  # {', '.join(remarks)}" if remarks else ""
 
     def _if(self, node: If, indent: str) -> list[str]:
         lines = [f"{indent}if {PYTHON.test(node.test)}:", *self.node(node.then, indent + INDENT)]
