@@ -50,7 +50,7 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     """The kernel, below the bodies of its parallel loops; with `bounds`, statements assert that they keep to them."""
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
-    body = writer.write(program.named_loops, Scope(program.taken))
+    body = writer.write(program.named_loops, Scope.of(program))
     text = str(cgen.Block(body))
     setup = serial_setup(program, text)
     every = parameters + call_parameters()

@@ -9,7 +9,7 @@ For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -20,10 +20,11 @@ from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
 from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, substituted
 from codegen.macros import EACH_VECTOR, IN_ORDER
-from codegen.names import fresh, function_name
+from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Buffer, Program, Text, Threading
+from codegen.ranges import Ranges
 from codegen.reached import conditions, every, outside
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import Reduction, confusing, invariants, reductions
@@ -46,6 +47,8 @@ class Scope:
     """The variables that stand for elements, by the names of the statements that reduce into them."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold elements which are only read."""
+    ranges: Ranges = field(default_factory=Ranges)
+    """The intervals of sizes and loop variables."""
     known: frozenset[Test] = frozenset()
     """Conditions that hold here."""
     shares: int = 1
@@ -55,7 +58,19 @@ class Scope:
         """The place below a loop."""
         own = (loop.variable,) if isinstance(loop, For) else ()
         parallel = self.parallel or loop.mark.parallel
-        return replace(self, taken=self.taken.union(own), variables=(*self.variables, *own), parallel=parallel)
+        ranges = self.ranges.inside(loop) if isinstance(loop, For) else self.ranges
+        variables = (*self.variables, *own)
+        return replace(self, taken=self.taken.union(own), variables=variables, parallel=parallel, ranges=ranges)
+
+    def unknown(self, tests: Iterable[Test]) -> tuple[Test, ...]:
+        """Those of some conditions that aren't known to hold here."""
+        simpler = (self.ranges.test(test) for test in tests if not self.ranges.holds(test))
+        return tuple(dict.fromkeys(test for test in simpler if test not in self.known))
+
+    @staticmethod
+    def of(program: Program) -> Scope:
+        """What is known around all loops."""
+        return Scope(program.taken, ranges=Ranges.of_sizes(map(c_name, program.sizes)))
 
 
 def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
@@ -118,8 +133,7 @@ class Writer:
 
     def _needed(self, loop: For, scope: Scope) -> tuple[Test, ...]:
         """What must hold for the loop to do anything, as far as it isn't known to."""
-        found = outside(conditions(loop.body), loop.variable)
-        return tuple(test for test in found if test not in scope.known)
+        return scope.unknown(outside(conditions(loop.body), loop.variable))
 
     def _loop(self, loop: For, scope: Scope) -> list[cgen.Generable]:
         """A loop, as its mark says."""
@@ -178,7 +192,8 @@ class Writer:
         lanes = shape(self.program, found, counter.trips)
         lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
         whole = block([*map(cgen.Line, held.lines), *lines])
-        return [whole if loop.entered in scope.known else cgen.If(cgen.Line(str(loop.entered)), whole)]
+        entered = scope.unknown([loop.entered])
+        return [cgen.If(cgen.Line(str(every(entered))), whole) if entered else whole]
 
     def _run(self, run: Run, scope: Scope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]

@@ -10,6 +10,7 @@ import islpy as isl
 from codegen.integer import Choice, Int, Linear, maximum, minimum, walk
 from codegen.isl_ast import integer
 from codegen.names import c_name
+from codegen.ranges import Ranges
 from poly.sets import parameters
 
 MOST_PIECES = 5
@@ -22,6 +23,10 @@ def value(function: isl.PwAff, names: Sequence[str]) -> Int:
     `names` are the variables of the loops in C.
     """
     function = function.coalesce()
+    return Ranges.of_sizes(map(c_name, parameters(function))).value(_whole(function, names))
+
+
+def _whole(function: isl.PwAff, names: Sequence[str]) -> Int:
     made = _printed(function, names)
     if function.n_piece() > MOST_PIECES or not any(isinstance(atom, Choice) for atom in walk(made)):
         return made

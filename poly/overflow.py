@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 from math import prod
 
 import islpy as isl
 
-from codegen.integer import Atom, Choice, Compare, Connected, Int, Linear, Op, Test, replaced
+from codegen.integer import Atom, Choice, Int, Op, replaced
 from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
 from codegen.program import Workspace
 from codegen.promotion import LARGEST_INDEX
+from codegen.ranges import Interval, Ranges
 from microkernels.errors import shown
 from poly.errors import ScheduleError
 from poly.guards import Conditions
@@ -31,7 +31,6 @@ MOST = (1 << 62) - 1
 
 MOST_KNOWN = 1 << 40
 """The product of the numbers in the extents of a copy that depends on sizes."""
-Interval = tuple[int, int]
 
 
 def prove(loops: Node, nest: Nest, conditions: Conditions) -> None:
@@ -88,12 +87,17 @@ def _greatest(values: isl.Set, dimension: int) -> int:
 
 @dataclass(frozen=True)
 class _Proof:
-    """What is known at a place of the tree: the intervals of names, and what to call it."""
+    """What is known at a place in the loops: the intervals of names, and what to call it."""
 
     nest: Nest
     conditions: Conditions
     place: str
     intervals: Mapping[str, Interval]
+
+    @property
+    def known(self) -> Ranges:
+        """The intervals of expressions; each is checked."""
+        return Ranges(self.intervals, self._checked)
 
     def node(self, node: Node) -> None:
         match node:
@@ -101,10 +105,10 @@ class _Proof:
                 self._at(node.mark)._for(node)
             case Once():
                 inner = self._at(node.mark)
-                inner.value(node.value)
+                inner.known.interval(node.value)
                 inner.node(node.body)
             case If():
-                self.test(node.test)
+                self.known.look_at(node.test)
                 self.node(node.then)
                 if node.other is not None:
                     self.node(node.other)
@@ -119,82 +123,28 @@ class _Proof:
     def _at(self, mark: LoopMark) -> _Proof:
         return replace(self, place=f"loop {mark.name}") if mark.name else self
 
+    def _for(self, loop: For) -> None:
+        inner = self.known.inside(loop)
+        low, high = inner.of[loop.variable]
+        self._checked((low, high + loop.step))
+        replace(self, intervals=inner.of).node(loop.body)
+
     def _statement(self, run: Run) -> None:
-        inside = replace(self, place=f"statement {run.statement}")
+        known = replace(self, place=f"statement {run.statement}").known
         for value in run.values:
-            inside.value(value)
+            known.interval(value)
         if run.statement in self.conditions:
             iterators = self.nest.statement(run.statement).iterators
             own = dict(zip(iterators, run.values, strict=False))  # more are of copies
-            inside.test(replaced(self.conditions[run.statement], own))
+            known.look_at(replaced(self.conditions[run.statement], own))
 
-    def _for(self, loop: For) -> None:
-        """The loop's variable goes from its first value up to the bound in its test."""
-        low, high = self.value(loop.start)
-        unbounded = replace(self, intervals={**self.intervals, loop.variable: (low, MOST)})
-        high = max(high, unbounded.bound(loop.test, loop.variable))
-        self._checked((low, high + loop.step))
-        replace(self, intervals={**self.intervals, loop.variable: (low, high)}).node(loop.body)
-
-    def bound(self, test: Test, variable: str) -> int:
-        """The greatest value of a loop's variable for which its test may hold."""
-        if isinstance(test, Connected):
-            bounds = [self.bound(part, variable) for part in test.parts]
-            return min(bounds) if test.symbol == "&&" else max(bounds)
-        factor = test.left.coefficient(variable)
-        if test.symbol in ("<", "<=") and factor > 0 and test.left == Linear.name(variable) * factor:
-            return (self.value(test.right)[1] - (test.symbol == "<")) // factor
-        return MOST
-
-    def test(self, test: Test) -> None:
-        """Refuse a condition that compares what may leave 64 bits."""
-        if isinstance(test, Compare):
-            self.value(test.left)
-            self.value(test.right)
-            return
-        for part in test.parts:
-            self.test(part)
-
-    def value(self, value: Int) -> Interval:
-        """The interval of an integer expression. Its terms are added in any order, so sums of some are checked, too."""
-        terms = [(value.constant, value.constant), *(self._times(self._atom(a), c) for a, c in value.terms)]
-        self._checked((sum(min(low, 0) for low, _ in terms), sum(max(high, 0) for _, high in terms)))
-        return sum(low for low, _ in terms), sum(high for _, high in terms)
-
-    def _times(self, of: Interval, factor: int) -> Interval:
-        low, high = of
-        return (low * factor, high * factor) if factor >= 0 else (high * factor, low * factor)
-
-    def _atom(self, atom: Atom) -> Interval:
-        if isinstance(atom, str):
-            return self.intervals[atom]
-        if isinstance(atom, Choice):
-            self.test(atom.test)
-            first, second = self.value(atom.then), self.value(atom.other)
-            return min(first[0], second[0]), max(first[1], second[1])
-        return self._checked(_of_operation(atom.name, list(map(self.value, atom.args))))
-
-    def _checked(self, interval: Interval) -> Interval:
+    def _checked(self, interval: Interval) -> None:
         low, high = interval
         if low >= -MOST and high <= MOST:
-            return interval
+            return
         most = max(-low, high)
         sizes = ", at sizes up to 2**48" if self.nest.sizes else ""
         raise ScheduleError(
             f"{self.place} of {self.nest.name} would count up to {shown(most)}{sizes}, and 2**62 is the most."
             f" Remedy: smaller factors, blocks or constants{', or known sizes' if self.nest.sizes else ''}."
         )
-
-
-def _of_operation(name: str, of: list[Interval]) -> Interval:
-    match name, of:
-        case "min", _:
-            return min(low for low, _ in of), min(high for _, high in of)
-        case "max", _:
-            return max(low for low, _ in of), max(high for _, high in of)
-        case "%", [_, (_, divisor)]:
-            return 0, divisor - 1
-        case ("floordiv" | "/"), [(a, b), (divisor, _)]:
-            return a // divisor, b // divisor
-    corners = [prod(chosen) for chosen in product(*of)]
-    return min(corners), max(corners)

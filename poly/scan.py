@@ -10,6 +10,7 @@ import islpy as isl
 from codegen import loop_ir
 from codegen.isl_ast import LOOP, PACK, loops
 from codegen.loop_ir import LoopMark
+from codegen.ranges import Ranges, simplified
 from poly.budget import TooCostly, limited, refuse_tangled
 from poly.nest import Nest
 from poly.sets import parameters
@@ -42,7 +43,8 @@ def scan(
         refuse_tangled(domain)
     with limited(SCANNED):
         made = isl.AstBuild.from_context(context).node_from_schedule(_schedule(domains, tree))
-        found = loops(made, marks, parameters(context))
+        sizes = parameters(context)
+        found = simplified(loops(made, marks, sizes), Ranges.of_sizes(sizes))
     if is_delicate(found) and _is_wrong(found, {name: domains[name] for name in statements(tree)}, context):
         raise TooCostly
     return found

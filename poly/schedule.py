@@ -282,7 +282,7 @@ class Schedule:
             >>> print(schedule(late).shift("j", by=1).fuse("S0", "S1", at="i"))
             for i in range(N + 1):
                 X[i] = 2.0 * A[i]
-                if i >= 1:
+                if i > 0:
                     Y[i - 1] = X[i]
 
         loopy: `affine_map_inames`. Halide and TVM have none.

@@ -57,6 +57,7 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: 
     needed = conditions(made.body)
     for loop in made.loops:
         needed = outside(needed, loop.variable)
+    needed = scope.unknown(needed)
     body = _Body.of(program, [made.body], made.scope)
     if not body.apart or not made.loops:
         lines = [

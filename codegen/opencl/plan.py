@@ -31,7 +31,7 @@ from microkernels.prune import items_of, pruned
 def device_program(program: Program) -> DeviceProgram:
     """The kernels of a program and the plan of their launches."""
     planner = Planner(program)
-    plan = planner.nodes([program.named_loops], Scope(program.taken))
+    plan = planner.nodes([program.named_loops], Scope.of(program))
     used = {a.name for written in planner.kernels for a in written.kernel.arguments if a.kind == "scratch"}
     layout = Layout.of(program)
     return DeviceProgram(
@@ -104,7 +104,7 @@ class Planner:
 
     def _loop(self, loop: For, scope: Scope) -> tuple[HostNode, ...]:
         body = self.nodes([loop.body], scope.inside(loop))
-        needed = outside(conditions(loop.body), loop.variable)
+        needed = scope.unknown(outside(conditions(loop.body), loop.variable))
         return (_where(needed, HostLoop(loop.variable, loop.start, loop.test, loop.step, body)),)
 
     @property

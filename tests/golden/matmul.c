@@ -37,7 +37,7 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
 {
   (void)threads;
   (void)workspace;
-  if (0 < K && 0 < N)
+  if (K > 0 && N > 0)
   {
     #pragma omp parallel for schedule(static) num_threads((int)threads) if(threads > 1)
     for (int64_t i_tile = 0; i_tile < M; i_tile += 6)

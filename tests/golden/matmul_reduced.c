@@ -47,7 +47,7 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
 {
   (void)threads;
   (void)workspace;
-  if (0 < N && 0 < K)
+  if (N > 0 && K > 0)
   {
     for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
     {

@@ -108,7 +108,7 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
   {
     top[i] = -INFINITY;
     total[i] = 0.0f;
-    if (0 < N)
+    if (N > 0)
     {
       f32x4 top_max[4];
       int64_t j = 0;
@@ -159,7 +159,7 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
     {
       y[i*N + j] = exp_f32(x[i*N + j] - top[i]);
     }
-    if (0 < N)
+    if (N > 0)
     {
       f32x4 total_sum[4];
       int64_t j = 0;
