@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from functools import partial
 
 import cgen
 
 from codegen import arithmetic, elementary, lanes
 from codegen.guard import guard
 from codegen.integer import HELPERS
+from codegen.loop_ir import Run
+from codegen.loop_text import assignment, flags, loop_lines
 from codegen.loops import Scope, Writer
 from codegen.macros import definitions
 from codegen.names import function_name
@@ -21,7 +25,7 @@ from codegen.parameters import (
     size_parameters,
     unused,
 )
-from codegen.program import Program, Threading
+from codegen.program import Program, Text, Threading, Workspace
 from codegen.signature import Signature
 from codegen.workspace import Layout
 
@@ -34,15 +38,17 @@ UNFUSED = """#if defined(__clang__)
 
 
 def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
-    """The C text of a program.
+    """The C text of a program, with the guard of Python's calls."""
+    return f"{kernel_source(program, threading, bounds)}\n\n{guard(Signature.of(program))}"
 
-    Its helpers, the bodies of its parallel loops, the kernel, the workspace's size, and the guard of Python's calls.
-    """
+
+def kernel_source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
+    """The C text of a program: its helpers, the bodies of its parallel loops, the kernel, the workspace's size."""
     code = "\n\n".join([functions(program, "", threading, bounds), workspace_function(program)])
     helpers = used_helpers(code)
     unfused = "" if program.fused else UNFUSED
     top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers]
-    parts = [*top, program.preamble.strip("\n"), code, guard(Signature.of(program))]
+    parts = [*top, program.preamble.strip("\n"), code]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -61,10 +67,36 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
 
 
 def heading(program: Program) -> str:
-    """The comment atop."""
+    """The comment atop: the nest as it was written, the loops that run, and what the scratch arrays hold."""
     fixed = ", ".join(f"{name} = {value}" for name, value in program.fixed)
-    lines = [line for line in (program.comment, f"Sizes: {fixed}" * bool(fixed)) if line]
-    return f"/* {' '.join(lines)} */" if lines else ""
+    first = " ".join([program.comment, *[f"Sizes: {fixed}"] * bool(fixed)]).strip()
+    if not first:
+        return ""
+    written = [line for line in program.text.splitlines() if line.strip() and not line.startswith("@")]
+    run = loop_lines(program.loops, partial(_outlined, program), lambda loop: flags(loop.mark))
+    arrays = [f"{w.name}: {w.holds}; {w.count} elements{_owner(w)}" for w in program.workspaces if w.holds]
+    parts = [[first], written, ["runs as", "", *run] * bool(written), arrays]
+    text = "\n\n".join("\n".join(lines) for lines in parts if lines)
+    return f"/* {textwrap.indent(_harmless(text), '   ').strip()} */"
+
+
+def _owner(workspace: Workspace) -> str:
+    return " for each thread" * workspace.private
+
+
+def _harmless(text: str) -> str:
+    """A text that can stand in a comment: it ends none, begins none, and has no characters of which compilers warn."""
+    plain = text.encode("ascii", "backslashreplace").decode()
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+
+
+def _outlined(program: Program, run: Run) -> list[str]:
+    """What stands for an instance of a statement in the heading."""
+    statement = program.statements[run.statement]
+    if isinstance(statement.body, Text):
+        return [statement.body.comment or run.statement]
+    values = dict(zip(statement.iterators, run.values, strict=True))
+    return [assignment(statement.body.target, statement.body.op, statement.body.expr, values)]
 
 
 def includes(code: str) -> str:

@@ -211,7 +211,8 @@ class Writer:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Text):
             lines = statement.body.all_lines(self.bounds)
-            return [text_block(statement.iterators, run.values, lines, scope.taken)]
+            above = [f"/* {statement.body.comment} */"] * bool(statement.body.comment)
+            return [*map(cgen.Line, above), text_block(statement.iterators, run.values, lines, scope.taken)]
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(run.statement)

@@ -57,6 +57,8 @@ class Text:
     checks: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
     items: int | None = None
+    comment: str = ""
+    """What they do."""
 
     def all_lines(self, bounds: bool) -> list[str]:
         """The lines, below one with the assertions if `bounds`."""
@@ -89,6 +91,8 @@ class Workspace:
     count: Int
     private: bool = True
     space: Literal["global", "local", "private"] = "global"
+    holds: str = ""
+    """What is in it, for readers."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Program:
     threads, void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t
     SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that goes before the function
     (microkernels). `isa` has the vectors' width. Unless `fused`, a product and a sum are rounded each by itself.
-    `fixed` sizes are only for the comment atop. Names in C are those of `codegen.names.c_name`.
+    `comment`, `fixed` sizes and the nest's `text` are for the heading. Names in C are those of `codegen.names.c_name`.
     """
 
     name: str
@@ -111,6 +115,7 @@ class Program:
     preamble: str = ""
     fixed: tuple[tuple[str, int], ...] = ()
     comment: str = ""
+    text: str = ""
     isa: ISA = PORTABLE
     fused: bool = True
 

@@ -40,10 +40,5 @@ def every(tests: tuple[Test, ...]) -> Test:
 
 def _of_all(block: Block) -> tuple[Test, ...]:
     """Those that all nodes of a block have."""
-    first, *rest = block.nodes
-    found = conditions(first)
-    for node in rest:
-        if not found:
-            break
-        found = tuple(test for test in found if test in conditions(node))
-    return found
+    every = [conditions(node) for node in block.nodes]
+    return tuple(test for test in every[0] if all(test in found for found in every)) if every else ()

@@ -123,7 +123,10 @@ def _with_box(written: Nest, boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
         ),
         changed,
         (*boxed.buffers, Buffer(name, array.dtype, shape, "local", layout=layout.strides)),
-        (*boxed.workspaces, Workspace(name, array.dtype, layout.count, place.is_private, node.memory)),
+        (
+            *boxed.workspaces,
+            Workspace(name, array.dtype, layout.count, place.is_private, node.memory, f"a box of {array.name}"),
+        ),
         {**boxed.taken, place.kernel_name: taken_there + size} if node.memory == "local" else boxed.taken,
     )
 

@@ -30,11 +30,18 @@ Told: TypeAlias = "Schedule | Record | None"
 
 @dataclass(frozen=True)
 class Compiled:
-    """What is kept of a compilation: the C text, the compiler's flags, and whether calls need a workspace."""
+    """What is kept of a compilation: the C text, that of the guard of Python's calls, the compiler's flags, and whether
+    calls need a workspace."""
 
     source: str
+    guard: str
     flags: tuple[str, ...]
     scratch: bool
+
+    @property
+    def library(self) -> str:
+        """The C text that Python's calls need."""
+        return f"{self.source}\n\n{self.guard}"
 
 
 def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
@@ -49,7 +56,7 @@ def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
     kept = cache.get(key)
     if kept is not None:
         found = json.loads(kept)
-        return Compiled(found["source"], tuple(found["flags"]), found["scratch"])
+        return Compiled(**found | {"flags": tuple(found["flags"])})
     made = translate(followed(check(nest), isa, threads, told), isa)
     cache.put(key, json.dumps(asdict(made)))
     return made
@@ -87,11 +94,12 @@ def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:
     """The C text of a schedule whose nest has been checked; nothing is built or kept."""
-    from codegen.c import link_flags, source
+    from codegen.c import kernel_source, link_flags
+    from codegen.guard import guard
 
     program = lower(schedule.nest, schedule.tree, isa)
-    text = source(program)
-    return Compiled(text, (*isa.flags, *link_flags(text)), Signature.of(program).scratch)
+    text, signature = kernel_source(program), Signature.of(program)
+    return Compiled(text, guard(signature), (*isa.flags, *link_flags(text)), signature.scratch)
 
 
 def translate_device(schedule: Schedule, isa: ISA) -> DeviceProgram:

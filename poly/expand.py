@@ -148,10 +148,24 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
     call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
     name = f"{node.statement}_tile"
     out.domains[name] = call.domain
-    out.statements[name] = Statement(call.iterators, call.text)
+    out.statements[name] = Statement(call.iterators, replace(call.text, comment=_done_by(node)))
     out.workspaces += call.workspaces
     out.calls.append(call)
     return Leaf(name)
+
+
+def _done_by(micro: Micro) -> str:
+    """What a microkernel's call does: `S1 by gemm_avx512_6x64: a tile of i by j, summed over k`."""
+    tile = " by ".join(band.name for band in (micro.rows, micro.columns) if band is not None)
+    summed = f", summed over {', '.join(band.name for band in micro.reduce)}" if micro.reduce else ""
+    return f"{micro.statement} by {micro.kernel}: a tile of {tile}{summed}"
+
+
+def _along(micro: Micro, role: str) -> str:
+    """Which loop goes through the lanes of a copy, and which ones through its vectors."""
+    side = micro.rows if role == "left" else micro.columns
+    steps = ", ".join(band.name for band in micro.reduce)
+    return (f" of {side.name}" if side is not None else "") + (f" for each {steps}" if steps else "")
 
 
 def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
@@ -160,7 +174,8 @@ def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> N
     loops_around = path.loops(micro.statement)
     copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
     out.domains[copy.call.name] = copy.call.domain
-    out.statements[copy.call.name] = Statement(copy.call.iterators, copy.call.text)
+    comment = f"panel of {node.array}: {copy.panel.width} lanes{_along(micro, copy.role)}"
+    out.statements[copy.call.name] = Statement(copy.call.iterators, replace(copy.call.text, comment=comment))
     out.workspaces.append(copy.workspace)
     out.calls.append(copy.call)
     loops: Node = Leaf(copy.call.name)

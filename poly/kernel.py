@@ -134,7 +134,7 @@ class Kernel(Scheduled):
         from codegen.guard import declarations
 
         limit = RECORD_SECONDS if self.record is not None else None
-        return load(self.compiled.source, declarations(self.signature), self.compiled.flags, limit)
+        return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
 
     @cached_property
     def _caller(self) -> Any:

@@ -90,6 +90,7 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Progra
         preamble=_preamble(nest, tree, expansion, isa),
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",
+        text=nest.source,
         isa=isa,
         fused=nest.reassociate,
     )

@@ -101,7 +101,7 @@ def panel_copy(
         source.role,
         Call(instances.name, instances.names, instances.domain, copied, "pack", to=space),
         tuple(b.name for b in single),
-        Workspace(buffer, source.dtype, count, private, space),
+        Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}"),
         panel,
     )
 

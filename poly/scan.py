@@ -68,7 +68,7 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
         case Band():
             return _band(domains, node)
         case Pack():
-            return _marked(_schedule(domains, node.body), f"{PACK}{node.label}")
+            return _marked(_schedule(domains, node.body), f"{PACK}pack {node.label}")
     raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
 
 

@@ -7,33 +7,36 @@ for i_tile in range((M + 5) // 6):  # parallel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from codegen import loop_ir
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from codegen.integer import PYTHON, Int, Linear, replaced
-from codegen.loop_ir import Block, For, If, Once, Run
+from codegen.integer import PYTHON, Linear, replaced
+from codegen.loop_ir import For, LoopMark, Once, Run
+from codegen.loop_text import INDENT, assignment, flags, loop_lines
 from poly.budget import TooCostly
 from poly.guards import NONE, Conditions, guarded
-from poly.nest import Nest, Statement
+from poly.nest import Nest
 from poly.scan import ast
 from poly.steps.sinking import rebuild
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
 
-INDENT = "    "
 OUTLINE = "# The bounds of these loops are left out: they take too much work to find."
 
 
 def loops_text(nest: Nest, tree: Node) -> str:
     """The loops of a nest in the order of `tree`; copies and microkernels appear as comments."""
     plain, kernels = _plain(_named_apart(tree, frozenset({*nest.sizes, *(array.name for array in nest.arrays)})))
-    remarks = {band.name: [*kernels.get(band.name, []), *_flags(band)] for band in bands(plain)}
+    remarks = {band.name: [*kernels.get(band.name, []), *flags(_mark(band))] for band in bands(plain)}
     try:
         loops, conditions = _scanned(nest, plain)
     except TooCostly:
         return "\n".join([OUTLINE, *_outline(nest, plain, remarks)])
-    return "\n".join(_Printer(nest, remarks, kernels, conditions).node(loops))
+
+    def remark(loop: For | Once) -> list[str]:
+        return (remarks if isinstance(loop, For) else kernels).get(loop.mark.name, [])
+
+    return "\n".join(loop_lines(loops, partial(_statement_lines, nest, conditions), remark))
 
 
 def _scanned(nest: Nest, tree: Node) -> tuple[loop_ir.Node, Conditions]:
@@ -49,7 +52,8 @@ def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[s
     match tree:
         case Leaf(name):
             statement = nest.statement(name)
-            return [indent + assignment(statement, {i: Linear.name(i) for i in statement.iterators})]
+            own = {i: Linear.name(i) for i in statement.iterators}
+            return [indent + assignment(statement.target, statement.op, statement.expr, own)]
         case Sequence(nodes):
             return [line for node in nodes for line in _outline(nest, node, remarks, indent)]
         case Pack():
@@ -83,10 +87,8 @@ def _named_apart(node: Node, taken: frozenset[str]) -> Node:
     return node
 
 
-def _flags(band: Band) -> list[str]:
-    shared = "groups" if band.group else "parallel"
-    flags = [shared] * band.parallel + [f"{band.items} items"] * (band.items > 0) + ["vectorize"] * band.vectorize
-    return flags + [f"unroll {band.unroll}"] * (band.unroll > 1)
+def _mark(band: Band) -> LoopMark:
+    return LoopMark(band.name, band.parallel, band.vectorize, band.unroll, band.group, band.items)
 
 
 Notes = dict[str, list[str]]
@@ -113,86 +115,10 @@ def _plain(tree: Node) -> tuple[Node, Notes]:
     return visit(tree), kernels
 
 
-@dataclass(frozen=True)
-class _Printer:
-    """Walks the loops of a nest; `remarks` are comments behind loops, `kernels` those above one that runs once."""
-
-    nest: Nest
-    remarks: Notes
-    kernels: Notes
-    conditions: Conditions
-
-    def node(self, node: loop_ir.Node, indent: str = "") -> list[str]:
-        match node:
-            case loop_ir.Comment(text, body):
-                return [f"{indent}# pack {text}", *self.node(body, indent)]
-            case For():
-                limits = ", ".join(map(PYTHON.integer, _range(node)))
-                remark = "".join(f"  # {', '.join(found)}" for found in [self.remarks.get(node.mark.name)] if found)
-                head = f"{indent}for {node.variable} in range({limits}):{remark}"
-                return [head, *self.node(node.body, indent + INDENT)]
-            case Once():
-                above = [f"{indent}# {text}" for text in self.kernels.get(node.mark.name, [])]
-                return [*above, *self.node(node.body, indent)]
-            case If():
-                return self._if(node, indent)
-            case Block():
-                return [line for child in node.nodes for line in self.node(child, indent)]
-        return self._statement(node, indent)
-
-    def _if(self, node: If, indent: str) -> list[str]:
-        lines = [f"{indent}if {PYTHON.test(node.test)}:", *self.node(node.then, indent + INDENT)]
-        if node.other is not None:
-            lines += [f"{indent}else:", *self.node(node.other, indent + INDENT)]
-        return lines
-
-    def _statement(self, run: Run, indent: str) -> list[str]:
-        statement = self.nest.statement(run.statement)
-        values = dict(zip(statement.iterators, run.values, strict=True))
-        line, where = assignment(statement, values), self.conditions.get(statement.name)
-        if where is None:
-            return [indent + line]
-        return [f"{indent}if {PYTHON.test(replaced(where, values))}:", f"{indent}{INDENT}{line}"]
-
-
-def assignment(statement: Statement, values: Mapping[str, Int]) -> str:
-    """A statement as Python, `values` in place of its iterators."""
-    target, value = expression(statement.target, values), expression(statement.expr, values)
-    match statement.op:
-        case "=":
-            return f"{target} = {value}"
-        case "+" | "*":
-            return f"{target} {statement.op}= {value}"
-    return f"{target} = {statement.op}({target}, {value})"
-
-
-def _range(loop: For) -> tuple[Int, ...]:
-    """The arguments of `range`, without those that are as usual."""
-    assert loop.end is not None, "isl bounds a loop's variable by itself"
-    if loop.step != 1:
-        return loop.start, loop.end, Linear.of(loop.step)
-    return (loop.end,) if loop.start == Linear() else (loop.start, loop.end)
-
-
-def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
-    """A statement's expression as Python, `values` in place of its iterators.
-
-    It is in parentheses where it binds less than `binds` (1 for sums, 2 for products, 3 for signs).
-    """
-    match expr:
-        case Const(value):
-            return repr(value)
-        case Index(affine):
-            return f"({PYTHON.integer(affine.substitute(values))})"
-        case Load(array, indices):
-            inner = ", ".join(PYTHON.integer(index.substitute(values)) for index in indices)
-            return f"{array}[{inner}]" if indices else array
-        case Unary(op, operand):
-            return f"{op}{expression(operand, values, 3)}"
-        case Call(function, args):
-            return f"{function}({', '.join(expression(arg, values) for arg in args)})"
-        case Binary(op, left, right):
-            level = 1 if op in "+-" else 2
-            text = f"{expression(left, values, level)} {op} {expression(right, values, level + 1)}"
-            return f"({text})" if level < binds else text
-    raise TypeError(type(expr).__name__)
+def _statement_lines(nest: Nest, conditions: Conditions, run: Run) -> list[str]:
+    """An instance of a statement, perhaps under its condition."""
+    statement = nest.statement(run.statement)
+    values = dict(zip(statement.iterators, run.values, strict=True))
+    line = assignment(statement.target, statement.op, statement.expr, values)
+    where = conditions.get(statement.name)
+    return [line] if where is None else [f"if {PYTHON.test(replaced(where, values))}:", INDENT + line]

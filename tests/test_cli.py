@@ -60,7 +60,7 @@ def test_show_prints_nest_dependences_loops_and_source(file: Path) -> None:
     [
         ("--dependences", "no dependences", "int32_t"),
         ("--schedule", "for i in range", "int32_t"),
-        ("--source", "int32_t double", "for i in range"),
+        ("--source", "int32_t double", "no dependences"),
     ],
 )
 def test_show_prints_one_part_alone(file: Path, flag: str, expected: str, absent: str) -> None:

@@ -8,10 +8,10 @@ from doc_nests import chain, copy, dot, late, matmul, wave
 from interpreter import execute, run_order
 
 import poly
+from codegen.loop_text import assignment
 from poly import f64, schedule
 from poly.legality import is_parallel, violations
 from poly.schedule import Schedule
-from poly.show import assignment
 from poly.steps import Interchange, Parallel, Tile
 from poly.tree import bands
 
@@ -171,7 +171,7 @@ def test_what_a_maximum_prints():
 
     assert str(schedule(largest)) == "for i in range(N):\n    s[0] = max(s[0], A[i] * (A[i] - 1.0))"
     statement = largest.statements[0]
-    assert assignment(statement, {}) == "s[0] = max(s[0], A[i] * (A[i] - 1.0))"
+    assert assignment(statement.target, statement.op, statement.expr, {}) == "s[0] = max(s[0], A[i] * (A[i] - 1.0))"
 
 
 def test_the_legality_of_a_tree_can_be_asked_directly():

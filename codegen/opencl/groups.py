@@ -83,7 +83,7 @@ def work_items(program: Program, node: Node) -> int:
         body = program.statements[node.statement].body
         return max(1, (body.items or 1) if isinstance(body, Text) else 1)
     mark = node.mark if isinstance(node, For | Once) else NO_MARK
-    return max(1, mark.items) * max(work_items(program, child) for child in inside(node))
+    return max(1, mark.items) * max((work_items(program, child) for child in inside(node)), default=1)
 
 
 def _group_loop(loop: For) -> GroupLoop:

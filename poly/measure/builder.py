@@ -60,7 +60,7 @@ class Builder:
                 self._ready.add(made.flags)
         except PolyError as error:
             return Built(None, f"{type(error).__name__}: {error}")
-        return self._pool.submit(build, made.source, made.flags, self._directory, SECONDS)
+        return self._pool.submit(build, made.library, made.flags, self._directory, SECONDS)
 
 
 def _finished(building: Future[Path]) -> Built:

@@ -186,7 +186,7 @@ class Preparation:
     def _compute(self, made: Compiled, fresh: frozenset[str], folder: Path) -> bool:
         """Run a kernel on the data and keep what it writes; whether it read of `fresh` what it had not set."""
         try:
-            library = build(made.source, made.flags, folder)
+            library = build(made.library, made.flags, folder)
             data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh)
             cpus = choose(allowed_cpus(), 1)
             answer = self._child.ask(Trust(str(library), data, Cores(1, cpus), str(folder)), PATIENCE)

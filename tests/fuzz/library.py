@@ -32,7 +32,7 @@ NUMBERS = count()
 
 def build(kernels: Sequence[Kernel], directory: Path, level: str) -> None:
     """Build the kernels' texts and give each kernel its library, so that it can be called. Raises BuildFailed."""
-    texts = [kernel.compiled.source for kernel in kernels]
+    texts = [kernel.compiled.library for kernel in kernels]
     flags = tuple(
         dict.fromkeys(flag for kernel in kernels for flag in kernel.compiled.flags if not flag.startswith("-l"))
     )
@@ -44,7 +44,7 @@ def build(kernels: Sequence[Kernel], directory: Path, level: str) -> None:
     for kernel in kernels:
         ffi = cffi.FFI()
         ffi.cdef(declarations(kernel.signature))
-        kernel.__dict__["_library"] = Library(ffi, ffi.dlopen(str(path)), path, kernel.compiled.source)
+        kernel.__dict__["_library"] = Library(ffi, ffi.dlopen(str(path)), path, kernel.compiled.library)
 
 
 def _compile(texts: Sequence[str], flags: tuple[str, ...], level: str, path: Path) -> None:
