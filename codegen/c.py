@@ -48,8 +48,12 @@ def kernel_source(program: Program, threading: Threading = "openmp", bounds: boo
     helpers = used_helpers(code)
     unfused = "" if program.fused else UNFUSED
     top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers]
-    parts = [*top, program.preamble.strip("\n"), code]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in [*top, routines(program), code] if part)
+
+
+def routines(program: Program) -> str:
+    """The part of the source that is microkernels and packing."""
+    return program.preamble.strip("\n")
 
 
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:

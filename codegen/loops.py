@@ -211,8 +211,7 @@ class Writer:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Text):
             lines = statement.body.all_lines(self.bounds)
-            above = [f"/* {statement.body.comment} */"] * bool(statement.body.comment)
-            return [*map(cgen.Line, above), text_block(statement.iterators, run.values, lines, scope.taken)]
+            return [text_block(statement.iterators, run.values, lines, scope.taken, statement.body.comment)]
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(run.statement)
@@ -221,7 +220,7 @@ class Writer:
 
 
 def text_block(
-    iterators: tuple[str, ...], values: tuple[Int, ...], text: Sequence[str], taken: frozenset[str]
+    iterators: tuple[str, ...], values: tuple[Int, ...], text: Sequence[str], taken: frozenset[str], comment: str = ""
 ) -> cgen.Generable:
     """The lines below declarations of the iterators that they use; one that already has its value needs none.
 
@@ -233,7 +232,7 @@ def text_block(
     for iterator, _ in declared:
         names[iterator] = fresh(iterator, taken | words) if iterator in taken else iterator
         taken |= {names[iterator]}
-    lines = [f"const int64_t {names[i]} = {v};" for i, v in declared]
+    lines = [f"/* {comment} */"] * bool(comment) + [f"const int64_t {names[i]} = {v};" for i, v in declared]
     lines += [WORD.sub(lambda found: names.get(found.group(), found.group()), line) for line in text]
     return block([cgen.Line(line) for line in lines])
 

@@ -34,6 +34,8 @@ class Compiled:
     calls need a workspace."""
 
     source: str
+    routines: str
+    """The part of it that is the microkernels, which are the same for each kernel that calls them."""
     guard: str
     flags: tuple[str, ...]
     scratch: bool
@@ -94,12 +96,12 @@ def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:
     """The C text of a schedule whose nest has been checked; nothing is built or kept."""
-    from codegen.c import kernel_source, link_flags
+    from codegen.c import kernel_source, link_flags, routines
     from codegen.guard import guard
 
     program = lower(schedule.nest, schedule.tree, isa)
     text, signature = kernel_source(program), Signature.of(program)
-    return Compiled(text, guard(signature), (*isa.flags, *link_flags(text)), signature.scratch)
+    return Compiled(text, routines(program), guard(signature), (*isa.flags, *link_flags(text)), signature.scratch)
 
 
 def translate_device(schedule: Schedule, isa: ISA) -> DeviceProgram:

@@ -59,6 +59,11 @@ class Kernel(Scheduled):
         return self.compiled.source
 
     @property
+    def routines(self) -> str:
+        """The part of `source` that is microkernels and packing, the same in each kernel that calls them."""
+        return self.compiled.routines
+
+    @property
     def workspace_bytes(self) -> int:
         """Bytes that one call takes beside the arrays (packed panels, local arrays).
 

@@ -49,6 +49,11 @@ class OpenCLKernel(Scheduled):
         """The OpenCL C text."""
         return self.program.source
 
+    @property
+    def routines(self) -> str:
+        """The part of `source` that is microkernels, the same in each kernel that calls them."""
+        return self.program.routines
+
     @cached_property
     def signature(self) -> Signature:
         """The nest's sizes and arguments."""

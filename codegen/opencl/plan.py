@@ -32,13 +32,15 @@ def device_program(program: Program) -> DeviceProgram:
     """The kernels of a program and the plan of their launches."""
     planner = Planner(program)
     plan = planner.nodes([program.named_loops], Scope.of(program))
+    kernels = [written.text for written in planner.kernels]
     used = {a.name for written in planner.kernels for a in written.kernel.arguments if a.kind == "scratch"}
     layout = Layout.of(program)
     return DeviceProgram(
         name=program.name,
         sizes=program.sizes,
         buffers=tuple(b for b in program.buffers if b.kind != "local"),
-        source=source(program, [written.text for written in planner.kernels]),
+        source=source(program, kernels),
+        routines=routines(program, kernels),
         kernels=tuple(written.kernel for written in planner.kernels),
         plan=plan,
         scratch=tuple(_scratch(program, w) for w in layout.shared + layout.private if scratch_name(w) in used),
@@ -49,7 +51,7 @@ def source(program: Program, kernels: Sequence[str]) -> str:
     """The complete OpenCL C text."""
     code = "\n\n".join(kernels)
     small = helpers(code)
-    tuned = _needed(program.preamble, code)
+    tuned = routines(program, kernels)
     widest = max((buffer.dtype for buffer in program.buffers), key=lambda dtype: dtype.size)
     known = prelude("\n".join([small, tuned, code]), program.isa.lanes(widest))
     unfused = "" if program.fused else "#pragma OPENCL FP_CONTRACT OFF"
@@ -57,11 +59,11 @@ def source(program: Program, kernels: Sequence[str]) -> str:
     return "\n\n".join(part for part in [*top, code] if part) + "\n"
 
 
-def _needed(preamble: str, code: str) -> str:
-    """What the code calls of the microkernels' text."""
-    defined = {name for item in items_of(preamble) for name in item.names}
-    called = defined & frozenset(re.findall(r"\w+", code))
-    return pruned(preamble, called).strip("\n") if called else ""
+def routines(program: Program, kernels: Sequence[str]) -> str:
+    """The part of the source that is microkernels: what the kernels call of their text."""
+    defined = {name for item in items_of(program.preamble) for name in item.names}
+    called = defined & frozenset(re.findall(r"\w+", "\n\n".join(kernels)))
+    return pruned(program.preamble, called).strip("\n") if called else ""
 
 
 def _scratch(program: Program, workspace: Workspace) -> Scratch:

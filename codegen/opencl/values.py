@@ -88,6 +88,7 @@ class DeviceProgram:
 
     The launches of `plan` run one after the other, as an in-order queue does; that orders them, with no other fence.
     `buffers` are the nest's arrays and scalars in the order of its arguments, `sizes` its open sizes and strides.
+    `routines` is the part of the source that is microkernels.
     """
 
     name: str
@@ -97,6 +98,7 @@ class DeviceProgram:
     kernels: tuple[DeviceKernel, ...]
     plan: tuple[HostNode, ...]
     scratch: tuple[Scratch, ...] = ()
+    routines: str = ""
 
     def kernel(self, name: str) -> DeviceKernel:
         return next(kernel for kernel in self.kernels if kernel.name == name)

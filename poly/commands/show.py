@@ -30,6 +30,7 @@ from poly.target import text_of
 @click.option("--source", "wanted", flag_value="source", help="The generated C alone.")
 @click.option("--model", "wanted", flag_value="model", help="Working sets, bytes of each level, roofline, times.")
 @click.option("--against", metavar="JSON", help="With --model: compare with a schedule of these steps, and say why.")
+@click.option("--full", is_flag=True, help="Print the microkernels in the generated C, too, instead of one line.")
 @click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="With --model: draw the roofline.")
 def command(
@@ -40,6 +41,7 @@ def command(
     steps: str | None,
     wanted: str | None,
     against: str | None,
+    full: bool,
     as_json: bool,
     plot: Path | None,
 ) -> None:
@@ -56,13 +58,19 @@ def command(
         "nest": lambda: str(kernel.nest),
         "dependences": lambda: str(dependences(kernel.nest)),
         "schedule": lambda: str(kernel.schedule),
-        "source": lambda: kernel.source,
+        "source": lambda: kernel.source if full else _folded(kernel.source, kernel.routines),
     }
     if wanted:
         click.echo(parts[wanted]())
         return
     for title, text in parts.items():
         click.echo(f"{click.style(title, bold=True)}\n\n{text().strip()}\n")
+
+
+def _folded(source: str, routines: str) -> str:
+    """The source with its microkernels as one line."""
+    lines = routines.count("\n") + 1
+    return source.replace(routines, f"/* {lines} lines of microkernels: --full shows them */") if routines else source
 
 
 def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path | None) -> None:
