@@ -29,6 +29,9 @@ from codegen.program import Program, Text, Threading, Workspace
 from codegen.signature import Signature
 from codegen.workspace import Layout
 
+WIDTH = 120
+"""Columns of generated code."""
+
 UNFUSED = """#if defined(__clang__)
 #pragma clang fp contract(off)
 #elif defined(__GNUC__)
@@ -67,7 +70,27 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     lines = [*unused(every, "\n".join([*setup, text])), *setup]
     function = cgen.Block([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
     head = prototype(f"{linkage}int32_t", function_name(program.name), every)
-    return "\n\n".join([*writer.functions, f"{head}\n{function}"])
+    return wrapped("\n\n".join([*writer.functions, f"{head}\n{function}"]))
+
+
+def wrapped(code: str) -> str:
+    """C code without strings, its lines no longer than `WIDTH` where they have blanks."""
+    return "\n".join(part for line in code.splitlines() for part in _wrapped_line(line))
+
+
+def _wrapped_line(line: str) -> list[str]:
+    if len(line) <= WIDTH or line.lstrip().startswith("#"):
+        return [line]
+    further = " " * (len(line) - len(line.lstrip()) + 4)
+
+    def parts(behind: str) -> list[str]:
+        """Broken only at blanks behind some character."""
+        text = line.replace(" ", "\0").replace(f"{behind}\0", f"{behind} ")
+        found = textwrap.wrap(text, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+        return [part.replace("\0", " ") for part in found]
+
+    ways = (parts(behind) for behind in (";", ",", ""))
+    return next((way for way in ways if max(map(len, way)) <= WIDTH), [line])
 
 
 def heading(program: Program) -> str:
@@ -123,7 +146,7 @@ def workspace_function(program: Program) -> str:
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
     total = Layout.of(program).needed(limited=False)
     body = cgen.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
-    return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
+    return wrapped(f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}")
 
 
 def link_flags(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from codegen.c import heading
+from codegen.c import heading, wrapped
 from codegen.integer import Test
 from codegen.loop_ir import Block, Comment, For, If, Node, Once
 from codegen.loops import Scope
@@ -32,7 +32,7 @@ def device_program(program: Program) -> DeviceProgram:
     """The kernels of a program and the plan of their launches."""
     planner = Planner(program)
     plan = planner.nodes([program.named_loops], Scope.of(program))
-    kernels = [written.text for written in planner.kernels]
+    kernels = [wrapped(written.text) for written in planner.kernels]
     used = {a.name for written in planner.kernels for a in written.kernel.arguments if a.kind == "scratch"}
     layout = Layout.of(program)
     return DeviceProgram(
