@@ -1,7 +1,9 @@
-"""The microkernels there are: names, register tiles, contracts, and the C text that a generated program holds.
+"""The microkernels there are, for CPUs, OpenCL devices and whatever users add: by name, and those worth choosing from.
 
-A GEMM microkernel is named after its tile, `gemm_avx512_6x64`: 6 rows of 64 columns of the result live in registers.
-Any tile that fits in the registers exists; `shapes` lists those worth choosing from.
+A microkernel is named after its family, what it is made for, and its tile. `gemm_avx512_6x64` holds 6 rows of 64
+columns of the result in registers. `gemm_openclgpu_128x128x8_8x8_db` is a work-group's tile of 128 rows and 128 columns
+in slabs of 8 steps, 8 x 8 sums per work-item, with the panels of two slabs in turn. Names are read here and nowhere
+else. Any tile that fits in the registers exists; `shapes` lists those worth choosing from.
 """
 
 from __future__ import annotations
@@ -9,15 +11,22 @@ from __future__ import annotations
 import difflib
 import re
 
-from microkernels import gpu_catalogue
 from microkernels.ctext import Space, part, vector_layer
-from microkernels.dtypes import DType, f32, f64
+from microkernels.dtypes import DType, f16, f32, f64
 from microkernels.errors import TargetError, shown
+from microkernels.gpu_text import Scalar
+from microkernels.group_kernel import FROM_ANYWHERE, GroupKernel
 from microkernels.isa import ISA, ISAS
-from microkernels.kernel import Microkernel as Microkernel
-from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, is_gpu
-
-GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
+from microkernels.kernel import (
+    ALONG_COLUMNS,
+    ALONG_REDUCTION,
+    OUTER_PRODUCT,
+    MatrixVector,
+    Microkernel,
+    OuterProduct,
+    TileKernel,
+)
+from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_gpu
 
 CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.items() if not isa.is_gpu}}
 """What code for CPUs is made for, by name: in C, and in OpenCL C."""
@@ -33,23 +42,47 @@ def fits(isa: ISA, rows: int, vectors: int) -> bool:
 
 TUNED = (f32, f64)
 """The types that microkernels of one core are made for."""
+GROUP_TUNED = (f16, f32, f64)
+"""The types that microkernels of work-groups are made for."""
 
 
-def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> Microkernel:
+def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> OuterProduct:
     """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors.
 
     Raises TargetError if the tile does not fit in the registers, or is of a type that no core has such kernels for.
     """
-    columns = vectors * isa.lanes(dtype)
-    name = f"gemm_{isa.name}_{rows}x{columns}"
+    kernel = OuterProduct("gemm", OUTER_PRODUCT, isa, dtype, rows, vectors * isa.lanes(dtype))
     if dtype not in TUNED:
-        raise TargetError(f"{name} does not exist for {dtype}: microkernels of one core compute in f32 or f64.")
+        raise TargetError(f"{kernel} does not exist for {dtype}: microkernels of one core compute in f32 or f64.")
     if not fits(isa, rows, vectors):
         raise TargetError(
-            f"{name} does not fit for {dtype}: {rows} x {vectors} sums, {vectors} vectors of B and a broadcast "
+            f"{kernel} does not fit for {dtype}: {rows} x {vectors} sums, {vectors} vectors of B and a broadcast "
             f"in the {isa.registers} registers of {isa.name}. Take fewer rows or columns."
         )
-    return Microkernel(name, "gemm", isa, dtype, rows, columns, GEMM_CONTRACT)
+    return kernel
+
+
+STREAMS = {"gemvn": ALONG_COLUMNS, "gemvt": ALONG_REDUCTION}
+"""The families of matrix-vector kernels: the matrix contiguous along the columns, or along the reduction."""
+
+
+def gemv(family: str, isa: ISA, dtype: DType) -> MatrixVector:
+    """The matrix-vector kernel of a family, `gemvn` or `gemvt`.
+
+    Raises TargetError for a type that no core has such kernels for.
+    """
+    kernel = MatrixVector(family, STREAMS[family], isa, dtype)
+    if dtype not in TUNED:
+        raise TargetError(f"{kernel} does not exist for {dtype}: microkernels of one core compute in f32 or f64.")
+    return kernel
+
+
+def group_gemm(
+    dtype: DType, rows: int, columns: int, slab: int, item_rows: int, item_columns: int, double: bool
+) -> GroupKernel:
+    """The microkernel of a work-group with these numbers; `misfit` says whether it exists."""
+    numbers = (rows, columns, slab, item_rows, item_columns)
+    return GroupKernel("gemm", FROM_ANYWHERE, OPENCLGPU, dtype, *numbers, double)
 
 
 SHAPES = {
@@ -61,34 +94,114 @@ SHAPES = {
     "opencl256": ((4, 3), (6, 2), (5, 2), (14, 1), (12, 1)),
     "opencl128": ((4, 3), (6, 2), (12, 1)),
 }
+"""The rows and vectors of the tiles worth choosing from."""
+
+GROUP_SHAPES = {
+    4: (
+        (128, 128, 8, 8, 8, True),
+        (128, 128, 16, 8, 8, True),
+        (128, 64, 8, 8, 8, True),
+        (64, 128, 8, 8, 8, True),
+        (64, 64, 16, 8, 4, True),
+        (64, 64, 8, 8, 8, True),
+        (64, 64, 16, 4, 4, True),
+        (32, 64, 16, 4, 4, True),
+        (32, 32, 16, 4, 4, True),
+        (128, 128, 8, 8, 8, False),
+        (64, 64, 16, 4, 4, False),
+        (32, 32, 16, 4, 4, False),
+    ),
+    8: (
+        (64, 64, 8, 4, 4, True),
+        (128, 64, 8, 8, 4, True),
+        (64, 64, 16, 4, 4, True),
+        (32, 64, 8, 4, 4, True),
+        (32, 32, 8, 4, 4, True),
+        (64, 64, 8, 4, 4, False),
+        (32, 32, 8, 4, 4, False),
+    ),
+}
+"""By the bytes of what is computed with: rows, columns, slab, rows and columns of an item, and whether two pairs of
+panels are used in turn; of the tiles worth choosing from, the best for large operands first."""
 
 
-def shapes(isa: ISA, dtype: DType) -> tuple[Microkernel, ...]:
-    """The tiles worth choosing from, the best for large packed operands first."""
-    if is_gpu(isa):
-        return gpu_catalogue.shapes(isa, dtype)
+def tiles(isa: ISA, dtype: DType) -> tuple[OuterProduct, ...]:
+    """The tiles of one core worth choosing from, the best for large packed operands first."""
     return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in SHAPES[isa.name])
 
 
-def find(name: str, dtype: DType) -> Microkernel:
-    """The microkernel of that name, as `gemm_avx512_6x64`.
+def group_tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
+    """The tiles of work-groups worth choosing from that a device can hold.
 
-    Raises TargetError if there is none, naming the closest ones.
+    Raises TargetError for a type that no work-group has such kernels for.
+    """
+    return tuple(kernel for kernel in every_group_tile(dtype) if kernel.fits(isa))
+
+
+def every_group_tile(dtype: DType) -> tuple[GroupKernel, ...]:
+    """The tiles of work-groups worth choosing from on any device. Raises as `group_tiles`."""
+    if dtype not in GROUP_TUNED:
+        raise TargetError(f"microkernels of work-groups compute in f16, f32 or f64, not in {dtype}.")
+    return tuple(group_gemm(dtype, *numbers) for numbers in GROUP_SHAPES[Scalar(dtype).computed.size])
+
+
+def shapes(isa: ISA, dtype: DType) -> tuple[TileKernel, ...]:
+    """The tiles worth choosing from, the best for large operands first."""
+    return group_tiles(isa, dtype) if is_gpu(isa) else tiles(isa, dtype)
+
+
+TILE = re.compile(r"gemm_([a-z0-9]+)_(\d{1,4})x(\d{1,4})")
+GROUP_TILE = re.compile(r"gemm_openclgpu_(\d{1,4})x(\d{1,4})x(\d{1,4})_(\d{1,4})x(\d{1,4})(_db)?")
+STREAM = re.compile(rf"({'|'.join(STREAMS)})_([a-z0-9]+)")
+
+
+def find(name: str, dtype: DType) -> Microkernel:
+    """The microkernel of that name for a type.
+
+    Raises TargetError if there is none, naming the closest ones or saying what is wrong with its type or its numbers.
     """
     if name.startswith(f"gemm_{OPENCLGPU.name}_"):
-        return gpu_catalogue.find(name, dtype)
-    match = re.fullmatch(r"gemm_([a-z0-9]+)_(\d{1,4})x(\d{1,4})", name)
-    isa = CPU_ISAS.get(match[1]) if match else None
-    if match is None or isa is None:
-        known = [kernel.name for one in CPU_ISAS.values() for kernel in shapes(one, dtype)]
-        close = difflib.get_close_matches(name[:80], known, n=3, cutoff=0) or known[:3]
-        raise TargetError(f"unknown microkernel {shown(name)}: the closest are {', '.join(close)}.")
-    rows, columns, lanes = int(match[2]), int(match[3]), isa.lanes(dtype)
+        return _group_tile(name, dtype)
+    tile, stream = TILE.fullmatch(name), STREAM.fullmatch(name)
+    if tile and tile[1] in CPU_ISAS:
+        return _tile(name, CPU_ISAS[tile[1]], dtype, int(tile[2]), int(tile[3]))
+    if stream and stream[2] in CPU_ISAS:
+        return gemv(stream[1], CPU_ISAS[stream[2]], dtype)
+    raise _unknown(name, _names(dtype))
+
+
+def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int) -> OuterProduct:
+    lanes = isa.lanes(dtype)
     if columns % lanes:
         raise TargetError(
             f"{name} does not exist for {dtype}: the columns must be a multiple of {lanes} on {isa.name}."
         )
     return gemm(isa, dtype, rows, columns // lanes)
+
+
+def _group_tile(name: str, dtype: DType) -> GroupKernel:
+    known = [kernel.name for kernel in every_group_tile(dtype)]
+    match = GROUP_TILE.fullmatch(name)
+    if match is None or 0 in map(int, match.groups()[:5]):
+        raise _unknown(name, known)
+    rows, columns, slab, item_rows, item_columns = map(int, match.groups()[:5])
+    kernel = group_gemm(dtype, rows, columns, slab, item_rows, item_columns, match[6] is not None)
+    misfit = kernel.misfit()
+    if misfit:
+        raise TargetError(f"{name} does not exist for {dtype}: {misfit}.")
+    return kernel
+
+
+def _names(dtype: DType) -> list[str]:
+    """The names of the kernels of one core that are worth choosing from."""
+    known = dtype if dtype in TUNED else TUNED[0]
+    streams = [gemv(family, isa, known).name for isa in CPU_ISAS.values() for family in STREAMS]
+    return [kernel.name for isa in CPU_ISAS.values() for kernel in tiles(isa, known)] + streams
+
+
+def _unknown(name: str, known: list[str]) -> TargetError:
+    close = difflib.get_close_matches(name[:80], known, n=3, cutoff=0) or known[:3]
+    return TargetError(f"unknown microkernel {shown(name)}: the closest are {', '.join(close)}.")
 
 
 def gemv_source(isa: ISA, dtype: DType) -> str:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from microkernels.catalogue import Microkernel, shapes
+from microkernels.catalogue import tiles
 from microkernels.ctext import specialise
 from microkernels.dtypes import DType, f32, f64
+from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import OPENCL512, OPENCL_ISAS
 from microkernels.speed import flops, heads, jobs
 
@@ -59,7 +60,7 @@ __kernel void run_{job}(GLOBAL const T *a, GLOBAL const T *b, GLOBAL T *c, int64
 """
 
 
-def program(kernel: Microkernel) -> str:
+def program(kernel: OuterProduct) -> str:
     """OpenCL C with the kernels peak, run_packed and run_strided."""
     job_kernels = "".join(JOB.format(job=job, name=kernel.c_name) for job in ("packed", "strided"))
     text = jobs(kernel) + KERNELS.replace("CHAINS", str(CHAINS)) + job_kernels
@@ -96,7 +97,7 @@ class Core:
         return float(event.profile.end - event.profile.start) * 1e-9
 
 
-def line(core: Core, kernel: Microkernel) -> str:
+def line(core: Core, kernel: OuterProduct) -> str:
     """The kernel's line of the table."""
     found = core.kernels(program(kernel))
     peak_flop = 2 * CHAINS * kernel.isa.lanes(kernel.dtype) * PEAK_STEPS
@@ -116,7 +117,7 @@ def main(names: Sequence[str]) -> None:
         for dtype in (f32, f64):
             core = Core(dtype)
             print(f"\n{isa.name} {dtype}\n\n{heads()}")
-            for kernel in shapes(isa, dtype):
+            for kernel in tiles(isa, dtype):
                 print(line(core, kernel), flush=True)
 
 

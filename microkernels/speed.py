@@ -16,10 +16,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from microkernels.catalogue import Microkernel, shapes
+from microkernels.catalogue import tiles
 from microkernels.ctext import specialise
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA, ISAS, host
+from microkernels.kernel import OuterProduct
 
 DEPTHS = (64, 128, 256, 512)
 SQUARES = (64, 128, 256)
@@ -81,7 +82,7 @@ def pointers(name: str, const: str, terms: Sequence[str]) -> str:
     return f"GLOBAL {const}T *const {name}[] = {{{', '.join(terms)}}};"
 
 
-def jobs(kernel: Microkernel) -> str:
+def jobs(kernel: OuterProduct) -> str:
     """C text of the two jobs of a kernel, packed_NAME and strided_NAME, for `specialise`."""
     rows, columns = kernel.rows, kernel.columns
     tiles = 96 // rows
@@ -117,14 +118,14 @@ void strided_{kernel.c_name}(GLOBAL const T *a, GLOBAL const T *b, GLOBAL T *c, 
 """
 
 
-def flops(kernel: Microkernel) -> list[tuple[str, int, int]]:
+def flops(kernel: OuterProduct) -> list[tuple[str, int, int]]:
     """The columns of the table: each one's job, its depth, and the floating-point operations that it does."""
     rows, columns = kernel.rows, kernel.columns
     packed = [("packed", k, 2 * (96 // rows * rows) * columns * k) for k in DEPTHS]
     return packed + [("strided", k, 2 * (k // rows * rows) * (k // columns * columns) * k) for k in SQUARES]
 
 
-def calls(kernel: Microkernel) -> str:
+def calls(kernel: OuterProduct) -> str:
     """C text that prints the kernel's line of the table."""
     lines = [f'    printf("| {kernel.rows}x{kernel.columns} ");']
     for job, k, flop in flops(kernel):
@@ -132,7 +133,7 @@ def calls(kernel: Microkernel) -> str:
     return "\n".join([*lines, '    printf("|\\n");'])
 
 
-def program(isa: ISA, dtype: DType, kernels: Sequence[Microkernel]) -> str:
+def program(isa: ISA, dtype: DType, kernels: Sequence[OuterProduct]) -> str:
     """The C program that measures these kernels."""
     sources = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
     registers = "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
@@ -142,7 +143,7 @@ def program(isa: ISA, dtype: DType, kernels: Sequence[Microkernel]) -> str:
     return sources + specialise(text, isa, dtype)
 
 
-def table(isa: ISA, dtype: DType, kernels: Sequence[Microkernel], compiler: str = "gcc") -> str:
+def table(isa: ISA, dtype: DType, kernels: Sequence[OuterProduct], compiler: str = "gcc") -> str:
     """Lines of a Markdown table: tile, packed at each depth, strided at each size, in percent of the FMA peak."""
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder, "speed.c"), Path(folder, "speed")
@@ -161,7 +162,7 @@ def main(names: Sequence[str]) -> None:
     for isa in [ISAS[name] for name in names] or [host()]:
         for dtype in (f32, f64):
             print(f"\n{isa.name} {dtype}\n\n{heads()}")
-            print(table(isa, dtype, shapes(isa, dtype)), end="", flush=True)
+            print(table(isa, dtype, tiles(isa, dtype)), end="", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,6 @@ from poly.layout import offset
 from poly.nest import Nest, Statement
 from poly.tree import Band, Micro
 
-LEVELS = 3
-"""The loops of a reduction that a microkernel runs through itself."""
-
 
 @dataclass(frozen=True)
 class Call:

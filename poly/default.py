@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping
 
 from microkernels.dtypes import f16
-from microkernels.gpu_catalogue import GpuMicrokernel
+from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.budget import TooCostly, limited
@@ -26,7 +26,7 @@ from poly.defaults.attempt import attempt
 from poly.defaults.gpu import gpu_schedule
 from poly.defaults.gpu.contraction import gpu_contraction_steps
 from poly.errors import CostWarning
-from poly.microkernel import zeroing
+from poly.matching import zeroing
 from poly.model import Caches, Choice
 from poly.model.rates import Rates, nominal
 from poly.nest import Nest, Statement
@@ -79,7 +79,7 @@ def contracted(
     return contracted_by(nest, steps)
 
 
-def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GpuMicrokernel]) -> Schedule:
+def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel]) -> Schedule:
     """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow.
 
     `kernels` replaces those of the rule for some statements.

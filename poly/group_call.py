@@ -16,10 +16,11 @@ from codegen.names import c_name, fresh
 from codegen.program import Text, Workspace
 from microkernels.dtypes import i64
 from microkernels.errors import TargetError
-from microkernels.gpu_catalogue import GpuMicrokernel, find
+from microkernels.group_kernel import GroupKernel
+from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.address_spaces import BARRIER
-from poly.calls import LEVELS, Call, Operand, inner_bands, loop_lines, moved
+from poly.calls import Call, Operand, inner_bands, loop_lines, moved
 from poly.nest import Nest
 from poly.tile import Tile
 
@@ -84,14 +85,13 @@ class Lines:
         return tuple(line for line in (self.b_columns, self.c_columns) if line.is_tabled)
 
 
-def group_call(nest: Nest, tile: Tile, isa: DeviceISA) -> Call:
+def group_call(nest: Nest, tile: Tile, kernel: GroupKernel, isa: DeviceISA) -> Call:
     """The call of a GPU microkernel by all work-items of a group.
 
     Raises ScheduleError if an operand has no constant stride along the reduction, TargetError if the device cannot hold
     the group or its panels and tables.
     """
     node, instances = tile.node, tile.instances
-    kernel = find(node.kernel, tile.dtype)
     loops = (*instances.names, *(band.name for band in inner_bands(node)))
     taken = frozenset({*loops, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
     lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
@@ -118,7 +118,7 @@ def _tables(lines: Iterable[Line], count: int) -> list[Workspace]:
     return [Workspace(line.table, i64, Linear.of(count), space="local") for line in lines]
 
 
-def _check_device(kernel: GpuMicrokernel, local_bytes: int, isa: DeviceISA) -> None:
+def _check_device(kernel: GroupKernel, local_bytes: int, isa: DeviceISA) -> None:
     if not kernel.fits(isa) or local_bytes > isa.local_bytes:
         f64 = "" if isa.f64 else ", no f64"
         raise TargetError(
@@ -128,7 +128,7 @@ def _check_device(kernel: GpuMicrokernel, local_bytes: int, isa: DeviceISA) -> N
         )
 
 
-def _filled(tile: Tile, kernel: GpuMicrokernel, lines: Lines) -> list[str]:
+def _filled(tile: Tile, kernel: GroupKernel, lines: Lines) -> list[str]:
     """C lines with which all work-items fill the tables; nothing where all rows and columns have a stride."""
     node = tile.node
     row, column = (band.name if band else "0" for band in (node.rows, node.columns))
@@ -156,7 +156,7 @@ def _loop(lines: Sequence[Line], at: str, count: str, items: int, first: str, th
     return loop_lines(head, needed(list(atoms), [assignment for _, assignment in entries]))
 
 
-def _call(tile: Tile, kernel: GpuMicrokernel, lines: Lines, panels: str) -> list[str]:
+def _call(tile: Tile, kernel: GroupKernel, lines: Lines, panels: str) -> list[str]:
     """The kernel's call: where operands begin, their rows and columns, then the reduction's loops from inside out."""
     a = f"{_start(tile.left, lines.rows)}, {lines.a_rows.arguments}"
     b = f"{_start(tile.right, lines.columns)}, {lines.b_columns.arguments}"

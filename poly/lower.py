@@ -8,10 +8,11 @@ from typing import Literal
 
 from codegen.loop_ir import LoopMark
 from codegen.program import Buffer, Program
-from microkernels.catalogue import find, gemv_source, pack_source, scatter_source
-from microkernels.dtypes import DType, f16
+from microkernels.catalogue import gemv_source, pack_source, scatter_source
+from microkernels.dtypes import f16
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
+from microkernels.kernel import TileKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.box_copy import with_boxes
 from poly.budget import TooCostly, limited
@@ -87,7 +88,7 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Progra
         loops=loops,
         statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
         workspaces=workspaces,
-        preamble=_preamble(nest, tree, expansion, isa),
+        preamble=_preamble(tree, expansion, isa),
         fixed=nest.fixed,
         comment=f"{nest.name} for {isa.name}.",
         text=nest.source,
@@ -166,21 +167,22 @@ def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scala
     return "inout" if read else "out"
 
 
-def _preamble(nest: Nest, tree: Node, expansion: Expansion, isa: ISA) -> str:
+def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
     """The C text of every routine that is called, each with the extents that its calls have."""
     texts = []
     micros = [node for node in walk(tree) if isinstance(node, Micro)]
-    for dtype in sorted({_dtype(nest, micro) for micro in micros}, key=lambda d: d.name):
+    for dtype in sorted({micro.kernel.dtype for micro in micros}, key=lambda d: d.name):
         routines = {call.routine for call in expansion.calls}
         places = sorted({call.to for call in expansion.calls if call.routine == "pack"})
         texts += [pack_source(isa, dtype, place) for place in places]
         texts += [make(isa, dtype) for routine, make in ROUTINES.items() if routine in routines]
-    for name, dtype in sorted({(m.kernel, _dtype(nest, m)) for m in micros if m.kernel.startswith("gemm")}, key=str):
-        users = {f"{m.statement}_tile" for m in micros if (m.kernel, _dtype(nest, m)) == (name, dtype)}
+    tiles = {micro.kernel for micro in micros if isinstance(micro.kernel, TileKernel)}
+    for kernel in sorted(tiles, key=lambda kernel: (kernel.name, kernel.dtype.name)):
+        users = {f"{micro.statement}_tile" for micro in micros if micro.kernel == kernel}
         calls = [call for call in expansion.calls if call.name in users]
         for spaces in sorted({call.spaces for call in calls}):
             alike = [call for call in calls if call.spaces == spaces]
-            texts.append(find(name, dtype).source(_extents(alike, "rows"), _extents(alike, "columns"), spaces))
+            texts.append(kernel.source(_extents(alike, "rows"), _extents(alike, "columns"), spaces))
     return "\n".join(texts)
 
 
@@ -188,7 +190,3 @@ def _extents(calls: list[Call], role: Literal["rows", "columns"]) -> frozenset[i
     values = [call.rows if role == "rows" else call.columns for call in calls]
     known = [v for v in values if v is not None]
     return frozenset().union(*known) if len(known) == len(values) else None
-
-
-def _dtype(nest: Nest, micro: Micro) -> DType:
-    return nest.array(nest.statement(micro.statement).target.array).dtype

@@ -58,12 +58,13 @@ def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
             )
         return set()
     micro = micros[0]
-    if micro.streams or micro.by_group:
-        way = "brings its operands into panels of its own" if micro.by_group else "reads its operands where they lie"
-        raise ScheduleError(f"pack({node.array}): {micro.kernel} {way}. Remedy: leave this step out.")
+    kernel = micro.kernel
+    if kernel.in_place or kernel.by_group:
+        way = "brings its operands into panels of its own" if kernel.by_group else "reads its operands where they lie"
+        raise ScheduleError(f"pack({node.array}): {kernel} {way}. Remedy: leave this step out.")
     if node.label != node.array:
         raise ScheduleError(
-            f"pack({node.array}): {micro.kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
+            f"pack({node.array}): {kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
         )
     panel = (micro.statement, role_of(nest, node, micro))
     if panel in above.panels:
@@ -78,7 +79,7 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
     """The kernel walks through the reduction by strides, and along the columns of the right operand as they lie."""
     loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
     left, right = checked_operands(nest, node, loops)
-    if node.streams:
+    if node.kernel.in_place:
         return
     for operand in (left, right):
         for band in node.reduce:
@@ -87,7 +88,7 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
                     f"microkernel({node.kernel}): {operand.array} has no constant stride along {band.name}. "
                     "Remedy: don't flatten the loops of the reduction."
                 )
-    if not node.by_group and (node.statement, "right") not in above.panels:
+    if not node.kernel.by_group and (node.statement, "right") not in above.panels:
         _check_columns(node, left, right)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from microkernels.isa import ISA
+from microkernels.kernel import named
 from poly.model import WORTHWHILE
 from poly.roles import Axis, Roles
 from poly.steps import Microkernel, Order, Parallel, Split, Step
@@ -57,7 +58,7 @@ def streamed_steps(
     if share is not None:
         steps.append(Split(((inner[0], share),)))
         outer.append(f"{inner[0]}_tile")
-    kernel = Microkernel(f"{chosen.family}_{isa.name}", r.contraction.statement, initial)
+    kernel = Microkernel(named(chosen.family, isa), r.contraction.statement, initial)
     steps += [Order((*outer, *inner)), kernel]
     return [*steps, Parallel(outer[-1])] if share is not None and parallel else steps
 

@@ -10,14 +10,14 @@ import islpy as isl
 from codegen.definitions import needed
 from codegen.integer import Int, Linear, product
 from codegen.program import Text
-from microkernels.catalogue import Microkernel, find
 from microkernels.ctext import Space, Spaces
 from microkernels.errors import TargetError
+from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
+from microkernels.kernel import LEVELS, MatrixVector, OuterProduct
 from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.address_spaces import word
 from poly.calls import (
-    LEVELS,
     Call,
     Operand,
     Panel,
@@ -48,25 +48,27 @@ def kernel_call(
 
     Raises TargetError if the kernel is made for another instruction set.
     """
-    made_for = node.kernel.split("_")[1]
+    kernel, made_for = node.kernel, node.kernel.isa.name
     if made_for != isa.name:
         raise TargetError(
             f"microkernel({node.kernel}) is made for {made_for}, and the target is 'c:{isa.name}'. "
             f"Remedy: target='c:{made_for}', or a microkernel of {isa.name}."
         )
     tile = tile_of(nest, node, loops)
-    if node.streams:
-        return vector_call(tile, isa)
-    if is_gpu(isa):
-        return group_call(nest, tile, isa)
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
-    return _tile_call(tile, isa, left, right)
+    match kernel:
+        case MatrixVector():
+            return vector_call(tile, kernel)
+        case GroupKernel() if is_gpu(isa):
+            return group_call(nest, tile, kernel, isa)
+        case OuterProduct():
+            return _tile_call(tile, kernel, isa, left, right)
+    raise TypeError(type(kernel).__name__)
 
 
-def _tile_call(tile: Tile, isa: ISA, left: Panel | None, right: Panel | None) -> Call:
+def _tile_call(tile: Tile, kernel: OuterProduct, isa: ISA, left: Panel | None, right: Panel | None) -> Call:
     """The call of an outer-product kernel, whose operands are read in place or from panels."""
     node, output, instances = tile.node, tile.output, tile.instances
-    kernel = find(node.kernel, tile.dtype)
     run, accumulate = run_length(output, node), tile.accumulate
     spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
     lines = [
@@ -103,7 +105,7 @@ def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> tuple[str, .
     return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
 
 
-def _ahead(tile: Tile, kernel: Microkernel) -> list[str]:
+def _ahead(tile: Tile, kernel: OuterProduct) -> list[str]:
     """Ask for the lines of the next tile's results, where the sum is short and the output larger than caches nearby."""
     steps = [tile.extents(band) for band in tile.node.reduce]
     shape = tile.target.shape
@@ -133,7 +135,7 @@ def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
 
 
 def _pointers(
-    node: Micro, kernel: Microkernel, left: Operand, output: Operand, panel: Panel | None, scattered: bool
+    node: Micro, kernel: OuterProduct, left: Operand, output: Operand, panel: Panel | None, scattered: bool
 ) -> list[str]:
     """C arrays with a pointer for each row of the left operand, and of the output or a tile in its place."""
     row = node.rows.name if node.rows else ""
@@ -176,7 +178,7 @@ def _shifted(op: Operand, row: str, by: int) -> str:
 
 def _call(
     tile: Tile,
-    kernel: Microkernel,
+    kernel: OuterProduct,
     left: Panel | None,
     right: Panel | None,
     spaces: Spaces,

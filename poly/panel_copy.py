@@ -16,13 +16,12 @@ from codegen.definitions import needed
 from codegen.integer import Int, Linear, product, room
 from codegen.names import another, c_name
 from codegen.program import Text, Workspace
-from microkernels.catalogue import find
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.kernel import LEVELS, TileKernel
 from poly.address_spaces import panel_space
 from poly.calls import (
-    LEVELS,
     Call,
     Operand,
     Panel,
@@ -147,7 +146,8 @@ def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[B
     assert contraction is not None, "a microkernel stands for a contraction"
     role = role_of(nest, node, micro)
     dtype = nest.array(node.array).dtype
-    kernel = find(micro.kernel, dtype)
+    kernel = micro.kernel
+    assert isinstance(kernel, TileKernel), "copies are made for kernels with panels"
     if role == "left":
         access, width, lanes, other = contraction.left, kernel.rows, micro.rows, micro.columns
     else:

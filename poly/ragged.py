@@ -17,9 +17,9 @@ from itertools import product
 from math import prod
 from typing import Literal
 
-from microkernels.catalogue import Microkernel as Kernel
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.contraction import Contraction, overlapping, recognise
 from poly.instances import Instances, coordinates
 from poly.layout import step
@@ -71,7 +71,7 @@ Place = Literal["inside", "between", "outside"]
 class Tiles:
     """The register tile, where the loop over its columns is, and which loop the threads share (None: none)."""
 
-    kernel: Kernel
+    kernel: OuterProduct
     columns: Place = "inside"
     parallel: str | None = None
 

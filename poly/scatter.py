@@ -6,9 +6,9 @@ columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, 
 from __future__ import annotations
 
 from codegen.definitions import needed
-from microkernels.catalogue import Microkernel
 from microkernels.ctext import suffix
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.address_spaces import word
 from poly.calls import Operand, loop_lines, moved
 from poly.tree import Micro
@@ -24,7 +24,7 @@ def run_length(output: Operand, node: Micro) -> int | None:
     return min(used, default=None)
 
 
-def scatter_lines(node: Micro, kernel: Microkernel, isa: ISA, output: Operand, run: int, accumulate: str) -> list[str]:
+def scatter_lines(node: Micro, kernel: OuterProduct, isa: ISA, output: Operand, run: int, accumulate: str) -> list[str]:
     """C lines that bring the tile on the stack to the output, run by run."""
     column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
     by_column = output.part(column)

@@ -19,6 +19,8 @@ from typing import Literal
 
 import islpy as isl
 
+from microkernels.kernel import Microkernel
+
 Memory = Literal["global", "local", "private"]
 """Where a copy lies on an OpenCL device: in reach of all, of one work-group, or of one work-item."""
 
@@ -88,22 +90,14 @@ class Pack:
         return f"{self.array}{where}{apart}{f', {self.buffers} boxes in turn' if self.buffers > 1 else ''}"
 
 
-STREAMS = ("gemvn_", "gemvt_")
-"""The matrix-vector kernels: the matrix contiguous along the columns, or along the reduction."""
-
-BY_GROUPS = "gemm_openclgpu_"
-"""The kernels that a work-group runs together."""
-
-
 @dataclass(frozen=True)
 class Micro:
     """A microkernel in place of the innermost loops of one contraction statement.
 
-    The loops that it absorbs are kept, by the role that they have in the kernel's contract
-    (`C[rows, columns] += A[rows, reduce] * B[reduce, columns]`); their bodies are not used.
+    The loops that it absorbs are kept, by the role that they have in the kernel's contract; their bodies are not used.
     """
 
-    kernel: str
+    kernel: Microkernel
     statement: str
     rows: Band | None
     columns: Band | None
@@ -112,16 +106,6 @@ class Micro:
     """The operands have changed sides: `left` is the one that `poly.contraction.recognise` calls right."""
     initial: str | None = None
     """A statement that assigns the output's start value 0, done by the kernel's first visit of each element."""
-
-    @property
-    def streams(self) -> bool:
-        """Whether the kernel is a matrix-vector one, which reads its operands where they lie."""
-        return self.kernel.startswith(STREAMS)
-
-    @property
-    def by_group(self) -> bool:
-        """Whether a work-group runs the kernel, which brings its operands into panels of its own."""
-        return self.kernel.startswith(BY_GROUPS)
 
 
 Node = Leaf | Sequence | Band | Pack | Micro

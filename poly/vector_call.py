@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from codegen.program import Text
-from microkernels.ctext import suffix
-from microkernels.isa import ISA
+from microkernels.kernel import MatrixVector
 from poly.calls import Call, inner_bands, low_lines
 from poly.corners import operand_checks
 from poly.tile import Tile
 
 
-def vector_call(tile: Tile, isa: ISA) -> Call:
+def vector_call(tile: Tile, kernel: MatrixVector) -> Call:
     """The statement that calls a matrix-vector kernel for all columns and steps of a tile."""
     left, right, output, node = tile.left, tile.right, tile.output, tile.node
     column, reduced = node.columns, node.reduce[0]
     assert column is not None, "a matrix-vector kernel has columns"
     x, matrix, y = (f"{op.array} + {op.offset}" for op in (left, right, output))
-    if node.kernel.startswith("gemvn"):
+    if kernel.contract.contiguous("right") == kernel.contract.columns:
         middle = f"{x}, {left.stride(reduced.name)}, {matrix}, {right.stride(reduced.name)}, {y}"
     else:
         middle = f"{matrix}, {right.stride(column.name)}, {x}, {y}, {output.stride(column.name)}"
-    routine = f"{node.kernel.partition('_')[0]}_{suffix(isa, tile.dtype)}"
     extents = f"{tile.count(column)}, {tile.count(reduced)}"
     definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)
-    lines = (f"{routine}({extents}, {middle}, {tile.factor}, {tile.accumulate});",)
+    lines = (f"{kernel.function}({extents}, {middle}, {tile.factor}, {tile.accumulate});",)
     text = Text(lines, operand_checks((left, right, output), tile.values), tuple(definitions))
     return Call(tile.instances.name, tile.instances.names, tile.instances.domain, text, "gemv")

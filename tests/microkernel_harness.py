@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from microkernels.catalogue import Microkernel
 from microkernels.ctext import specialise
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 
 PRELUDE = r"""
 #define _GNU_SOURCE
@@ -300,7 +300,7 @@ static void climb_scatter(void)
 """
 
 
-def wrappers(kernel: Microkernel) -> str:
+def wrappers(kernel: OuterProduct) -> str:
     """An outlined copy of a kernel, so that the whole ladder calls it once."""
     parameters = """(int64_t m, int64_t n, const T *const *a, const T *b, T *const *c,
     int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2,

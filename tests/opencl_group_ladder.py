@@ -18,9 +18,9 @@ import pyopencl as cl
 from opencl_ladder import ROOM, Fence
 
 from codegen.opencl.devices import Device, find
+from microkernels.catalogue import find as find_kernel
 from microkernels.dtypes import DTYPES, DType, f16
-from microkernels.gpu_catalogue import GpuMicrokernel
-from microkernels.gpu_catalogue import find as find_kernel
+from microkernels.group_kernel import GroupKernel
 
 LINES = 384
 """The rows or columns that a call can have, over all its tiles."""
@@ -53,7 +53,7 @@ class Case:
     accumulate: bool = False
 
 
-def program(kernel: GpuMicrokernel) -> str:
+def program(kernel: GroupKernel) -> str:
     """A kernel whose groups call the microkernel twice, as a table says, the second time for further steps."""
     stored, computed = kernel.dtype.c_name, kernel.panel_dtype.c_name
     doubles = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" * (stored == "double")
@@ -92,7 +92,7 @@ def strides(layout: Layout, extents: dict[str, int]) -> dict[str, int]:
 
 
 class Ladder:
-    def __init__(self, device: Device, kernel: GpuMicrokernel) -> None:
+    def __init__(self, device: Device, kernel: GroupKernel) -> None:
         self.kernel = kernel
         self.context = cl.Context([device.handle])
         self.queue = cl.CommandQueue(self.context)
@@ -182,7 +182,7 @@ class Ladder:
 A_ORDERS, B_ORDERS = ("21r0", "210r", "r210", "2r10", "102r"), ("210c", "21c0", "c210", "20c1", "c120")
 
 
-def cases(kernel: GpuMicrokernel) -> Iterator[Case]:
+def cases(kernel: GroupKernel) -> Iterator[Case]:
     """Whole aligned tiles in every orientation, then sizes, layouts and depths at random."""
     slab, whole = kernel.slab, Layout("rc")
     size = (2 * kernel.rows, kernel.columns)

@@ -21,10 +21,11 @@ import pyopencl as cl
 
 from codegen.opencl.devices import find
 from codegen.opencl.dialect import TYPES
-from microkernels.catalogue import Microkernel, gemm, gemv_source, pack_source, scatter_source
+from microkernels.catalogue import gemm, gemv_source, pack_source, scatter_source
 from microkernels.ctext import GLOBAL, KEYWORDS, Space, Spaces, suffix
 from microkernels.dtypes import DTYPES, DType
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import OPENCL_ISAS
 from microkernels.prune import pruned
 
@@ -130,7 +131,7 @@ class Ladder:
         return f"__kernel void check({pointers}, __global const int64_t *at, __local {c_type} *room, {c_type} alpha)"
 
 
-def gemm_text(ladder: Ladder, kernel: Microkernel, source: str, spaces: Spaces) -> str:
+def gemm_text(ladder: Ladder, kernel: OuterProduct, source: str, spaces: Spaces) -> str:
     """A kernel that calls the microkernel as its table says, with operands brought where they belong."""
     c_type, rows = kernel.dtype.c_name, kernel.rows
     bases: dict[Space, tuple[str, str, str]] = {
@@ -164,7 +165,7 @@ def gemm_text(ladder: Ladder, kernel: Microkernel, source: str, spaces: Spaces) 
 
 
 def check_gemm(
-    ladder: Ladder, run: Built, kernel: Microkernel, m: int, n: int, depth: int, kind: int, add: int
+    ladder: Ladder, run: Built, kernel: OuterProduct, m: int, n: int, depth: int, kind: int, add: int
 ) -> None:
     """One call. Kind 0: packed operands; 1: strided rows; 2: rows in any order, three levels of reduction."""
     levels = (depth, 2, 3) if kind == 2 else (depth, 1, 1)

@@ -12,15 +12,17 @@ from microkernels.catalogue import SHAPES, find, fits, gemm, gemv_source, pack_s
 from microkernels.dtypes import DType, f32, f64
 from microkernels.errors import TargetError
 from microkernels.isa import AVX2, AVX512, ISA, ISAS, NEON, PORTABLE, host, parse_target
+from microkernels.kernel import OuterProduct
 
 BOTH = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.values() for dtype in (f32, f64)]
 
 
 def test_a_name_tells_the_tile() -> None:
     kernel = find("gemm_avx512_6x64", f32)
+    assert isinstance(kernel, OuterProduct)
     assert (kernel.isa, kernel.rows, kernel.columns, kernel.vectors) == (AVX512, 6, 64, 4)
     assert kernel.c_name == "gemm_f32_avx512_6x64"
-    assert kernel.contract == "C[i, j] += A[i, k] * B[k, j]"
+    assert str(kernel.contract) == "C[i, j] += A[i, k] * B[k, j]"
 
 
 @pytest.mark.parametrize(("isa", "dtype"), BOTH)
@@ -29,6 +31,7 @@ def test_every_listed_tile_is_found_by_its_name(isa: ISA, dtype: DType) -> None:
     assert len(listed) == len(SHAPES[isa.name])
     for kernel in listed:
         assert find(kernel.name, dtype) == kernel
+        assert isinstance(kernel, OuterProduct)
         assert fits(isa, kernel.rows, kernel.vectors)
 
 

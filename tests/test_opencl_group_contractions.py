@@ -14,7 +14,6 @@ import pytest
 import poly
 from microkernels.dtypes import f32, f64
 from microkernels.errors import TargetError
-from microkernels.gpu_catalogue import find
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
 from poly.compiled import translate_device
 from poly.default import gpu_contracted
@@ -142,7 +141,7 @@ def test_results(name: str) -> None:
     expected = [value.copy() if isinstance(value, np.ndarray) else value for value in given]
     reference(nest, tuple(expected))
     opencl_kernel(nest, isa, 1, made, device())(*given)
-    assert micro(made).by_group
+    assert micro(made).kernel.by_group
     for got, want in zip(given, expected, strict=True):
         if isinstance(got, np.ndarray):
             error = np.abs(got.astype("float64") - want)
@@ -151,19 +150,19 @@ def test_results(name: str) -> None:
 
 def test_a_large_product_takes_the_largest_tile() -> None:
     made = default(matmul.with_sizes({"M": 4096, "N": 4096, "K": 4096}), LARGE)
-    assert micro(made).kernel == "gemm_openclgpu_128x128x8_8x8_db"
+    assert micro(made).kernel.name == "gemm_openclgpu_128x128x8_8x8_db"
     assert [band.name for band in bands(made.tree) if band.group][-2:] == ["i_2_tile", "j_2_tile"]
 
 
 def test_few_results_take_small_tiles_so_that_all_units_work() -> None:
     made = default(matmul.with_sizes({"M": 256, "N": 256, "K": 4096}), LARGE)
-    kernel = find(micro(made).kernel, f32)
+    kernel = micro(made).kernel
     assert kernel.rows * kernel.columns <= 64 * 64
 
 
 def test_tiles_fit_the_device() -> None:
     tiny = replace(GPU, max_items=64, local_bytes=8 << 10)
-    kernel = find(micro(default(matmul, tiny)).kernel, f32)
+    kernel = micro(default(matmul, tiny)).kernel
     assert kernel.fits(tiny)
     none = replace(GPU, local_bytes=1 << 10)
     assert not any(isinstance(node, Micro) for node in walk(default(matmul, none).tree))

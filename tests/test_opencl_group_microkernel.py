@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 from headers import CLANG, need
 
-from microkernels.catalogue import CPU_ISAS, find, shapes
+from microkernels.catalogue import CPU_ISAS, every_group_tile, find, group_gemm, group_tiles, shapes
 from microkernels.dtypes import DTYPES, DType, f16, f32, f64
 from microkernels.errors import TargetError
-from microkernels.gpu_catalogue import SHAPES, GpuMicrokernel, group_gemm
-from microkernels.gpu_catalogue import find as find_gpu
+from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import OPENCLGPU
 
 CLIMBED = (
@@ -45,8 +44,8 @@ def test_sizes_orientations_and_tables(name: str, dtype: DType) -> None:
     assert int(done.stdout) > 40
 
 
-def every_kernel() -> list[GpuMicrokernel]:
-    return [find_gpu(f"gemm_openclgpu_{shape}", t) for t in (f32, f64, f16) for shape in SHAPES[8 if t is f64 else 4]]
+def every_kernel() -> list[GroupKernel]:
+    return [kernel for dtype in (f32, f64, f16) for kernel in every_group_tile(dtype)]
 
 
 @pytest.mark.parametrize("dtype", (f32, f64, f16), ids=str)
@@ -71,14 +70,14 @@ def test_every_tile_worth_choosing_exists_and_fits_a_large_device() -> None:
 
 
 def test_a_small_device_has_fewer() -> None:
-    assert {kernel.name for kernel in shapes(OPENCLGPU, f32)} < {kernel.name for kernel in shapes(LARGE, f32)}
-    assert not shapes(replace(LARGE, f64=False), f64)
-    assert all(kernel.items <= 64 for kernel in shapes(replace(LARGE, max_items=64), f32))
+    assert {kernel.name for kernel in group_tiles(OPENCLGPU, f32)} < {kernel.name for kernel in group_tiles(LARGE, f32)}
+    assert not group_tiles(replace(LARGE, f64=False), f64)
+    assert all(kernel.items <= 64 for kernel in group_tiles(replace(LARGE, max_items=64), f32))
 
 
 def test_numbers_of_a_name() -> None:
     kernel = find("gemm_openclgpu_64x32x16_8x4_db", f32)
-    assert isinstance(kernel, GpuMicrokernel)
+    assert isinstance(kernel, GroupKernel)
     assert (kernel.rows, kernel.columns, kernel.slab, kernel.item_rows, kernel.item_columns) == (64, 32, 16, 8, 4)
     assert kernel.items == 64
     assert kernel.panel_elements == 2 * 16 * (64 + 4 + 32 + 4)
@@ -107,7 +106,7 @@ def test_numbers_that_make_no_kernel(name: str, dtype: DType, reason: str) -> No
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES.values() if dtype not in (f16, f32, f64)], ids=str)
 def test_other_types_are_refused(dtype: DType) -> None:
     """As for one core: whoever asks for the tiles of a type that has none is told so."""
-    for ask in (lambda: find_gpu("gemm_openclgpu_64x64x16_4x4", dtype), lambda: find_gpu("gemm_openclgpu_x", dtype)):
+    for ask in (lambda: find("gemm_openclgpu_64x64x16_4x4", dtype), lambda: find("gemm_openclgpu_x", dtype)):
         with pytest.raises(TargetError, match=f"compute in f16, f32 or f64, not in {dtype}"):
             ask()
     for isa in (*CPU_ISAS.values(), OPENCLGPU):

@@ -11,13 +11,14 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import poly
-from microkernels.catalogue import Microkernel, find
+from microkernels.catalogue import find
 from microkernels.isa import ISAS
+from microkernels.kernel import OuterProduct
 from poly import Nest, Schedule, f32, f64
 from poly.steps import Pack, Step
 
 Array = np.ndarray[Any, Any]
-Steps = Callable[[Schedule, Microkernel], Schedule]
+Steps = Callable[[Schedule, OuterProduct], Schedule]
 Oracle = Callable[[Array, Array], Array]
 
 M, N, K, H = poly.sizes("M N K H")
@@ -155,31 +156,31 @@ def check(kernel: poly.Kernel, sizes: Mapping[str, int], oracle: Oracle, factor:
     assert (np.abs(output - exact) <= bound).all(), dict(sizes)
 
 
-def tiled(s: Schedule, kernel: Microkernel, rows: str, columns: str, order: str, *copies: Step) -> Schedule:
+def tiled(s: Schedule, kernel: OuterProduct, rows: str, columns: str, order: str, *copies: Step) -> Schedule:
     """The kernel on tiles of two loops; `order` is that of all loops, `copies` are those that it can't do without."""
     return s.split(**{rows: kernel.rows, columns: kernel.columns}).order(order).apply(copies).microkernel(kernel.name)
 
 
-def in_place(s: Schedule, kernel: Microkernel, *copies: Step) -> Schedule:
+def in_place(s: Schedule, kernel: OuterProduct, *copies: Step) -> Schedule:
     return tiled(s, kernel, "i", "j", "i_tile j_tile i j k", *copies)
 
 
-def five_loops(s: Schedule, kernel: Microkernel, *copies: Step) -> Schedule:
+def five_loops(s: Schedule, kernel: OuterProduct, *copies: Step) -> Schedule:
     """Blocks of columns, of the reduction and of rows, as in BLIS."""
     blocks = s.split(j=2 * kernel.columns).split(i=2 * kernel.rows).split(k=4)
     return tiled(blocks, kernel, "i", "j", "j_tile k_tile i_tile j_tile2 i_tile2 i j k", *copies)
 
 
-def planes(s: Schedule, kernel: Microkernel) -> Schedule:
+def planes(s: Schedule, kernel: OuterProduct) -> Schedule:
     return tiled(s, kernel, "i", "j", "h i_tile j_tile i j k")
 
 
-def images(s: Schedule, kernel: Microkernel) -> Schedule:
+def images(s: Schedule, kernel: OuterProduct) -> Schedule:
     """Channel-first: rows are filters, columns the pixels of an image's row."""
     return tiled(s, kernel, "f", "q", "h p f_tile q_tile f q c r s")
 
 
-def pixels(s: Schedule, kernel: Microkernel) -> Schedule:
+def pixels(s: Schedule, kernel: OuterProduct) -> Schedule:
     """Channel-last: rows are the pixels of an image's row, columns filters."""
     return tiled(s, kernel, "q", "f", "h p f_tile q_tile q f r s c")
 
@@ -234,7 +235,7 @@ CASES: dict[str, tuple[Nest, str, Steps]] = {
 """Nests with a microkernel and a schedule."""
 
 
-def compiled(name: str) -> tuple[poly.Kernel, Microkernel]:
+def compiled(name: str) -> tuple[poly.Kernel, OuterProduct]:
     """The case's kernel, with open sizes."""
     nest, kernel_name, steps = CASES[name]
     isa = ISAS[kernel_name.split("_")[1]]
@@ -250,7 +251,7 @@ def edges(tile: int) -> tuple[int, ...]:
     return (1, tile - 1 or 1, tile, tile + 1, 2 * tile + 1)
 
 
-def samples(nest: Nest, kernel: Microkernel) -> Iterable[dict[str, int]]:
+def samples(nest: Nest, kernel: OuterProduct) -> Iterable[dict[str, int]]:
     """Sizes at the tiles' edges, in some of their combinations; the last ones leave nothing to do."""
     draw = random.Random(0)
     wide, high = edges(kernel.columns), edges(kernel.rows)

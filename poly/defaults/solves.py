@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from microkernels.catalogue import Microkernel as Kernel
-from microkernels.catalogue import shapes
+from microkernels.catalogue import tiles
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.contraction import Contraction, recognise
 from poly.defaults.attempt import attempt, proven
 from poly.defaults.contiguous import contiguous
@@ -52,12 +52,12 @@ class Solve:
     """The rows of a block, and the microkernel that updates it."""
 
     block: int
-    kernel: Kernel
+    kernel: OuterProduct
 
 
 def usual_solve(isa: ISA, dtype: DType) -> Solve:
     """The best kernel for large operands, and the least blocks that are whole tiles of it."""
-    kernel = shapes(isa, dtype)[0]
+    kernel = tiles(isa, dtype)[0]
     return Solve(kernel.rows * ceil(LEAST / kernel.rows), kernel)
 
 
@@ -113,7 +113,7 @@ def _scheduled(parted: Schedule, update: _Update, solve: Solve) -> Schedule | No
     return blocks and _with_microkernel(blocks, update, solve.kernel)
 
 
-def _with_microkernel(made: Schedule, update: _Update, kernel: Kernel) -> Schedule | None:
+def _with_microkernel(made: Schedule, update: _Update, kernel: OuterProduct) -> Schedule | None:
     far = update.statement.name
     found = [_loop(made, far, iterator) for iterator in (update.row, update.column, update.reduce)]
     row, column, reduce = (band.name for band in found if band is not None)

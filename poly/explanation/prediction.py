@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.explanation.values import Prediction
 from poly.model import Caches
 from poly.model.loops import LoopModel
@@ -13,7 +14,8 @@ from poly.records.place import read_point
 from poly.schedule import Schedule
 from poly.spaces.contraction import contraction_family
 from poly.spaces.space import Structure, Values
-from poly.steps import Microkernel, Pack
+from poly.steps import Pack
+from poly.tree import Micro, walk
 
 
 def predicted(schedule: Schedule, isa: ISA, threads: int, caches: Caches, rates: Rates, point: str = "") -> Prediction:
@@ -35,13 +37,12 @@ def _candidates(structures: Sequence[Structure], schedule: Schedule, text: str) 
     if text:
         traits, values = read_point(text)
         yield from ((structure, values) for structure in structures if structure.traits == traits)
-    tiles = {
-        step.kernel.rpartition("_")[2].partition("x")[0] for step in schedule.steps if isinstance(step, Microkernel)
-    }
+    kernels = [node.kernel for node in walk(schedule.tree) if isinstance(node, Micro)]
+    tiles = {kernel.rows for kernel in kernels if isinstance(kernel, OuterProduct)}
     copies = sum(isinstance(step, Pack) for step in schedule.steps)
     for structure in structures:
         for values in map(structure.values, structure.points()):
-            if str(values["rows"]) in tiles and _copies(structure) == copies:
+            if values["rows"] in tiles and _copies(structure) == copies:
                 yield structure, values
 
 

@@ -14,10 +14,11 @@ from statistics import median
 
 from codegen.build import load
 from codegen.cache import get, put
-from microkernels.catalogue import Microkernel, fits, gemm
+from microkernels.catalogue import fits, gemm
 from microkernels.ctext import specialise
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.machine.description import Machine
 
 VERSION = 2
@@ -118,7 +119,7 @@ def _measure(isa: ISA, dtype: DType) -> tuple[TileSpeed, ...]:
     return tuple(speed for part in parts if part for speed in _speeds(isa, dtype, part))
 
 
-def _speeds(isa: ISA, dtype: DType, kernels: list[Microkernel]) -> Iterable[TileSpeed]:
+def _speeds(isa: ISA, dtype: DType, kernels: list[OuterProduct]) -> Iterable[TileSpeed]:
     """Builds and runs a few tiles: one library for all takes the compiler longer than several."""
     text = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
     register = "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
@@ -146,7 +147,7 @@ def _speeds(isa: ISA, dtype: DType, kernels: list[Microkernel]) -> Iterable[Tile
         yield TileSpeed(kernel.rows, kernel.vectors, step, max(size + LEAST, long - LONG * step))
 
 
-def _name(kernel: Microkernel) -> str:
+def _name(kernel: OuterProduct) -> str:
     return f"job_{kernel.rows}_{kernel.vectors}"
 
 

@@ -8,7 +8,7 @@ from poly.box_copy import Boxed
 from poly.errors import ScheduleError
 from poly.mapping.barriers import with_barriers
 from poly.mapping.partials import Shared, with_partials
-from poly.mapping.work_groups import kernels, micro_items, width
+from poly.mapping.work_groups import kernels, width
 from poly.tree import Micro, Node, bands, walk
 
 
@@ -28,7 +28,7 @@ def with_items(boxed: Boxed, isa: ISA) -> Shared:
 
 
 def _too_many(body: Node, items: int, isa: DeviceISA) -> str:
-    micros = [n.kernel for n in walk(body) if isinstance(n, Micro) and micro_items(n) == items]
+    micros = [n.kernel for n in walk(body) if isinstance(n, Micro) and n.kernel.items == items]
     shared = [f"{band.name}={band.items}" for band in bands(body) if band.items]
     cause = f"microkernel {micros[0]}" if micros else ", ".join(shared)
     remedy = "a kernel with a smaller tile" if micros else "smaller numbers in items"

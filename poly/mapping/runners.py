@@ -19,7 +19,7 @@ import islpy as isl
 
 from poly.budget import TooCostly, limited
 from poly.instances import loop_values
-from poly.mapping.work_groups import item_loops, micro_items
+from poly.mapping.work_groups import item_loops
 from poly.nest import Nest
 from poly.paths import Path, paths
 from poly.steps.base import edit, map_functions
@@ -82,7 +82,7 @@ class Runners:
     def together(self) -> frozenset[str]:
         """The statements that all items of a group run: those of microkernels, and those that write private arrays."""
         micros = (node for node in walk(self.tree) if isinstance(node, Micro))
-        kernels = {micro.statement for micro in micros if micro_items(micro) is not None}
+        kernels = {micro.statement for micro in micros if micro.kernel.by_group}
         own = {s.name for s in self.nest.statements if s.target.array in self.private and s.name in self.paths}
         return frozenset(kernels | {name for name in own if not item_loops(self.paths[name])})
 

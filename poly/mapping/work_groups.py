@@ -10,20 +10,15 @@ for t:                              host loop
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
-from microkernels.opencl_isa import OPENCLGPU
 from poly.paths import Path, paths
 from poly.steps.base import edit, sequence
 from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Band, Micro, Node, Pack, Sequence, bands, children, statements, walk
-
-GROUP_KERNEL = re.compile(rf"gemm_{OPENCLGPU.name}_(\d+)x(\d+)x\d+_(\d+)x(\d+)\w*")
-"""The names of microkernels that a work-group runs: the rows and columns of its tile, and of an item's part."""
 
 
 @dataclass(frozen=True)
@@ -95,18 +90,9 @@ def width(node: Node) -> int:
     return max((number for _, number in _runners(node)), default=1)
 
 
-def micro_items(micro: Micro) -> int | None:
-    """How many work-items run a microkernel together; None for one that a single item runs."""
-    shape = GROUP_KERNEL.fullmatch(micro.kernel)
-    if shape is None:
-        return None
-    rows, columns, item_rows, item_columns = map(int, shape.groups())
-    return rows // item_rows * (columns // item_columns)
-
-
 def _runners(node: Node) -> Iterator[tuple[str, int]]:
     """The statements below, each with the number of work-items that run it."""
-    micros = {n.statement: micro_items(n) or 1 for n in walk(node) if isinstance(n, Micro)}
+    micros = {n.statement: n.kernel.items for n in walk(node) if isinstance(n, Micro)}
     for name, path in paths(node).items():
         yield name, micros.get(name, 1) * prod(band.items for band in item_loops(path))
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-from microkernels.catalogue import Microkernel, fits, gemm
+from microkernels.catalogue import fits, gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.roles import Axis, Roles
 
 LATENCY, PER_CYCLE = 4, 2
@@ -63,7 +64,7 @@ class Choice:
     `columns_cut` and `rows_cut` are the cache tiles of the flattened loops (None: not cut).
     """
 
-    kernel: Microkernel
+    kernel: OuterProduct
     reduce_cut: int | None
     """The tile of the innermost reduce axis that does not stay whole (None: all others run outside of the kernel)."""
     inner: int
@@ -82,10 +83,10 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> Microkernel:
+def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> OuterProduct:
     """The register tile of the least cost for m x n results, edges counted."""
     lanes = isa.lanes(dtype)
-    best: tuple[float, Microkernel] | None = None
+    best: tuple[float, OuterProduct] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
         for rows in range(1, min(isa.registers - 1, m) + 1):
             if not fits(isa, rows, vectors):
@@ -125,7 +126,7 @@ def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
     ) / (m * whole / PER_CYCLE)
 
 
-def panel_steps(kernel: Microkernel, caches: Caches) -> int:
+def panel_steps(kernel: OuterProduct, caches: Caches) -> int:
     """Steps of a panel of the right operand that fills half of the second level: the left operand streams by."""
     return max(64, caches.l2 // 2 // (kernel.columns * kernel.dtype.size))
 
@@ -165,7 +166,7 @@ def is_scattered(group: tuple[Axis, ...]) -> bool:
     return False
 
 
-def shared_role(r: Roles, m: int, n: int, kernel: Microkernel, threads: int) -> str | None:
+def shared_role(r: Roles, m: int, n: int, kernel: OuterProduct, threads: int) -> str | None:
     """The role whose loop the threads share, where there is work enough for several."""
     steps = prod(axis.guess for axis in r.reduce)
     batches = prod(axis.guess for axis in r.batch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from microkernels.gpu_catalogue import PATCH, GpuMicrokernel
+from microkernels.group_kernel import PATCH, GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.cost import Cost, Part
 from poly.model.gpu import (
@@ -42,7 +42,7 @@ class Product:
     k: int
 
 
-def group_cost(product: Product, kernel: GpuMicrokernel, isa: DeviceISA) -> Cost:
+def group_cost(product: Product, kernel: GroupKernel, isa: DeviceISA) -> Cost:
     """The cost of one call."""
     groups = product.batch * ceil(product.m / kernel.rows) * ceil(product.n / kernel.columns)
     most = ceil(groups / isa.units)
@@ -55,14 +55,14 @@ def group_cost(product: Product, kernel: GpuMicrokernel, isa: DeviceISA) -> Cost
     return Cost(together(*(p.seconds for p in parts[:-1])) + waiting / CLOCK + LAUNCH, (*parts, Part("launch", LAUNCH)))
 
 
-def resident(kernel: GpuMicrokernel, isa: DeviceISA) -> int:
+def resident(kernel: GroupKernel, isa: DeviceISA) -> int:
     """Groups that a unit runs at a time."""
     local = max(LOCAL_BYTES, isa.local_bytes)
     room = (RESIDENT // kernel.items, REGISTERS // (kernel.items * kernel.registers), local // kernel.local_bytes)
     return max(1, min(room))
 
 
-def _compute(kernel: GpuMicrokernel) -> float:
+def _compute(kernel: GroupKernel) -> float:
     """Cycles of a slab's instructions: the multiply-adds, and one for each few elements that they read."""
     steps = kernel.items * kernel.slab
     sums = kernel.item_rows * kernel.item_columns
@@ -70,7 +70,7 @@ def _compute(kernel: GpuMicrokernel) -> float:
     return steps * (sums / multiply_adds(kernel.panel_dtype) + (1 + reads) / multiply_adds(kernel.panel_dtype))
 
 
-def _local(kernel: GpuMicrokernel) -> float:
+def _local(kernel: GroupKernel) -> float:
     """Cycles of a slab's traffic with local memory: items of a patch read each other's rows and columns at once."""
     patches = kernel.items // (PATCH[0] * PATCH[1])
     read = patches * (PATCH[0] * kernel.item_rows + PATCH[1] * kernel.item_columns)
@@ -78,12 +78,12 @@ def _local(kernel: GpuMicrokernel) -> float:
     return kernel.slab * (read + written) * kernel.panel_dtype.size / LOCAL
 
 
-def _copied(kernel: GpuMicrokernel) -> float:
+def _copied(kernel: GroupKernel) -> float:
     """Cycles of a slab's traffic with global memory; half of it is found in a cache, where other groups left it."""
     return kernel.slab * (kernel.rows + kernel.columns) * kernel.dtype.size / (2 * MEMORY)
 
 
-def _waiting(kernel: GpuMicrokernel, at_a_time: int) -> float:
+def _waiting(kernel: GroupKernel, at_a_time: int) -> float:
     """Cycles a slab that nobody works: memory's answer less what hides it, and the barriers."""
     others = at_a_time - 1 + kernel.double
     barriers = BARRIER * (1 if kernel.double else 2) * ceil(kernel.items / LOCKSTEP) / 8

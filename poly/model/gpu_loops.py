@@ -18,7 +18,7 @@ from poly.defaults.gpu.lines import lines
 from poly.defaults.loops import extent
 from poly.defaults.strides import accesses, moved_iterator
 from poly.instances import iterations
-from poly.mapping.work_groups import Kernel, item_loops, kernels, micro_items
+from poly.mapping.work_groups import Kernel, item_loops, kernels
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
 from poly.model.work import work
 from poly.nest import Nest, Statement
@@ -99,8 +99,9 @@ def _statement_parts(made: Schedule, name: str, kernel: Kernel, groups: int, isa
 def _shared(made: Schedule, name: str, path: Path) -> int:
     """The work-items of a group that run a statement."""
     micro = next((node for node in walk(made.tree) if isinstance(node, Micro) and node.statement == name), None)
-    together = None if micro is None else micro_items(micro)
-    return together or prod(band.items for band in item_loops(path))
+    if micro is not None and micro.kernel.by_group:
+        return micro.kernel.items
+    return prod(band.items for band in item_loops(path))
 
 
 def _bytes(nest: Nest, statement: Statement, path: Path, packed: set[str]) -> float:

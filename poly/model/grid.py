@@ -16,7 +16,8 @@ from functools import cached_property
 from itertools import product
 from math import ceil, prod
 
-from microkernels.catalogue import Microkernel, fits, gemm
+from microkernels.catalogue import fits, gemm
+from microkernels.kernel import OuterProduct
 from poly.machine.tiles import ROWS
 from poly.model.choice import Caches, Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import Model
@@ -157,7 +158,7 @@ class Grid:
         return (right + left) * steps * w.dtype.size
 
     @cached_property
-    def _usual(self) -> Microkernel:
+    def _usual(self) -> OuterProduct:
         """The register tile that suits the extents."""
         return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype)
 

@@ -69,7 +69,7 @@ class Leaf:
         columns = widths[micro.columns.name] if micro.columns else 1.0
         steps = prod(widths[band.name] for band in micro.reduce)
         calls = self.instances / (rows * columns * steps)
-        if micro.streams:
+        if micro.kernel.in_place:
             return calls * (rows * columns * steps / lanes * PER_CYCLE + CALL)
         return calls * tile_cycles(rates, self.dtype, rows, ceil(columns / lanes), steps)
 

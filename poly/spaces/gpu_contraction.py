@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from microkernels.catalogue import group_gemm, group_tiles
 from microkernels.dtypes import DType
-from microkernels.gpu_catalogue import GpuMicrokernel, find, group_gemm, shapes
+from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.cost import Cost
 from poly.default import gpu_contracted, isolated
@@ -19,6 +20,7 @@ from poly.roles import Axis, Roles, roles
 from poly.schedule import Schedule, schedule
 from poly.spaces.space import Knob, Structure, Values
 from poly.steps import Microkernel
+from poly.tree import Micro, walk
 
 TILES, SLABS, PARTS = (32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
 """Rows and columns of a group's tile; steps of a slab; rows and columns of an item's part."""
@@ -30,8 +32,8 @@ def group_structures(nest: Nest, isa: DeviceISA, default: Schedule) -> Iterator[
     if found is None:
         return
     statement, r, dtype = found
-    usual = _used(default, statement, dtype) or next(iter(shapes(isa, dtype)), None)
-    if not isinstance(usual, GpuMicrokernel):
+    usual = _used(default, statement) or next(iter(group_tiles(isa, dtype)), None)
+    if usual is None:
         return
     values = _values(usual)
     made = _Shapes(nest, statement, dtype, isa, r)
@@ -57,13 +59,13 @@ def _extent(*groups: tuple[Axis, ...]) -> int:
     return prod(axis.guess for axes in groups for axis in axes)
 
 
-def _used(made: Schedule, statement: str, dtype: DType) -> GpuMicrokernel | None:
+def _used(made: Schedule, statement: str) -> GroupKernel | None:
     """The microkernel that a schedule has for a statement."""
-    names = (step.kernel for step in made.steps if isinstance(step, Microkernel) and step.statement == statement)
-    return next((find(name, dtype) for name in names), None)
+    kernels = (node.kernel for node in walk(made.tree) if isinstance(node, Micro) and node.statement == statement)
+    return next((kernel for kernel in kernels if isinstance(kernel, GroupKernel)), None)
 
 
-def _values(kernel: GpuMicrokernel) -> dict[str, int]:
+def _values(kernel: GroupKernel) -> dict[str, int]:
     return {
         "rows": kernel.rows,
         "columns": kernel.columns,
@@ -105,6 +107,6 @@ class _Shapes:
         extents = (_extent(axes) for axes in (plan.others, plan.rows, plan.columns, plan.reduce))
         return group_cost(Product(*extents), kernel, self.isa)
 
-    def _kernel(self, values: Values) -> GpuMicrokernel:
+    def _kernel(self, values: Values) -> GroupKernel:
         rows, columns, slab, item_rows, item_columns, slabs = (value or 1 for value in values.values())
         return group_gemm(self.dtype, rows, columns, slab, item_rows, item_columns, slabs == 2)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import ceil
 
-from microkernels.catalogue import Microkernel, fits
+from microkernels.catalogue import fits
 from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
 from poly.machine.tiles import ROWS
 from poly.spaces.space import Knob, Value, Values
 
@@ -38,7 +39,7 @@ def middle(values: tuple[int, ...]) -> int:
     return values[len(values) // 2]
 
 
-def tile_knobs(m: int, n: int, usual: Microkernel) -> tuple[Knob, Knob]:
+def tile_knobs(m: int, n: int, usual: OuterProduct) -> tuple[Knob, Knob]:
     """The rows and the vectors of a register tile for m x n results; those of the usual one are among them."""
     rows = {count for count in ROWS if count <= m} | {usual.rows}
     vectors = {*range(1, min(4, ceil(n / usual.isa.lanes(usual.dtype))) + 1), usual.vectors}

@@ -14,8 +14,8 @@ from typing import get_args
 
 from microkernels.catalogue import gemm
 from poly.default import contracted_by, isolated
+from poly.matching import zeroing
 from poly.matrix_vector import Streamed, streamed, streamed_steps, usual_share
-from poly.microkernel import zeroing
 from poly.nest import Nest, Statement
 from poly.plan import contraction_steps
 from poly.ragged import Place, Ragged, Tiles, ragged, tiled_steps, usual_tiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from poly.microkernel import insert
+from poly.matching import insert
 from poly.nest import Nest
 from poly.steps.base import Arguments
 from poly.tree import Node

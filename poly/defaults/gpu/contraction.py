@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from codegen.integer import Int, Linear
-from microkernels.gpu_catalogue import GpuMicrokernel, shapes
+from microkernels.catalogue import group_tiles
+from microkernels.group_kernel import GroupKernel
+from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
-from poly.calls import LEVELS
 from poly.defaults.gpu.ragged import ragged_steps
 from poly.defaults.gpu.tiles import cost
 from poly.model import ASSUMED_STRIDE
@@ -39,7 +40,7 @@ def gpu_contraction_steps(
     loops: Mapping[str, str],
     isa: DeviceISA,
     initial: str | None,
-    kernel: GpuMicrokernel | None = None,
+    kernel: GroupKernel | None = None,
 ) -> list[Step] | None:
     """The steps for a contraction that has its loops for itself; None where no microkernel serves it.
 
@@ -47,7 +48,7 @@ def gpu_contraction_steps(
     `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
     output to 0 before, which the microkernel then takes over. `kernel` replaces the one chosen here.
     """
-    kernels = (kernel,) if kernel else shapes(isa, nest.array(statement.target.array).dtype)
+    kernels = (kernel,) if kernel else group_tiles(isa, nest.array(statement.target.array).dtype)
     if not kernels:
         return None
     r = roles(nest, statement)
@@ -68,12 +69,12 @@ class Plan:
     """
 
     roles: Roles
-    kernel: GpuMicrokernel
+    kernel: GroupKernel
     rows: tuple[Axis, ...]
     columns: tuple[Axis, ...]
 
     @staticmethod
-    def of(r: Roles, kernel: GpuMicrokernel) -> Plan:
+    def of(r: Roles, kernel: GroupKernel) -> Plan:
         rows = sorted(r.rows, key=lambda axis: (-_size(axis.left), -_size(axis.output)))
         columns = sorted(r.columns, key=lambda axis: (-_size(axis.output), -_size(axis.right)))
         down = [(axis, (axis.output, axis.left)) for axis in rows]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from microkernels.gpu_catalogue import GpuMicrokernel
+from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.defaults.gpu.tiles import usual_tile
 from poly.ragged import Ragged
@@ -20,7 +20,7 @@ from poly.steps import Groups, Microkernel, Order, Split, Step
 from poly.steps.mapping import MOST_GROUP_LOOPS
 
 
-def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GpuMicrokernel]) -> list[Step]:
+def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GroupKernel]) -> list[Step]:
     """The steps with the best of some kernels, where work-groups share the outermost loops over results."""
     extents = (r.extent(r.row), r.extent(r.column), r.extent(r.reduce))
     kernel = usual_tile(kernels, isa, extents, prod(r.extent(iterator) for iterator in r.own))

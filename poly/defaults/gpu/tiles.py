@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from microkernels.gpu_catalogue import GpuMicrokernel
+from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 
 SPEED = {64: 1.0, 32: 0.85, 16: 0.65}
@@ -15,7 +15,7 @@ BUSY = 256
 """Work-items that keep a compute unit busy."""
 
 
-def cost(kernel: GpuMicrokernel, isa: DeviceISA, extents: tuple[int, int, int], copies: int) -> float:
+def cost(kernel: GroupKernel, isa: DeviceISA, extents: tuple[int, int, int], copies: int) -> float:
     """What so many products of rows x columns x steps should take, in multiply-adds of a unit one after the other."""
     rows, columns, steps = extents
     groups = copies * ceil(rows / kernel.rows) * ceil(columns / kernel.columns)
@@ -26,7 +26,7 @@ def cost(kernel: GpuMicrokernel, isa: DeviceISA, extents: tuple[int, int, int], 
 
 
 def usual_tile(
-    kernels: Sequence[GpuMicrokernel], isa: DeviceISA, extents: tuple[int, int, int], copies: int
-) -> GpuMicrokernel:
+    kernels: Sequence[GroupKernel], isa: DeviceISA, extents: tuple[int, int, int], copies: int
+) -> GroupKernel:
     """The one of the least cost."""
     return min(kernels, key=lambda kernel: cost(kernel, isa, extents, copies))

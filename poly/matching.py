@@ -11,14 +11,13 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.expr import Const
+from codegen.expr import Const, Load
 from codegen.integer import Linear
-from microkernels.catalogue import Microkernel, find
-from microkernels.dtypes import DType
+from microkernels.catalogue import find
+from microkernels.contract import Side
 from microkernels.errors import plain
-from microkernels.isa import ISAS
-from microkernels.opencl_isa import OPENCL_ISAS
-from poly.calls import LEVELS, inner_bands, involves, iterators_of
+from microkernels.kernel import Microkernel, TileKernel
+from poly.calls import inner_bands, involves, iterators_of
 from poly.contraction import Contraction, distinct, exchange, recognise
 from poly.coordinates import linear
 from poly.dependences import dependences
@@ -29,11 +28,11 @@ from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.steps.base import edit
 from poly.tile import begins_at_lows, late_start
-from poly.tree import STREAMS, Band, Leaf, Micro, Node, Pack, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, walk
 
 
-def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, initial: str | None = None) -> Node:
-    """The tree with the microkernel over the innermost loops of a contraction.
+def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, initial: str | None = None) -> Node:
+    """The tree with the microkernel `name` over the innermost loops of a contraction.
 
     `statement` says which (the first one that has no kernel yet, where none is named); `initial` names a statement that
     sets the output to 0 and whose work the kernel takes over.
@@ -45,11 +44,11 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     """
     if not nest.reassociate:
         raise ScheduleError(
-            f"microkernel({kernel}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
+            f"microkernel({name}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
             "fused multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
         )
-    chosen, contraction = _chosen(nest, tree, kernel, statement)
-    _check_kernel(kernel, nest.array(chosen.target.array).dtype)
+    chosen, contraction = _chosen(nest, tree, name, statement)
+    kernel = find(name, nest.array(chosen.target.array).dtype)
     if initial is not None and initial != zeroing(nest, chosen):
         raise ScheduleError(
             f"microkernel({kernel}): {plain(initial)} does not set to 0 what {chosen.name} adds to, unseen by others."
@@ -72,12 +71,6 @@ def insert(nest: Nest, tree: Node, kernel: str, statement: str | None = None, in
     taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
     _check_copies(taken, kernel)
     return edit(tree, taken, micro)
-
-
-def _check_kernel(name: str, dtype: DType) -> None:
-    """Raises TargetError if there is no such kernel."""
-    if not (name.startswith(STREAMS) and name.partition("_")[2] in {**ISAS, **OPENCL_ISAS}):
-        find(name, dtype)
 
 
 def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple[Statement, Contraction]:
@@ -103,20 +96,18 @@ def _innermost(tree: Node, statement: Statement) -> list[Band]:
     return bands
 
 
-def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> Micro | None:
+def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: Microkernel) -> Micro | None:
     """The microkernel with the bands that it takes; None where columns or reduction are not among the innermost."""
-    streams = kernel.startswith(STREAMS)
-    levels = 1 if streams else LEVELS
     rows: Band | None = None
     columns: Band | None = None
     reduce: list[Band] = []
     for band in bands:
         role = _role(statement, contraction, band) if _is_point(statement, band) else "tiles"
-        if role == "rows" and rows is None and not streams:
+        if role == "rows" and rows is None and kernel.contract.rows:
             rows = band
         elif role == "columns" and columns is None:
             columns = band
-        elif role == "reduce" and len(reduce) < levels:
+        elif role == "reduce" and len(reduce) < kernel.levels:
             reduce.insert(0, band)
         else:
             break
@@ -128,9 +119,9 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
     held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
     if not distinct(statement, [function for _, function in held]):
         return _overlap(statement, contraction, micro)
-    if micro.streams:
-        return _stream_misfit(nest, statement, contraction, micro)
-    return _tile_misfit(statement, micro, find(micro.kernel, nest.array(statement.target.array).dtype), tree)
+    if micro.kernel.in_place:
+        return _layout_misfit(nest, statement, contraction, micro)
+    return _tile_misfit(statement, micro, tree)
 
 
 def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, isl.PwAff], ...]:
@@ -151,7 +142,7 @@ def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> st
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
     """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
-    if micro.by_group:
+    if micro.kernel.by_group:
         return True
     right = contraction.right
     copies = [node for node in walk(tree) if isinstance(node, Pack) and node.array == right.array]
@@ -165,18 +156,18 @@ def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Cont
     )
 
 
-def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: str) -> str:
+def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: Microkernel) -> str:
     around = ", ".join(band.name for band in reversed(bands)) or "none"
     return (
         f"microkernel({kernel}): the innermost loops around {statement.name} must be one of the columns and up to "
-        f"{LEVELS} of the reduction, with one of the rows. Loops around it alone: {around}. "
+        f"{kernel.levels} of the reduction, with one of the rows. Loops around it alone: {around}. "
         f"Rows: {', '.join(contraction.rows) or 'none'}; columns: {', '.join(contraction.columns) or 'none'}; "
         f"reduction: {', '.join(contraction.reduce) or 'none'}. "
         "Remedy: distribute the loops, and order them so that these are innermost."
     )
 
 
-def _check_copies(taken: Band, kernel: str) -> None:
+def _check_copies(taken: Band, kernel: Microkernel) -> None:
     """Refuse to take loops with a copy among them."""
     for node in walk(taken):
         if isinstance(node, Pack):
@@ -202,14 +193,22 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
     return roles[0] if len(roles) == 1 else "mixed"
 
 
-def _stream_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
-    """Arrays that a matrix-vector kernel can't read or write as neighbours."""
-    along_columns = micro.kernel.startswith("gemvn_")
-    band = micro.columns if along_columns else micro.reduce[0]
-    assert band is not None, "a matrix-vector kernel has columns"
-    function = linear(statement.iterators, band.function(statement.name))
-    counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
-    for access in (contraction.right, contraction.output if along_columns else contraction.left):
+def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
+    """Arrays that aren't contiguous along the loops along which the kernel's contract wants them to be."""
+    contract = micro.kernel.contract
+    accesses: dict[Side, Load] = {
+        "right": contraction.right,
+        "left": contraction.left,
+        "output": contraction.output,
+    }
+    for side, access in accesses.items():
+        loop = contract.contiguous(side)
+        if loop is None:
+            continue
+        band = micro.columns if loop == contract.columns else micro.reduce[0]
+        assert band is not None, "a microkernel has columns"
+        function = linear(statement.iterators, band.function(statement.name))
+        counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
         array = nest.array(access.array)
         if [step(array, access, iterator) * sign for iterator, sign in counted] != [Linear.of(1)]:
             return (
@@ -220,8 +219,10 @@ def _stream_misfit(nest: Nest, statement: Statement, contraction: Contraction, m
     return None
 
 
-def _tile_misfit(statement: Statement, micro: Micro, kernel: Microkernel, tree: Node) -> str | None:
+def _tile_misfit(statement: Statement, micro: Micro, tree: Node) -> str | None:
     """Tiles larger than the kernel's."""
+    kernel = micro.kernel
+    assert isinstance(kernel, TileKernel), "a kernel without a tile takes any number of columns"
     instances = Instances("tile", statement.domain, _around(tree, statement, micro))
     for band, most, what in ((micro.rows, kernel.rows, "rows"), (micro.columns, kernel.columns, "columns")):
         if band is None:
@@ -229,7 +230,7 @@ def _tile_misfit(statement: Statement, micro: Micro, kernel: Microkernel, tree: 
         count = instances.count(band.function(statement.name))
         if not _exceeds(count, most).intersect(instances.domain).is_empty():
             return (
-                f"microkernel({kernel.name}): loop {band.name} runs over more than {most} {what} at a time, "
+                f"microkernel({kernel}): loop {band.name} runs over more than {most} {what} at a time, "
                 f"which is the kernel's tile. Remedy: split({band.name}={most}) first."
             )
     return None

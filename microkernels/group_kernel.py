@@ -1,4 +1,4 @@
-"""The GPU microkernels: a work-group computes a tile of the result, each work-item a small part of it in registers.
+"""A GPU microkernel: a work-group computes a tile of the result, each work-item a small part of it in registers.
 
 `gemm_openclgpu_128x128x8_8x8_db` is a tile of 128 rows and 128 columns in slabs of 8 steps of the reduction, 8 x 8 sums
 an item, with the panels of two slabs in turn (double buffering).
@@ -6,19 +6,17 @@ an item, with the panels of two slabs in turn (double buffering).
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from microkernels.ctext import GLOBAL, Spaces, guarded
-from microkernels.dtypes import DType, f16, f32, f64
-from microkernels.errors import TargetError, shown
+from microkernels.dtypes import DType
 from microkernels.gpu_text import Scalar, common, panel, panel_suffix, specialised
-from microkernels.kernel import Microkernel
-from microkernels.opencl_isa import OPENCLGPU, DeviceISA
+from microkernels.kernel import LEVELS, OUTER_PRODUCT, TileKernel, named
+from microkernels.opencl_isa import DeviceISA
 
-GEMM_CONTRACT = "C[i, j] += A[i, k] * B[k, j]"
+FROM_ANYWHERE = replace(OUTER_PRODUCT, anyhow=("left", "right", "output"))
 
 PATCH = (4, 8)
 """Rows and columns of neighbouring work-items: 32, which most GPUs run in step."""
@@ -28,7 +26,7 @@ ADDRESSES = 16
 
 
 @dataclass(frozen=True)
-class GpuMicrokernel(Microkernel):
+class GroupKernel(TileKernel):
     """One microkernel: `rows` x `columns` elements of the result by a work-group.
 
     Each item sums `item_rows` x `item_columns` of them, while `slab` steps of the reduction at a time are in `__local`
@@ -40,12 +38,21 @@ class GpuMicrokernel(Microkernel):
     item_columns: int
     double: bool
 
+    levels: ClassVar[int] = LEVELS
+    by_group: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return named(self.family, self.isa, self.shape)
+
     @property
     def shape(self) -> str:
         """`64x64x16_4x4_db`."""
-        return self.name.removeprefix(f"{self.family}_{self.isa.name}_")
+        tile = f"{self.rows}x{self.columns}x{self.slab}_{self.item_rows}x{self.item_columns}"
+        return f"{tile}_db" if self.double else tile
 
-    def function(self, spaces: Spaces = GLOBAL) -> str:
+    @property
+    def c_name(self) -> str:
         """The function: `gemm_f32_openclgpu_64x64x16_4x4`. All operands are in `__global` memory."""
         return f"{self.family}_{self._scalar.suffix}_{self.shape}"
 
@@ -155,78 +162,3 @@ class GpuMicrokernel(Microkernel):
 def _divides(a: int, b: int) -> bool:
     """Whether one of the numbers is a multiple of the other."""
     return a % b == 0 or b % a == 0
-
-
-def group_gemm(
-    dtype: DType, rows: int, columns: int, slab: int, item_rows: int, item_columns: int, double: bool
-) -> GpuMicrokernel:
-    """The microkernel with these numbers; `misfit` says whether it exists."""
-    shape = f"{rows}x{columns}x{slab}_{item_rows}x{item_columns}{'_db' if double else ''}"
-    part = (slab, item_rows, item_columns)
-    return GpuMicrokernel(
-        f"gemm_openclgpu_{shape}", "gemm", OPENCLGPU, dtype, rows, columns, GEMM_CONTRACT, *part, double
-    )
-
-
-SHAPES = {
-    4: (
-        "128x128x8_8x8_db",
-        "128x128x16_8x8_db",
-        "128x64x8_8x8_db",
-        "64x128x8_8x8_db",
-        "64x64x16_8x4_db",
-        "64x64x8_8x8_db",
-        "64x64x16_4x4_db",
-        "32x64x16_4x4_db",
-        "32x32x16_4x4_db",
-        "128x128x8_8x8",
-        "64x64x16_4x4",
-        "32x32x16_4x4",
-    ),
-    8: (
-        "64x64x8_4x4_db",
-        "128x64x8_8x4_db",
-        "64x64x16_4x4_db",
-        "32x64x8_4x4_db",
-        "32x32x8_4x4_db",
-        "64x64x8_4x4",
-        "32x32x8_4x4",
-    ),
-}
-"""By the bytes of what is computed with: the tiles worth choosing from, the best for large operands first."""
-
-TUNED = (f16, f32, f64)
-"""The types that microkernels of work-groups are made for."""
-
-
-def shapes(isa: DeviceISA, dtype: DType) -> tuple[GpuMicrokernel, ...]:
-    """The tiles worth choosing from on a device.
-
-    Raises TargetError for a type that no work-group has such kernels for.
-    """
-    made = (find(name, dtype) for name in _names(dtype))
-    return tuple(kernel for kernel in made if kernel.fits(isa))
-
-
-def find(name: str, dtype: DType) -> GpuMicrokernel:
-    """The microkernel of that name, as `gemm_openclgpu_64x64x16_4x4`.
-
-    Raises TargetError if there is none, naming the closest ones or saying what is wrong with its type or its numbers.
-    """
-    known = _names(dtype)
-    match = re.fullmatch(r"gemm_openclgpu_(\d{1,4})x(\d{1,4})x(\d{1,4})_(\d{1,4})x(\d{1,4})(_db)?", name)
-    if match is None or 0 in map(int, match.groups()[:5]):
-        close = difflib.get_close_matches(name[:80], known, n=3, cutoff=0)
-        raise TargetError(f"unknown microkernel {shown(name)}: the closest are {', '.join(close)}.")
-    rows, columns, slab, item_rows, item_columns = map(int, match.groups()[:5])
-    kernel = group_gemm(dtype, rows, columns, slab, item_rows, item_columns, match[6] is not None)
-    misfit = kernel.misfit()
-    if misfit:
-        raise TargetError(f"{name} does not exist for {dtype}: {misfit}.")
-    return kernel
-
-
-def _names(dtype: DType) -> list[str]:
-    if dtype not in TUNED:
-        raise TargetError(f"microkernels of work-groups compute in f16, f32 or f64, not in {dtype}.")
-    return [f"gemm_openclgpu_{shape}" for shape in SHAPES[Scalar(dtype).computed.size]]
