@@ -12,6 +12,7 @@ import difflib
 import re
 
 from microkernels.ctext import Space, part, vector_layer
+from microkernels.custom_kernel import CustomKernel
 from microkernels.dtypes import DType, f16, f32, f64
 from microkernels.errors import TargetError, shown
 from microkernels.gpu_text import Scalar
@@ -39,6 +40,9 @@ def fits(isa: ISA, rows: int, vectors: int) -> bool:
     product = 1 if isa.name == "portable" else 0
     return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + product <= isa.registers
 
+
+GROUP = "poly.microkernels"
+"""The entry points by which packages offer microkernels, each under the microkernel's name."""
 
 TUNED = (f32, f64)
 """The types that microkernels of one core are made for."""
@@ -167,7 +171,52 @@ def find(name: str, dtype: DType) -> Microkernel:
         return _tile(name, CPU_ISAS[tile[1]], dtype, int(tile[2]), int(tile[3]))
     if stream and stream[2] in CPU_ISAS:
         return gemv(stream[1], CPU_ISAS[stream[2]], dtype)
-    raise _unknown(name, _names(dtype))
+    return _custom(name, dtype)
+
+
+_CUSTOM: dict[tuple[str, DType], CustomKernel] = {}
+"""Those that users added, by name and type."""
+
+
+def register(kernel: CustomKernel) -> None:
+    """Adds a user's microkernel, in place of one of its name and type."""
+    _CUSTOM[kernel.name, kernel.dtype] = kernel
+
+
+def registered(name: str) -> tuple[CustomKernel, ...]:
+    """The users' microkernels of a name, of any type; those of installed packages are loaded."""
+    if any(pattern.fullmatch(name) for pattern in (TILE, GROUP_TILE, STREAM)):
+        return ()
+    if not any(known == name for known, _ in _CUSTOM):
+        _load(name)
+    return tuple(kernel for (known, _), kernel in _CUSTOM.items() if known == name)
+
+
+def _custom(name: str, dtype: DType) -> CustomKernel:
+    found = {kernel.dtype: kernel for kernel in registered(name)}
+    if dtype in found:
+        return found[dtype]
+    if found:
+        types = " and ".join(sorted(map(str, found)))
+        raise TargetError(f"{name} does not exist for {dtype}: it computes in {types}.")
+    from importlib.metadata import entry_points
+
+    offered = entry_points(group=GROUP).names
+    raise _unknown(name, _names(dtype) + sorted(offered | {known for known, _ in _CUSTOM}))
+
+
+def _load(name: str) -> None:
+    """Load what an installed package offers under a name, by an entry point."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP, name=name):
+        loaded = entry.load()
+        if not isinstance(loaded, CustomKernel) or loaded.name != name:
+            raise TargetError(
+                f"the entry point {name} of the group {GROUP}, {entry.value}, is no microkernel of that name: "
+                f"it is {shown(loaded)}. Make it by poly.microkernel."
+            )
+        register(loaded)
 
 
 def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int) -> OuterProduct:

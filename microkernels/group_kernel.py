@@ -13,7 +13,7 @@ from typing import ClassVar
 from microkernels.ctext import GLOBAL, Spaces, guarded
 from microkernels.dtypes import DType
 from microkernels.gpu_text import Scalar, common, panel, panel_suffix, specialised
-from microkernels.kernel import LEVELS, OUTER_PRODUCT, TileKernel, named
+from microkernels.kernel import OUTER_PRODUCT, TileKernel, named
 from microkernels.opencl_isa import DeviceISA
 
 FROM_ANYWHERE = replace(OUTER_PRODUCT, anyhow=("left", "right", "output"))
@@ -38,7 +38,6 @@ class GroupKernel(TileKernel):
     item_columns: int
     double: bool
 
-    levels: ClassVar[int] = LEVELS
     by_group: ClassVar[bool] = True
 
     @property

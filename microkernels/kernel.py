@@ -42,8 +42,6 @@ class Microkernel(ABC):
     isa: ISA
     dtype: DType
 
-    levels: ClassVar[int]
-    """The most loops of a reduction that it runs through itself."""
     in_place: ClassVar[bool] = False
     """Whether it reads its operands where they are, and never from panels."""
     by_group: ClassVar[bool] = False
@@ -53,6 +51,16 @@ class Microkernel(ABC):
     @abstractmethod
     def name(self) -> str:
         """What users, schedules and records call it: `gemm_avx512_6x64`."""
+
+    @property
+    def levels(self) -> int:
+        """The most loops of a reduction that it runs through itself."""
+        return LEVELS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it needs all loops of its contract, each operand laid out as the contract says."""
+        return False
 
     @property
     def items(self) -> int:
@@ -67,8 +75,11 @@ class Microkernel(ABC):
 class MatrixVector(Microkernel):
     """A kernel that streams a matrix once, for any number of columns and steps: `gemvn_avx512`, `gemvt_avx512`."""
 
-    levels: ClassVar[int] = 1
     in_place: ClassVar[bool] = True
+
+    @property
+    def levels(self) -> int:
+        return 1
 
     @property
     def name(self) -> str:
@@ -87,6 +98,12 @@ class TileKernel(Microkernel):
     rows: int
     columns: int
 
+    @property
+    def tile(self) -> dict[str, int]:
+        """The most iterations of the contract's loops; it may run any number of the others."""
+        rows = {} if self.contract.rows is None else {self.contract.rows: self.rows}
+        return {**rows, self.contract.columns: self.columns}
+
     @abstractmethod
     def source(
         self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None, spaces: Spaces = GLOBAL
@@ -101,8 +118,6 @@ class TileKernel(Microkernel):
 @dataclass(frozen=True)
 class OuterProduct(TileKernel):
     """The outer-product kernel of one core, which holds its tile of the result in vector registers."""
-
-    levels: ClassVar[int] = LEVELS
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ from poly.errors import (
 from poly.function import Function, einsum, nest, sizes
 from poly.kernel import Kernel
 from poly.machine import machine
+from poly.microkernel import microkernel
 from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule, schedule
@@ -67,6 +68,7 @@ __all__ = [
     "i32",
     "i64",
     "machine",
+    "microkernel",
     "nest",
     "schedule",
     "sizes",

@@ -108,6 +108,17 @@ def inner_bands(micro: Micro) -> tuple[Band, ...]:
     return tuple(b for b in (micro.rows, micro.columns, *micro.reduce) if b is not None)
 
 
+def taken_bands(micro: Micro) -> dict[str, Band]:
+    """The bands that a microkernel absorbs, by the loops of its contract; loops that it does without are left out."""
+    contract = micro.kernel.contract
+    loops = (
+        (contract.rows, micro.rows),
+        (contract.columns, micro.columns),
+        *zip(contract.reduce, micro.reduce, strict=False),
+    )
+    return {loop: band for loop, band in loops if loop is not None and band is not None}
+
+
 def iterators_of(statement: Statement, access: Load) -> frozenset[str]:
     """The iterators that occur in an access."""
     return frozenset(name for index in access.indices for name in index.names) & frozenset(statement.iterators)

@@ -13,13 +13,16 @@ from codegen import cache
 from codegen.opencl.values import DeviceProgram
 from codegen.opencl.values_json import from_json, to_json
 from codegen.signature import Signature
+from microkernels.catalogue import registered
+from microkernels.custom_kernel import CustomKernel
 from microkernels.isa import ISA
 from poly.bounds import check
 from poly.default import default_schedule
 from poly.lower import lower
 from poly.model.host import caches, known_rates
 from poly.nest import Nest
-from poly.schedule import Schedule
+from poly.schedule import Schedule, kernel_names
+from poly.tree import Micro, walk
 
 if TYPE_CHECKING:
     from poly.records import Record
@@ -81,8 +84,18 @@ def _key(nest: Nest, isa: ISA, threads: int, told: Told) -> str:
     identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record is replayed only to compile it anew: its text is enough to find what was made from it.
     wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
+    custom = () if told is None else _custom_kernels(told)
     model = (caches(), known_rates(isa, threads)) if told is None else None
-    return repr((*identity, isa, threads, model, wanted))
+    return repr((*identity, isa, threads, model, wanted, *custom))
+
+
+def _custom_kernels(told: Schedule | Record) -> tuple[CustomKernel, ...]:
+    """The users' microkernels that a schedule has, by name: what they are called says nothing of their text."""
+    if not isinstance(told, Schedule):
+        return tuple(kernel for name in kernel_names(told.schedule) for kernel in registered(name))
+    kernels = {node.kernel for node in walk(told.tree) if isinstance(node, Micro)}
+    custom = [kernel for kernel in kernels if isinstance(kernel, CustomKernel)]
+    return tuple(sorted(custom, key=lambda kernel: (kernel.name, kernel.dtype.name)))
 
 
 def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:

@@ -10,7 +10,9 @@ from itertools import product
 
 from codegen.bounds import inside
 from codegen.integer import Int, Linear, quotient
+from codegen.integer import product as multiplied
 from poly.calls import Operand, Panel
+from poly.tile import Tile
 
 
 def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[str, ...]:
@@ -18,6 +20,17 @@ def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tu
     all_places = ((op, index, extent) for op in operands for index, extent in op.places)
     places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
     return tuple(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
+
+
+def tile_checks(tile: Tile, panels: Iterable[Panel | None]) -> tuple[str, ...]:
+    """C lines for a tile's operands in their arrays and in panels."""
+    node = tile.node
+    steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
+    extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
+    counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
+    depth = multiplied(map(Linear.name, steps.values()))
+    read = [panel_check(panel, depth * panel.width) for panel in panels if panel]
+    return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
 
 
 def panel_check(panel: Panel, elements: Int) -> str:

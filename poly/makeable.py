@@ -5,10 +5,14 @@ Left to the compilation is only what depends on the target: its instruction set,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 
+from microkernels.contract import Side
+from microkernels.kernel import Microkernel
 from poly.box_copy import boxed_reads, reading_kernels
-from poly.calls import Operand
+from poly.calls import Operand, inner_bands
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.panel_copy import role_of
@@ -66,7 +70,9 @@ def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
         raise ScheduleError(
             f"pack({node.array}): {kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
         )
-    panel = (micro.statement, role_of(nest, node, micro))
+    role = role_of(nest, node, micro)
+    _check_panel(node, kernel, role)
+    panel = (micro.statement, role)
     if panel in above.panels:
         raise ScheduleError(
             f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "
@@ -75,21 +81,38 @@ def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
     return {panel}
 
 
+def _check_panel(node: Pack, kernel: Microkernel, role: Side) -> None:
+    """Lanes are neighbours in a panel: rows of the left operand, columns of the right one."""
+    contract = kernel.contract
+    along = contract.rows if role == "left" else contract.columns
+    if contract.contiguous(role) not in (None, along):
+        raise ScheduleError(
+            f"pack({node.array}): {kernel} reads {contract.access(role)} contiguous along {contract.contiguous(role)}, "
+            f"and panels are contiguous along {along}. Remedy: leave this step out."
+        )
+
+
 def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
     """The kernel walks through the reduction by strides, and along the columns of the right operand as they lie."""
     loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
-    left, right = checked_operands(nest, node, loops)
+    left, right, output = checked_operands(nest, node, loops)
     if node.kernel.in_place:
         return
-    for operand in (left, right):
-        for band in node.reduce:
-            if not operand.is_linear(band.name):
-                raise ScheduleError(
-                    f"microkernel({node.kernel}): {operand.array} has no constant stride along {band.name}. "
-                    "Remedy: don't flatten the loops of the reduction."
-                )
+    if node.kernel.is_whole:
+        _check_strides(node, (left, right, output), inner_bands(node))
+        return
+    _check_strides(node, (left, right), node.reduce)
     if not node.kernel.by_group and (node.statement, "right") not in above.panels:
         _check_columns(node, left, right)
+
+
+def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Band]) -> None:
+    for operand, band in product(operands, bands):
+        if not operand.is_linear(band.name):
+            raise ScheduleError(
+                f"microkernel({node.kernel}): {operand.array} has no constant stride along {band.name}. "
+                f"Remedy: don't flatten {'the loops of the reduction' if band in node.reduce else 'its loops'}."
+            )
 
 
 def _check_columns(node: Micro, left: Operand, right: Operand) -> None:

@@ -17,7 +17,7 @@ from microkernels.catalogue import find
 from microkernels.contract import Side
 from microkernels.errors import plain
 from microkernels.kernel import Microkernel, TileKernel
-from poly.calls import inner_bands, involves, iterators_of
+from poly.calls import inner_bands, involves, iterators_of, taken_bands
 from poly.contraction import Contraction, distinct, exchange, recognise
 from poly.coordinates import linear
 from poly.dependences import dependences
@@ -111,6 +111,8 @@ def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], k
             reduce.insert(0, band)
         else:
             break
+    if kernel.is_whole and (len(reduce) < kernel.levels or (kernel.contract.rows and rows is None)):
+        return None
     return Micro(kernel, statement.name, rows, columns, tuple(reduce)) if columns and reduce else None
 
 
@@ -119,9 +121,8 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
     held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
     if not distinct(statement, [function for _, function in held]):
         return _overlap(statement, contraction, micro)
-    if micro.kernel.in_place:
-        return _layout_misfit(nest, statement, contraction, micro)
-    return _tile_misfit(statement, micro, tree)
+    laid_out = _layout_misfit(nest, statement, contraction, micro, tree)
+    return laid_out or _tile_misfit(statement, micro, tree)
 
 
 def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, isl.PwAff], ...]:
@@ -142,18 +143,22 @@ def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> st
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
     """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
-    if micro.kernel.by_group:
+    if micro.kernel.by_group or "right" in _packed(tree, statement, contraction):
         return True
     right = contraction.right
-    copies = [node for node in walk(tree) if isinstance(node, Pack) and node.array == right.array]
-    if any(node.role in (None, "right") and node.statement in (None, statement.name) for node in copies):
-        return True
     array = nest.array(right.array)
     return any(
         step(array, right, iterator) == Linear.of(1)
         for iterator in contraction.columns
         if micro.columns and involves(statement, micro.columns.function(statement.name), frozenset({iterator}))
     )
+
+
+def _packed(tree: Node, statement: Statement, contraction: Contraction) -> set[Side]:
+    """The operands that copies in the tree lay out in panels."""
+    copies = [node for node in walk(tree) if isinstance(node, Pack) and node.statement in (None, statement.name)]
+    sides: tuple[tuple[Side, str], ...] = (("left", contraction.left.array), ("right", contraction.right.array))
+    return {side for side, array in sides for copy in copies if copy.array == array and copy.role in (None, side)}
 
 
 def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: Microkernel) -> str:
@@ -193,42 +198,54 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
     return roles[0] if len(roles) == 1 else "mixed"
 
 
-def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
+def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro, tree: Node) -> str | None:
     """Arrays that aren't contiguous along the loops along which the kernel's contract wants them to be."""
     contract = micro.kernel.contract
-    accesses: dict[Side, Load] = {
-        "right": contraction.right,
-        "left": contraction.left,
-        "output": contraction.output,
-    }
-    for side, access in accesses.items():
+    if not (micro.kernel.in_place or micro.kernel.is_whole):
+        return None
+    accesses: dict[Side, Load] = {"right": contraction.right, "left": contraction.left, "output": contraction.output}
+    packed = _packed(tree, statement, contraction) if micro.kernel.is_whole else set()
+    for side in accesses:
         loop = contract.contiguous(side)
-        if loop is None:
-            continue
-        band = micro.columns if loop == contract.columns else micro.reduce[0]
-        assert band is not None, "a microkernel has columns"
-        function = linear(statement.iterators, band.function(statement.name))
-        counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
-        array = nest.array(access.array)
-        if [step(array, access, iterator) * sign for iterator, sign in counted] != [Linear.of(1)]:
+        band = taken_bands(micro)[loop] if loop is not None and side not in packed else None
+        if band is not None and not _is_contiguous(nest, statement, accesses[side], band):
             return (
-                f"microkernel({micro.kernel}): neighbours along loop {band.name} are not neighbours in {array.name}. "
-                "gemvn needs the matrix and the result contiguous along the columns, gemvt the matrix and the vector "
-                "along the reduction."
+                f"microkernel({micro.kernel}): neighbours along loop {band.name} are not neighbours in "
+                f"{accesses[side].array}. Its contract is {contract}, in which {contract.access(side)} is contiguous "
+                f"along {loop}. Remedy: {_other_layout(micro.kernel, side, accesses[side].array)}."
             )
     return None
+
+
+def _other_layout(kernel: Microkernel, side: Side, array: str) -> str:
+    """How an array could be made to lie as the contract says."""
+    lanes = {"left": kernel.contract.rows, "right": kernel.contract.columns}.get(side)
+    packable = kernel.is_whole and lanes == kernel.contract.contiguous(side)
+    return f"pack({array}) before" if packable else f"another kernel, or {array} stored in another order"
+
+
+def _is_contiguous(nest: Nest, statement: Statement, access: Load, band: Band) -> bool:
+    """Whether neighbours along a loop are neighbours in an array."""
+    function = linear(statement.iterators, band.function(statement.name))
+    counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
+    array = nest.array(access.array)
+    return [step(array, access, iterator) * sign for iterator, sign in counted] == [Linear.of(1)]
 
 
 def _tile_misfit(statement: Statement, micro: Micro, tree: Node) -> str | None:
     """Tiles larger than the kernel's."""
     kernel = micro.kernel
-    assert isinstance(kernel, TileKernel), "a kernel without a tile takes any number of columns"
+    if not isinstance(kernel, TileKernel):
+        return None
     instances = Instances("tile", statement.domain, _around(tree, statement, micro))
-    for band, most, what in ((micro.rows, kernel.rows, "rows"), (micro.columns, kernel.columns, "columns")):
+    bands = taken_bands(micro)
+    for loop, most in kernel.tile.items():
+        band = bands.get(loop)
         if band is None:
             continue
         count = instances.count(band.function(statement.name))
         if not _exceeds(count, most).intersect(instances.domain).is_empty():
+            what = {kernel.contract.rows: "rows", kernel.contract.columns: "columns"}.get(loop, "steps")
             return (
                 f"microkernel({kernel}): loop {band.name} runs over more than {most} {what} at a time, "
                 f"which is the kernel's tile. Remedy: split({band.name}={most}) first."

@@ -8,9 +8,10 @@ from math import prod
 import islpy as isl
 
 from codegen.definitions import needed
-from codegen.integer import Int, Linear, product
+from codegen.integer import Linear, product
 from codegen.program import Text
 from microkernels.ctext import Space, Spaces
+from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
@@ -25,7 +26,8 @@ from poly.calls import (
     loop_lines,
     moved,
 )
-from poly.corners import operand_checks, panel_check
+from poly.corners import tile_checks
+from poly.custom_call import custom_call
 from poly.group_call import group_call
 from poly.nest import Nest, Statement
 from poly.scatter import run_length, scatter_lines
@@ -61,6 +63,8 @@ def kernel_call(
             return vector_call(tile, kernel)
         case GroupKernel() if is_gpu(isa):
             return group_call(nest, tile, kernel, isa)
+        case CustomKernel():
+            return custom_call(tile, kernel, left, right)
         case OuterProduct():
             return _tile_call(tile, kernel, isa, left, right)
     raise TypeError(type(kernel).__name__)
@@ -81,7 +85,7 @@ def _tile_call(tile: Tile, kernel: OuterProduct, isa: ISA, left: Panel | None, r
         instances.name,
         instances.names,
         instances.domain,
-        Text(tuple(lines), _checks(tile, left, right), tile.definitions),
+        Text(tuple(lines), tile_checks(tile, (left, right)), tile.definitions),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
@@ -92,17 +96,6 @@ def _tile_call(tile: Tile, kernel: OuterProduct, isa: ISA, left: Panel | None, r
 def _space(panel: Panel | None) -> Space:
     """Where an operand lies."""
     return panel.space if panel else "global"
-
-
-def _checks(tile: Tile, left: Panel | None, right: Panel | None) -> tuple[str, ...]:
-    """C lines that assert that a call stays inside of the arrays and of the panels."""
-    node = tile.node
-    steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
-    extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
-    counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
-    depth = product(map(Linear.name, steps.values()))
-    read = [panel_check(panel, depth * panel.width) for panel in (left, right) if panel]
-    return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
 
 
 def _ahead(tile: Tile, kernel: OuterProduct) -> list[str]:

@@ -655,6 +655,17 @@ def _checked_step(given: Any) -> Step:
     return step
 
 
+def kernel_names(text: str) -> tuple[str, ...]:
+    """The names of the microkernels in what `to_json` wrote.
+
+    Raises:
+        ScheduleError: no such text.
+    """
+    calls = [call for call in _calls(text) if call["step"] == Microkernel.name]
+    names = [next(iter(call["args"]), call["kwargs"].get("kernel")) for call in calls]
+    return tuple(name for name in names if isinstance(name, str))
+
+
 def _calls(text: str) -> list[dict[str, Any]]:
     """The steps in a JSON text, each with its name and arguments."""
     try:

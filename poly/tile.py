@@ -122,8 +122,10 @@ def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequen
     return bool(isl.Set.from_multi_pw_aff(counts.min_multi_pw_aff()).is_subset(counts))
 
 
-def checked_operands(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> tuple[Operand, Operand]:
-    """The left and the right operand of a microkernel below `loops`.
+def checked_operands(
+    nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]
+) -> tuple[Operand, Operand, Operand]:
+    """The left and the right operand and the output of a microkernel below `loops`.
 
     Raises:
         ScheduleError: its iterations are not a full box of rows, columns and reduction steps, or the loops don't tell
@@ -150,7 +152,7 @@ def checked_operands(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff]
     accesses = (contraction.left, contraction.right, contraction.output)
     left, right, output = (operand(nest, access, coordinates) for access in accesses)
     _check_still(node, ((left, node.columns), (right, node.rows), *((output, band) for band in node.reduce)))
-    return left, right
+    return left, right, output
 
 
 def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from microkernels.contract import Access
 from microkernels.ctext import specialise
+from microkernels.custom_kernel import CustomKernel, element, strides
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
@@ -307,6 +309,93 @@ def wrappers(kernel: OuterProduct) -> str:
     T alpha, int accumulate)"""
     arguments = "(m, n, a, b, c, K, a0, b0, K1, a1, b1, K2, a2, b2, alpha, accumulate)"
     return f"static void run_{kernel.c_name}{parameters}\n{{\n    {kernel.c_name}{arguments};\n}}\n"
+
+
+CUSTOM_BUFFERS = """
+static buffer *const left_buffer = &A, *const right_buffer = &B, *const output_buffer = &C;
+"""
+
+
+def custom_check(kernel: CustomKernel) -> str:
+    """C text of `climb_custom`, which calls a user's microkernel with all counts up to its tile, and 0 to 33 steps."""
+    c = kernel.contract
+    parameters = ", ".join(f"int64_t {loop}_count" for loop in c.loops)
+    operands = ", ".join(", ".join((access.array, *strides(access))) for access in (c.left, c.right, c.output))
+    counts = ", ".join(f"{loop}_count" for loop in c.loops)
+    left, right, output = map(element, (c.left, c.right, c.output))
+    at = output.removeprefix(c.output.array)[1:-1]
+    return f"""{CUSTOM_BUFFERS}
+static void check_custom({parameters}, int64_t gap, T alpha, int accumulate)
+{{
+    {_placed(c.left, "left_buffer")}
+    {_placed(c.right, "right_buffer")}
+    {_placed(c.output, "output_buffer")}
+    memset(touched, 0, sizeof touched);
+    {_each(c.left.loops, f"{left} = random_T();")}
+    {_each(c.right.loops, f"{right} = random_T();")}
+    {_each(c.output.loops, f"touched[{at}] = 1; if (accumulate) {output} = random_T();")}
+    remember(output_buffer);
+    {kernel.function}({counts}, {operands}, alpha, accumulate);
+    checks++;
+    const int64_t depth = {" * ".join(f"{loop}_count" for loop in c.reduce)};
+    {_each(c.output.loops, _compared(kernel, at))}
+    check_rest("{kernel.c_name}", output_buffer, touched, 0, {c.columns}_count, depth);
+}}
+
+static void climb_custom(void)
+{{
+    static const int64_t depths[] = {{0, 1, 2, 3, 7, 16, 33}};
+    (void)depths;
+    for (int accumulate = 0; accumulate < 2; accumulate++)
+        for (int64_t gap = 0; gap < 4; gap += 3)
+            {_climbed(kernel, counts)}
+}}
+"""
+
+
+def _placed(access: Access, buffer: str) -> str:
+    """C text that puts an array at the end or the start of a buffer, its rows further apart than they are long."""
+    *others, last = access.loops
+    pitch, size, lines = f"{last}_count + gap", [f"({last}_count - 1)"], []
+    for loop, stride in reversed(list(zip(others, strides(access), strict=True))):
+        lines.append(f"const int64_t {stride} = {pitch};")
+        size.append(f"({loop}_count - 1) * {stride}")
+        pitch = f"{loop}_count * {stride} + gap"
+    some = " && ".join(f"{loop}_count" for loop in access.loops)
+    return "\n    ".join((*lines, f"T *{access.array} = fresh({buffer}, {some} ? {' + '.join(size)} + 1 : 0);"))
+
+
+def _compared(kernel: CustomKernel, at: str) -> str:
+    """C text that compares an element of the result with plain loops."""
+    c = kernel.contract
+    left, right, output = map(element, (c.left, c.right, c.output))
+    term = f"const wide term = (wide){left} * {right}; sum += term; size += term < 0 ? -term : term;"
+    return f"""
+        wide sum = 0, size = 0;
+        {_each(c.reduce, term)}
+        const wide old = accumulate ? output_buffer->before[{at}] : 0, want = alpha * sum + old;
+        const wide bound = (depth + 3) * EPSILON * (size + (old < 0 ? -old : old)), error = {output} - want;
+        if (!(error <= bound && -error <= bound))
+            fail("{kernel.c_name}", {c.output.loops[0]}_count, {c.columns}_count, depth, {at}, {output}, want);
+    """
+
+
+def _climbed(kernel: CustomKernel, counts: str) -> str:
+    """C text of the calls with all counts up to the tile; operands end at a page, and then start there."""
+    text = f"check_custom({counts}, gap, gap ? (T)-0.75 : (T)1, accumulate);" * 2
+    for loop in reversed(kernel.contract.loops):
+        count, most = f"{loop}_count", kernel.tile.get(loop)
+        least = int(loop in kernel.contract.output.loops)
+        each = f"for (int64_t {count} = {least}; {count} <= {most}; {count}++) {{"
+        given = f"for (int at_{loop} = 0; at_{loop} < 7; at_{loop}++) {{ const int64_t {count} = depths[at_{loop}];"
+        text = f"{given if most is None else each} {text} }}"
+    return text
+
+
+def _each(loops: Sequence[str], text: str) -> str:
+    """A C statement for each value of some loops."""
+    heads = (f"for (int64_t {loop} = 0; {loop} < {loop}_count; {loop}++) " for loop in loops)
+    return f"{''.join(heads)}{{ {text} }}"
 
 
 def pack_wrappers(isa: ISA, dtype: DType, width: int) -> str:

@@ -6,12 +6,26 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import pytest
-from microkernel_harness import GEMM_CHECK, GEMM_CLIMB, GEMV, PACK, SCATTER, pack_wrappers, program, wrappers
+from microkernel_harness import (
+    GEMM_CHECK,
+    GEMM_CLIMB,
+    GEMV,
+    PACK,
+    SCATTER,
+    custom_check,
+    pack_wrappers,
+    program,
+    wrappers,
+)
+from own_kernels import lessons
 
 from microkernels.catalogue import gemm, gemv_source, pack_source, scatter_source
+from microkernels.custom_kernel import CustomKernel
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA, ISAS
 
@@ -65,6 +79,24 @@ def test_gemm_at_every_edge(isa: ISA, dtype: DType, tmp_path: Path) -> None:
     text = program(isa, dtype, [k.source() for k in kernels], checks, calls)
     least = sum(k.rows * k.columns * 6 for k in kernels)
     assert run(isa, text, tmp_path) > least
+
+
+@pytest.mark.parametrize("kernel", lessons(), ids=str)
+def test_a_users_microkernel_at_every_edge(kernel: CustomKernel, tmp_path: Path) -> None:
+    """Those of the lesson, by the same harness: NaN around the operands, results bit for bit elsewhere, guard pages."""
+    text = program(kernel.isa, kernel.dtype, [kernel.source()], custom_check(kernel), ["climb_custom();"])
+    assert run(kernel.isa, text, tmp_path) >= 8 * prod(kernel.tile.values())
+
+
+def test_the_ladder_sees_a_user_write_beside_the_tile(tmp_path: Path) -> None:
+    """As all others do, a kernel fails that writes behind a row, or reads a column too many."""
+    (kernel,) = (kernel for kernel in lessons() if kernel.family == "dot4")
+    for change in (("+= four", "= four"), ("+= four", "+= C[i * C_i + j + 1] = four"), ("a[3] * b[3]", "a[4] * b[3]")):
+        broken = replace(kernel, text=kernel.text.replace(*change))
+        assert broken != kernel
+        text = program(kernel.isa, kernel.dtype, [broken.source()], custom_check(kernel), ["climb_custom();"])
+        with pytest.raises(AssertionError, match="exit"):
+            run(kernel.isa, text, tmp_path)
 
 
 @pytest.mark.parametrize(("isa", "dtype"), CASES)
