@@ -28,6 +28,9 @@ from poly.roles import roles
 MOST = 1024
 """The most rows, columns or steps of a tile: the C text is made for registers and the first cache."""
 
+LONGEST = 160
+"""Characters of a user's C text in a message."""
+
 OURS = re.compile(rf"gemm|gemm_{OPENCLGPU.name}(_.*)?|{'|'.join(STREAMS)}")
 """The families whose names poly's own microkernels have."""
 
@@ -56,9 +59,9 @@ def microkernel(contract: Nest, *, c: str, isa: str, tile: Mapping[str, int]) ->
             the reduction. A schedule's loops match if they compute the same, on arrays that are contiguous along their
             last index as the contract's are. The names of loops and arrays matter only here.
         c: C text (C99, and C++11 for headers), in which each function begins in the first column. It defines the
-            function for one whole tile, named after the microkernel with its type: `dot4_f32_avx2_4x4x4`. Its arguments
-            are the counts of the loops that the tile leaves open (`int64_t`), then for each of A, B and C a pointer and
-            the strides (in elements, `int64_t`) of all indices but the last. It adds to C, and reads and writes nothing
+            function of one whole tile, `dot4_f32_avx2_4x4x4`: the microkernel's name with the type. Its arguments are
+            the counts of the loops that the tile leaves open (`int64_t`), then for each of A, B and C a pointer and the
+            strides (in elements, `int64_t`) of all indices but the last. It adds to C, and reads and writes nothing
             else. `kernel.prototype` is its declaration, which an error shows as well. Plain loops, which poly writes,
             compute the tiles at the edges.
         isa: the instruction set that the text is for: "avx512", "avx2", "neon" or "portable".
@@ -82,9 +85,8 @@ def microkernel(contract: Nest, *, c: str, isa: str, tile: Mapping[str, int]) ->
         raise SpecError(f"{contract.name}: a microkernel computes in f32 or f64, not in {dtype}.")
     rows, columns = sizes.get(read.rows or "", 1), sizes[read.columns]
     depths = tuple(sizes.get(loop) for loop in read.reduce)
-    text = textwrap.dedent(checked_text("c", c, "'static inline void …'", SpecError))
-    kernel = CustomKernel(contract.name, read, made_for, dtype, rows, columns, depths, text)
-    _check_text(kernel)
+    kernel = CustomKernel(contract.name, read, made_for, dtype, rows, columns, depths, _text(c))
+    _check_function(kernel)
     register(kernel)
     return kernel
 
@@ -173,11 +175,21 @@ def _tile(nest: Nest, contract: Contract, tile: Any) -> dict[str, int]:
     return sizes
 
 
-def _check_text(kernel: CustomKernel) -> None:
+def _text(c: Any) -> str:
+    """The C text. Raises SpecError for what a file of C can't hold."""
+    text = checked_text("c", c, "'static inline void …'", SpecError)
+    odd = re.search("[\\0\\ud800-\\udfff]", text)
+    if odd:
+        raise SpecError(f"c: the text has {odd[0]!a}, which no file of C can hold. Remedy: leave it out.")
+    return textwrap.dedent(text)
+
+
+def _check_function(kernel: CustomKernel) -> None:
     """Refuse a text that can't be read, or doesn't define the function."""
     try:
         defined = frozenset().union(*(item.names for item in items_of(kernel.text) if "{" in item.code))
     except ValueError as error:
-        raise SpecError(f"c: {error}. Begin each function in the first column, and close all its brackets.") from error
+        why = str(error)[:LONGEST]
+        raise SpecError(f"c: {why}. Begin each function in the first column, and close all its brackets.") from error
     if kernel.c_name not in defined:
         raise SpecError(f"c: the text must define the function of {kernel}: {kernel.prototype} {{ … }}")

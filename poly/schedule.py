@@ -527,7 +527,7 @@ class Schedule:
         These are a loop over the kernel's rows, one over its columns, and up to three of the reduction.
 
         Args:
-            kernel: its name in the catalogue.
+            kernel: its name: one of poly's, or of those that `poly.microkernel` added.
             statement: the contraction; the first one that has no kernel yet, where none is named.
             initial: a statement that sets the output to 0: the kernel's first visit of each element then does that.
 

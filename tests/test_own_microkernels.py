@@ -375,6 +375,8 @@ TEXT = "static void nn_f32_portable_3x8(void)\n{\n}\n"
         (nn, {"tile": {"i": 3, "j": "8"}}, poly.SpecError, "tile: j must be an integer"),
         (nn, {"tile": [3, 8]}, poly.SpecError, "tile must be a dictionary"),
         (nn, {"c": 5}, poly.SpecError, "c must be a text"),
+        (nn, {"c": f"{TEXT}/* \ud800 */\n"}, poly.SpecError, "the text has '.ud800', which no file"),
+        (nn, {"c": f"{TEXT}\0"}, poly.SpecError, "the text has '.x00'"),
         (nn, {"c": TEXT.replace("nn_", "mm_")}, poly.SpecError, "the text must define the function of nn_portable_3x8"),
         (nn, {"c": "static void nn_f32_portable_3x8(void);\n"}, poly.SpecError, "the text must define the function"),
         (nn, {"c": "static void nn_f32_portable_3x8(void) {\n"}, poly.SpecError, "the text ends within 'static void"),
