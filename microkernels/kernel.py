@@ -17,7 +17,10 @@ from microkernels.dispatch import gemm_function
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 
-OUTER_PRODUCT = Contract(Access("C", ("i", "j")), Access("A", ("i", "k")), Access("B", ("k", "j")), anyhow=("left",))
+OUTER_PRODUCT = Contract(
+    Access("C", ("i", "j")), Access("A", ("i", "k")), Access("B", ("k", "j")), anyhow=("left", "output")
+)
+"""Its rows of C are contiguous, but results that aren't are computed in a tile on the stack."""
 ALONG_COLUMNS = Contract(Access("y", ("j",)), Access("x", ("k",)), Access("B", ("k", "j")), anyhow=("left",))
 ALONG_REDUCTION = Contract(Access("y", ("j",)), Access("x", ("k",)), Access("B", ("j", "k")), anyhow=("output",))
 

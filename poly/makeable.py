@@ -12,7 +12,7 @@ from itertools import product
 from microkernels.contract import Side
 from microkernels.kernel import Microkernel
 from poly.box_copy import boxed_reads, reading_kernels
-from poly.calls import Operand, inner_bands
+from poly.calls import Operand, inner_bands, taken_bands
 from poly.errors import ScheduleError
 from poly.nest import Nest
 from poly.panel_copy import role_of
@@ -88,22 +88,24 @@ def _check_panel(node: Pack, kernel: Microkernel, role: Side) -> None:
     if contract.contiguous(role) not in (None, along):
         raise ScheduleError(
             f"pack({node.array}): {kernel} reads {contract.access(role)} contiguous along {contract.contiguous(role)}, "
-            f"and panels are contiguous along {along}. Remedy: leave this step out."
+            f"and panels are contiguous along {along or 'rows'}. Remedy: leave this step out."
         )
 
 
 def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
-    """The kernel walks through the reduction by strides, and along the columns of the right operand as they lie."""
+    """The kernel walks through the reduction by strides, and along what its contract wants contiguous as it lies."""
     loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
     left, right, output = checked_operands(nest, node, loops)
-    if node.kernel.in_place:
-        return
-    if node.kernel.is_whole:
+    kernel = node.kernel
+    if kernel.is_whole:
         _check_strides(node, (left, right, output), inner_bands(node))
-        return
-    _check_strides(node, (left, right), node.reduce)
-    if not node.kernel.by_group and (node.statement, "right") not in above.panels:
-        _check_columns(node, left, right)
+    elif not kernel.in_place:
+        _check_strides(node, (left, right), node.reduce)
+    operands: dict[Side, Operand] = {"left": left, "right": right, "output": output}
+    for side, operand in operands.items():
+        if (node.statement, side) not in above.panels:
+            twice = side != "output" and left.array == right.array
+            _check_contiguous(node, side, operand, f"{operand.array}, role={side}" if twice else operand.array)
 
 
 def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Band]) -> None:
@@ -115,11 +117,13 @@ def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Ban
             )
 
 
-def _check_columns(node: Micro, left: Operand, right: Operand) -> None:
-    column = node.columns
-    if column and not (right.is_linear(column.name) and right.stride(column.name).number == 1):
-        which = f"{right.array}, role=right" if left.array == right.array else right.array
+def _check_contiguous(node: Micro, side: Side, operand: Operand, which: str) -> None:
+    contract = node.kernel.contract
+    band = taken_bands(node).get(contract.contiguous(side) or "")
+    if band and not (operand.is_linear(band.name) and operand.stride(band.name).number == 1):
+        lanes = {"left": contract.rows, "right": contract.columns}.get(side)
+        packable = not node.kernel.in_place and lanes == contract.contiguous(side)
         raise ScheduleError(
-            f"microkernel({node.kernel}): {right.array} is not contiguous along {column.name}. "
-            f"Remedy: pack({which}) before."
+            f"microkernel({node.kernel}): {operand.array} is not contiguous along {band.name}. "
+            f"Remedy: {f'pack({which}) before' if packable else 'another kernel, or another order of its elements'}."
         )

@@ -143,7 +143,7 @@ def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> st
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
     """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
-    if micro.kernel.by_group or "right" in _packed(tree, statement, contraction):
+    if micro.kernel.contract.contiguous("right") is None or "right" in _packed(tree, statement, contraction):
         return True
     right = contraction.right
     array = nest.array(right.array)

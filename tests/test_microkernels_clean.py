@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from headers import AARCH64, AARCH64_CLANG, CLANG, CLANGXX, GCC, GXX, NATIVE, S390X, STRICT, X86_32, Toolchain, need
+from own_kernels import lessons
 
 from codegen.header.macros import MACROS
 from codegen.header.sections import closing, has, opening
@@ -96,6 +97,17 @@ def test_no_compiler_warns(toolchain: Toolchain, standard: str, form: str, tmp_p
 )
 def test_no_optimiser_warns(toolchain: Toolchain, standard: str, tmp_path: Path) -> None:
     check(toolchain, standard, whole(X86, (f32,), True), tmp_path, "-c", "-O2")
+
+
+@needs_x86
+@pytest.mark.parametrize(
+    ("toolchain", "standard"), [(GCC, "c99"), (GXX, "c++20"), (CLANG, "c99"), (CLANGXX, "c++11")], ids=str
+)
+def test_no_compiler_warns_of_what_is_around_users_texts(
+    toolchain: Toolchain, standard: str, tmp_path: Path
+) -> None:
+    text = "".join(f"{kernel.source()}{use(kernel.function, kernel.source())}" for kernel in lessons())
+    check(toolchain, standard, text, tmp_path, "-c", "-O2", *AVX2.flags)
 
 
 @pytest.mark.parametrize("flags", [["-fsyntax-only"], ["-c", "-O2"]], ids=["read", "optimised"])

@@ -406,6 +406,25 @@ def test_schedules_that_do_not_fit() -> None:
         poly.compile(nn, schedule=schedule, target="c:avx2")
 
 
+@poly.nest
+def shared(A: f32[M, K], B: f32[N, K], C: f32[M, N], D: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += A[i, k] * B[j, k]
+    for p in range(M):
+        for q in range(N):
+            for r in range(K):
+                D[p, q] += A[p, r] * B[q, r]
+
+
+def test_a_copy_for_another_statement_is_no_copy() -> None:
+    name = made(CASES["nn"]).name
+    tiled = poly.schedule(shared).tile(i=3, j=8).tile(p=3, q=8).pack("B", at="j_tile").microkernel(name, "S0")
+    with pytest.raises(poly.ScheduleError, match="B is not contiguous along q"):
+        tiled.microkernel(name, "S1")
+
+
 def test_all_loops_of_the_contract_are_needed() -> None:
     """A kernel for rows and columns is no use to a product without rows: it would never run whole tiles."""
     with pytest.raises(poly.ScheduleError, match="the innermost loops around S0 must be"):
