@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from codegen.opencl.values_json import from_json, to_json
 from codegen.signature import Signature
 from microkernels.catalogue import registered
 from microkernels.custom_kernel import CustomKernel
+from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from poly.bounds import check
 from poly.default import default_schedule
@@ -57,7 +59,9 @@ def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
         ScheduleError, TargetError: a record's step is illegal, or not for this engine.
         ToolchainError: the cache directory cannot be written.
     """
-    key = _key(nest, isa, threads, told)
+    custom = _custom_kernels(told)
+    _check_cpu(custom)
+    key = _key(nest, isa, threads, told, custom)
     kept = cache.get(key)
     if kept is not None:
         found = json.loads(kept)
@@ -69,7 +73,7 @@ def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
 
 def device_program(nest: Nest, isa: ISA, threads: int, told: Told) -> DeviceProgram:
     """The same for an OpenCL device: its kernels and the plan of launches. Raises as `compiled`."""
-    key = _key(nest, isa, threads, told)
+    key = _key(nest, isa, threads, told, ())
     kept = cache.get(key)
     if kept is not None:
         return from_json(kept)
@@ -78,24 +82,38 @@ def device_program(nest: Nest, isa: ISA, threads: int, told: Told) -> DeviceProg
     return made
 
 
-def _key(nest: Nest, isa: ISA, threads: int, told: Told) -> str:
+def _key(nest: Nest, isa: ISA, threads: int, told: Told, custom: Sequence[CustomKernel]) -> str:
     """What a compilation depends on."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
     identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record is replayed only to compile it anew: its text is enough to find what was made from it.
     wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
-    custom = () if told is None else _custom_kernels(told)
     model = (caches(), known_rates(isa, threads)) if told is None else None
     return repr((*identity, isa, threads, model, wanted, *custom))
 
 
-def _custom_kernels(told: Schedule | Record) -> tuple[CustomKernel, ...]:
-    """The users' microkernels that a schedule has, by name: what they are called says nothing of their text."""
-    if not isinstance(told, Schedule):
-        return tuple(kernel for name in kernel_names(told.schedule) for kernel in registered(name))
-    kernels = {node.kernel for node in walk(told.tree) if isinstance(node, Micro)}
+def _custom_kernels(told: Told) -> tuple[CustomKernel, ...]:
+    """The users' microkernels of what is followed: what they are called says nothing of their text."""
+    if told is None:
+        return ()
+    if isinstance(told, Schedule):
+        return custom_kernels(told)
+    return tuple(kernel for name in kernel_names(told.schedule) for kernel in registered(name))
+
+
+def custom_kernels(made: Schedule) -> tuple[CustomKernel, ...]:
+    """The users' microkernels that a schedule has, by name."""
+    kernels = {node.kernel for node in walk(made.tree) if isinstance(node, Micro)}
     custom = [kernel for kernel in kernels if isinstance(kernel, CustomKernel)]
     return tuple(sorted(custom, key=lambda kernel: (kernel.name, kernel.dtype.name)))
+
+
+def _check_cpu(kernels: Iterable[CustomKernel]) -> None:
+    """Raises TargetError where this CPU lacks what a user's microkernel needs beside its instruction set."""
+    for kernel in kernels:
+        missing = kernel.isa.missing()
+        if missing:
+            raise TargetError(f"microkernel({kernel}) cannot run here: this CPU lacks {', '.join(missing)}.")
 
 
 def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
@@ -114,7 +132,9 @@ def translate(schedule: Schedule, isa: ISA) -> Compiled:
 
     program = lower(schedule.nest, schedule.tree, isa)
     text, signature = kernel_source(program), Signature.of(program)
-    return Compiled(text, routines(program), guard(signature), (*isa.flags, *link_flags(text)), signature.scratch)
+    more = dict.fromkeys(flag for kernel in custom_kernels(schedule) for flag in kernel.isa.flags)
+    flags = (*isa.flags, *(flag for flag in more if flag not in isa.flags), *link_flags(text))
+    return Compiled(text, routines(program), guard(signature), flags, signature.scratch)
 
 
 def translate_device(schedule: Schedule, isa: ISA) -> DeviceProgram:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from microkernels.contract import Side
-from microkernels.kernel import Microkernel
+from microkernels.kernel import Microkernel, OuterProduct
 from poly.box_copy import boxed_reads, reading_kernels
 from poly.calls import Operand, inner_bands, taken_bands
+from poly.ctext import constants
 from poly.errors import ScheduleError
+from poly.instances import Instances
 from poly.nest import Nest
-from poly.panel_copy import role_of
+from poly.panel_copy import Loops, role_of
 from poly.tile import checked_operands
 from poly.tree import Band, Micro, Node, Pack, Sequence, walk
 
@@ -105,7 +107,8 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
     for side, operand in operands.items():
         if (node.statement, side) not in above.panels:
             twice = side != "output" and left.array == right.array
-            _check_contiguous(node, side, operand, f"{operand.array}, role={side}" if twice else operand.array)
+            which = f"{operand.array}, role={side}" if twice else operand.array
+            _check_contiguous(nest, node, loops, side, operand, which)
 
 
 def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Band]) -> None:
@@ -117,13 +120,22 @@ def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Ban
             )
 
 
-def _check_contiguous(node: Micro, side: Side, operand: Operand, which: str) -> None:
+def _check_contiguous(nest: Nest, node: Micro, loops: Loops, side: Side, operand: Operand, which: str) -> None:
+    """Refuse an operand that isn't contiguous where the contract wants it to be, which `which` names in a step."""
     contract = node.kernel.contract
     band = taken_bands(node).get(contract.contiguous(side) or "")
     if band and not (operand.is_linear(band.name) and operand.stride(band.name).number == 1):
+        if not isinstance(node.kernel, OuterProduct) and _runs_once(nest, node, loops, band):
+            return
         lanes = {"left": contract.rows, "right": contract.columns}.get(side)
         packable = not node.kernel.in_place and lanes == contract.contiguous(side)
         raise ScheduleError(
             f"microkernel({node.kernel}): {operand.array} is not contiguous along {band.name}. "
             f"Remedy: {f'pack({which}) before' if packable else 'another kernel, or another order of its elements'}."
         )
+
+
+def _runs_once(nest: Nest, node: Micro, loops: Loops, band: Band) -> bool:
+    """Whether a tile has one iteration of a loop: then it has no neighbours along it."""
+    domain = nest.statement(node.statement).domain
+    return constants(Instances("tile", domain, loops).count(band.function(node.statement))) == frozenset({1})

@@ -6,6 +6,7 @@ import difflib
 import re
 import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from codegen.expr import Const, Load
@@ -36,7 +37,9 @@ OURS = re.compile(rf"gemm|gemm_{OPENCLGPU.name}(_.*)?|{'|'.join(STREAMS)}")
 
 
 @limited(CALL)
-def microkernel(contract: Nest, *, c: str, isa: str, tile: Mapping[str, int]) -> CustomKernel:
+def microkernel(
+    contract: Nest, *, c: str, isa: str, tile: Mapping[str, int], needs: Mapping[str, str] | None = None
+) -> CustomKernel:
     """Add a microkernel of your own, for use in schedules: `.microkernel(kernel.name)`.
 
         @poly.nest
@@ -67,18 +70,20 @@ def microkernel(contract: Nest, *, c: str, isa: str, tile: Mapping[str, int]) ->
         isa: the instruction set that the text is for: "avx512", "avx2", "neon" or "portable".
         tile: how many iterations of each loop one call computes. Rows and columns must have a number. A loop of the
             reduction without one runs any number of steps, 0 among them.
+        needs: what the text needs beside the instruction set: features of the CPU as /proc/cpuinfo names them, each
+            with the compiler's flag for it: `{"sse4_1": "-msse4.1"}`. Such a microkernel can't be in a header.
 
     Returns:
         The microkernel, with its `name`, `prototype`, `contract`, `tile`, `isa` and `dtype`.
 
     Raises:
-        SpecError: a contract, a tile or a text that is none, or a name that poly's own microkernels have.
+        SpecError: a contract, a tile, a text or needs that are none, or a name that poly's own microkernels have.
         TargetError: an unknown instruction set.
     """
     checked_nest(contract)
     found = _contraction(contract)
     read = _contract(contract, found)
-    made_for = _isa(isa)
+    made_for = _extended(_isa(isa), {} if needs is None else needs)
     sizes = _tile(contract, read, tile)
     dtype = contract.array(found.output.array).dtype
     if dtype not in TUNED:
@@ -152,6 +157,16 @@ def _isa(name: Any) -> ISA:
         known = ", ".join(map(repr, ISAS))
         raise TargetError(f"unknown instruction set {shown(name)}: a microkernel in C is for one of {known}.{hint}")
     return ISAS[name]
+
+
+def _extended(isa: ISA, needs: Any) -> ISA:
+    """The instruction set with features of the CPU, and the compiler's flags for them. Raises SpecError."""
+    features: dict[Any, Any] = dict(needs) if isinstance(needs, Mapping) else {None: None}
+    for feature, flag in features.items():
+        named = isinstance(feature, str) and re.fullmatch(r"\w+", feature)
+        if not (named and isinstance(flag, str) and re.fullmatch(r"-m[\w.+=-]+", flag)):
+            raise SpecError(f"needs must be a dictionary such as {{'sse4_1': '-msse4.1'}}, not {shown(needs)}.")
+    return replace(isa, flags=(*isa.flags, *features.values()), cpu_flags=(*isa.cpu_flags, *features))
 
 
 def _tile(nest: Nest, contract: Contract, tile: Any) -> dict[str, int]:

@@ -20,6 +20,7 @@ from own_kernels import lesson
 
 import poly
 from microkernels.custom_kernel import CustomKernel
+from microkernels.isa import host_machine
 from poly import f32, f64, i32
 
 M, N, K, L = poly.sizes("M N K L")
@@ -101,6 +102,7 @@ CASES = {
         nt,
         lambda s, name: s.tile(i=3, j=4).pack("B", at="j_tile").pack("A", at="i_tile").microkernel(name),
     ),
+    "tiles of one result": Used(nt, {"i": 1, "j": 1}, nt, in_place(i=1, j=1)),
     "a vector": Used(vector, {"j": 6}, vector, in_place(j=6)),
     "two loops of the reduction": Used(pairs, {"i": 2, "j": 3, "q": 2}, pairs, in_place(i=2, j=3, q=2)),
     "a factor, and results that begin at 0": Used(
@@ -236,6 +238,50 @@ def test_in_a_header(tmp_path: Path) -> None:
         program = tmp_path / f"try_{compiler}"
         subprocess.run([*command, "-D", "NT_SELFTEST", str(tmp_path / "nt.h"), "-o", str(program), "-lm"], check=True)
         subprocess.run([str(program)], check=True, capture_output=True)
+
+
+DPPS = """
+#include <smmintrin.h>
+
+static inline void products_f32_portable_1x1x4(const float *A, int64_t A_i, const float *B, int64_t B_j,
+                                               float *C, int64_t C_i)
+{
+    (void)A_i, (void)B_j, (void)C_i;
+    *C += _mm_cvtss_f32(_mm_dp_ps(_mm_loadu_ps(A), _mm_loadu_ps(B), 0xf1));
+}
+"""
+
+
+@poly.nest
+def products(A: f32[M, K], B: f32[N, K], C: f32[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += A[i, k] * B[j, k]
+
+
+@pytest.mark.skipif(host_machine() != "x86_64", reason="the text is in intrinsics of another CPU family")
+def test_what_a_text_needs_beside_its_instruction_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real instruction for sums of four products, which portable code isn't compiled for."""
+
+    def kernel(**needs: str) -> poly.Kernel:
+        tile = {"i": 1, "j": 1, "k": 4}
+        made = poly.microkernel(products, c=DPPS, isa="portable", tile=tile, needs=needs)
+        schedule = poly.schedule(products).tile(**tile).microkernel(made.name)
+        return poly.compile(products, schedule=schedule, target="c:portable", threads=1)
+
+    with pytest.raises(poly.ToolchainError):
+        kernel()(*(np.ones((4, 4), np.float32) for _ in range(3)))
+    a, b = (np.arange(n * 9, dtype=np.float32).reshape(n, 9) for n in (5, 3))
+    c = np.ones((5, 3), np.float32)
+    built = kernel(sse4_1="-msse4.1")
+    built(a, b, c)
+    np.testing.assert_array_equal(c, 1 + a @ b.T)
+    with pytest.raises(poly.TargetError, match="needs sse4_1 beside portable, and a header"):
+        poly.write_header(tmp_path / "products.h", built, isas=("portable",))
+    monkeypatch.setattr("microkernels.isa.host_cpu_flags", lambda: frozenset({"avx2", "fma"}))
+    with pytest.raises(poly.TargetError, match=r"products_portable_1x1x4\) cannot run here: this CPU lacks sse4_1"):
+        kernel(sse4_1="-msse4.1")
 
 
 def test_an_installed_package_offers_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -374,6 +420,8 @@ TEXT = "static void nn_f32_portable_3x8(void)\n{\n}\n"
         (nn, {"tile": {"i": 0, "j": 8}}, poly.SpecError, "i must be from 1 to 1024, not 0"),
         (nn, {"tile": {"i": 3, "j": "8"}}, poly.SpecError, "tile: j must be an integer"),
         (nn, {"tile": [3, 8]}, poly.SpecError, "tile must be a dictionary"),
+        (nn, {"needs": ["sse4_1"]}, poly.SpecError, "needs must be a dictionary such as"),
+        (nn, {"needs": {"sse4_1": "-O3; true"}}, poly.SpecError, "needs must be a dictionary such as"),
         (nn, {"c": 5}, poly.SpecError, "c must be a text"),
         (nn, {"c": f"{TEXT}/* \ud800 */\n"}, poly.SpecError, "the text has '.ud800', which no file"),
         (nn, {"c": f"{TEXT}\0"}, poly.SpecError, "the text has '.x00'"),

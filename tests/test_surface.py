@@ -52,6 +52,7 @@ def two(A: f32[M, N], X: f32[M, N], Y: f32[M, N]):
 SIZES = {"M": 4, "N": 4, "K": 4}
 LEVELS = ("L1", "L2", "L3", "memory")
 OWN = "static void matmul_f32_portable_2x4(void)\n{\n}\n"
+TILE = {"i": 2, "j": 4}
 RATES = Measured((Peak("f32", 1, 100.0), Peak("f64", 1, 50.0)), tuple(Bandwidth(at, 1, 50.0, 40.0) for at in LEVELS))
 
 
@@ -137,7 +138,7 @@ def functions(folder: Path) -> list[Door]:
         Door("compile", poly.compile, (matmul,), {"schedule": None, "records": False, **told}),
         Door("dependences", poly.dependences, (matmul,)),
         Door("schedule", poly.schedule, (matmul,)),
-        Door("microkernel", poly.microkernel, (matmul,), {"c": OWN, "isa": "portable", "tile": {"i": 2, "j": 4}}),
+        Door("microkernel", poly.microkernel, (matmul,), {"c": OWN, "isa": "portable", "tile": TILE, "needs": {}}),
         Door("microkernel's tile", lambda i: poly.microkernel(matmul, c=OWN, isa="avx2", tile={"i": i, "j": 4}), (2,)),
         Door("explain", poly.explain, (made,), {**told, "N": 4, "K": 4}),
         Door("compare", poly.compare, (made, made), {**told, "N": 4, "K": 4}),

@@ -9,8 +9,10 @@ from dataclasses import replace
 from codegen.header import Routine, Variant
 from codegen.program import Program
 from codegen.signature import Signature
+from microkernels.errors import TargetError
 from microkernels.isa import ISA, host_machine
 from poly.bounds import check
+from poly.compiled import custom_kernels
 from poly.default import default_schedule
 from poly.embed.group import Group
 from poly.embed.trials import trials
@@ -87,6 +89,13 @@ def _variant(
 
 
 def _program(nest: Nest, made: Schedule, isa: ISA) -> Program:
+    for kernel in custom_kernels(made):
+        more = [feature for feature in kernel.isa.cpu_flags if feature not in isa.cpu_flags]
+        if more:
+            raise TargetError(
+                f"microkernel({kernel}) needs {', '.join(more)} beside {isa.name}, and a header asks the CPU for whole "
+                "instruction sets alone. Remedy: another schedule, or isas without this one."
+            )
     return lower(nest, made.tree, isa)
 
 
