@@ -103,9 +103,7 @@ def test_no_optimiser_warns(toolchain: Toolchain, standard: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("toolchain", "standard"), [(GCC, "c99"), (GXX, "c++20"), (CLANG, "c99"), (CLANGXX, "c++11")], ids=str
 )
-def test_no_compiler_warns_of_what_is_around_users_texts(
-    toolchain: Toolchain, standard: str, tmp_path: Path
-) -> None:
+def test_no_compiler_warns_of_what_is_around_users_texts(toolchain: Toolchain, standard: str, tmp_path: Path) -> None:
     text = "".join(f"{kernel.source()}{use(kernel.function, kernel.source())}" for kernel in lessons())
     check(toolchain, standard, text, tmp_path, "-c", "-O2", *AVX2.flags)
 
