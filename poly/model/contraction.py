@@ -83,12 +83,27 @@ class _Level:
     copies: list[Copy]
 
 
+@dataclass(frozen=True)
+class Loop:
+    """The loop that axes are flattened to: its name, the axes' extents, and all iterations."""
+
+    name: str
+    extents: tuple[tuple[str, int], ...]
+    whole: int
+
+    @staticmethod
+    def of(*axes: Axis) -> Loop:
+        extents = tuple((axis.iterator, axis.guess) for axis in axes)
+        return Loop("_".join(name for name, _ in extents), extents, prod(extent for _, extent in extents))
+
+
 class _Walk:
     """The loops over tiles, outermost first, entered one after the other; the first entry is the whole nest."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.levels = [_Level("", 1.0, {axis.iterator: axis.guess for axis in axes}, [])]
         self._block: dict[str, float] = {}
+        self._runs = 1.0
         self.starts: dict[str, float] = {}
         """How often each loop is begun, where it is entered first."""
 
@@ -97,8 +112,9 @@ class _Walk:
         return self.levels[-1]
 
     def enter(self, loop: str, trips: float, changed: Mapping[str, float]) -> None:
-        self.starts.setdefault(loop, prod(ceil(level.trips) for level in self.levels))
+        self.starts.setdefault(loop, self._runs)
         if trips > 1:
+            self._runs *= ceil(trips)
             self.levels.append(_Level(loop, trips, {**self.here.counts, **changed}, []))
 
     def each(self, axes: Sequence[Axis]) -> None:
@@ -106,18 +122,12 @@ class _Walk:
         for axis in axes:
             self.enter(axis.iterator, self.here.counts[axis.iterator], {axis.iterator: 1})
 
-    def blocks(self, axes: Sequence[Axis], cut: int | None) -> None:
-        """A loop over blocks of so many iterations of the loop that `axes` were flattened to."""
+    def blocks(self, loop: Loop, cut: int | None) -> None:
+        """A loop over blocks of so many iterations of another."""
         if cut is not None:
-            name, extents = _named(axes), [(axis.iterator, axis.guess) for axis in axes]
-            whole = self._block.get(name, prod(extent for _, extent in extents))
-            self._block[name] = min(whole, cut)
-            self.enter(name, whole / cut, spread(extents, cut))
-
-
-def _named(axes: Sequence[Axis]) -> str:
-    """The loop that axes are flattened to."""
-    return "_".join(axis.iterator for axis in axes)
+            whole = self._block.get(loop.name, loop.whole)
+            self._block[loop.name] = min(whole, cut)
+            self.enter(loop.name, whole / cut, spread(loop.extents, cut))
 
 
 class Model:
@@ -125,6 +135,7 @@ class Model:
 
     def __init__(self, work: Work, caches: Caches, rates: Rates, threads: int) -> None:
         self._work, self._core = work, Core(work.isa, caches, rates, threads)
+        self._rows, self._columns = Loop.of(*work.rows), Loop.of(*work.columns)
         self._operands = [work.operand(side) for side in SIDES]
         self._across = [any(o.stride(axis.iterator) == 1 for axis in work.roles.reduce) for o in self._operands]
 
@@ -151,29 +162,29 @@ class Model:
         r, walk, along = work.roles, _Walk(work.axes), work.turned(c.pack_right)
         inside = c.rows_inside or along is not None
         walk.each((*r.batch, *r.overlaps))
-        walk.blocks(work.rows, c.rows_cut if c.parallel == "rows" else None)
-        walk.blocks(work.columns, c.columns_cut)
+        walk.blocks(self._rows, c.rows_cut if c.parallel == "rows" else None)
+        walk.blocks(self._columns, c.columns_cut)
         outer = r.reduce[: len(r.reduce) - c.inner]
         walk.each(outer if c.reduce_cut is None else outer[:-1])
-        walk.blocks(outer[-1:], c.reduce_cut)
+        walk.blocks(Loop.of(*outer[-1:]), c.reduce_cut)
         left = walk.here
         walk.each(work.extra_columns[:-1] if along else work.extra_columns if inside else ())
-        walk.blocks(work.extra_columns[-1:], work.together if along else None)
+        walk.blocks(Loop.of(*work.extra_columns[-1:]), work.together if along else None)
         right = walk.here
         if c.parallel != "rows" and c.rows_cut is not None:
-            walk.blocks(work.rows, c.rows_cut)
+            walk.blocks(self._rows, c.rows_cut)
             left = walk.here if walk.here is not right else left
         if not inside:
             walk.each(work.extra_rows)
-            walk.blocks(work.rows, c.kernel.rows)
+            walk.blocks(self._rows, c.kernel.rows)
             walk.each(work.extra_columns)
-        walk.blocks(work.columns, c.kernel.columns)
+        walk.blocks(self._columns, c.kernel.columns)
         if c.panel_by_panel or along:
             right = walk.here
         if inside:
             walk.each(work.extra_columns[-1:] if along else ())
             walk.each(work.extra_rows)
-            walk.blocks(work.rows, c.kernel.rows)
+            walk.blocks(self._rows, c.kernel.rows)
         if c.pack_right:
             right.copies.append(Copy(RIGHT, self._across[RIGHT]))
         if c.pack_left:
@@ -201,8 +212,9 @@ class Model:
 
     def _parallel(self, choice: Choice) -> str:
         """The loop that threads share."""
-        w, role = self._work, choice.parallel
-        return _named(w.roles.batch[:1] if role == "batch" else w.columns if role == "columns" else w.rows)
+        if choice.parallel == "batch":
+            return Loop.of(*self._work.roles.batch[:1]).name
+        return (self._columns if choice.parallel == "columns" else self._rows).name
 
     def _pitches(self, choice: Choice) -> Pitches:
         w, size = self._work, self._work.dtype.size

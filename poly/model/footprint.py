@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil, inf, prod
 
 from poly.model.core import LINE, PAGE
@@ -71,17 +72,18 @@ class Operand:
     written: bool
     _known: dict[tuple[float, ...], Footprint] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def loops(self) -> tuple[str, ...]:
         """Those that move in the array."""
         return tuple(name for dimension in self.dimensions for name, _ in dimension.loops)
 
     def touched(self, counts: Counts) -> Footprint:
         """What so many values of each loop touch."""
-        own = tuple([counts.get(name, 1) for dimension in self.dimensions for name, _ in dimension.loops])
-        if own not in self._known:
-            self._known[own] = self._touched(counts)
-        return self._known[own]
+        own = tuple([counts.get(name, 1) for name in self.loops])
+        known = self._known.get(own)
+        if known is None:
+            known = self._known[own] = self._touched(counts)
+        return known
 
     def stride(self, name: str) -> int:
         """Elements between neighbours along a loop; 0 where it does not move in the array."""

@@ -45,25 +45,30 @@ class Part:
     copies: tuple[Copy, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Place:
-    """A part with those around it, outermost first; the last is the part itself. Some operands are served by copies."""
+    """A part with those around it, outermost first, of which it is the last, and the places of those below.
 
+    `copied` are the operands that copies around it serve.
+    """
+
+    part: Part
     parts: tuple[Part, ...]
-    copied: frozenset[int] = frozenset()
+    copied: frozenset[int]
+    below: tuple[Place, ...]
 
-    @property
-    def part(self) -> Part:
-        return self.parts[-1]
+    @staticmethod
+    def of(part: Part, around: tuple[Part, ...] = (), copied: frozenset[int] = frozenset()) -> Place:
+        """The place of a part."""
+        parts = (*around, part)
+        inside = copied.union([copy.operand for copy in part.copies]) if part.copies else copied
+        return Place(part, parts, copied, tuple([Place.of(inner, parts, inside) for inner in part.below]))
 
-    def inside(self) -> Iterator[Place]:
-        """Those directly below."""
-        copied = self.copied.union(copy.operand for copy in self.part.copies) if self.part.copies else self.copied
-        return (Place((*self.parts, part), copied) for part in self.part.below)
-
-    def moves(self, operand: int, at: int) -> bool:
-        """Whether the loop of a part moves in an operand."""
-        return self.parts[at - 1].touched[operand].elements != self.parts[at].touched[operand].elements
+    def walk(self) -> Iterator[Place]:
+        """The place and all below it."""
+        yield self
+        for inner in self.below:
+            yield from inner.walk()
 
     def runs(self) -> float:
         """How often the part runs."""
@@ -74,14 +79,17 @@ class Place:
 
         The last block may be a fraction of one; it is a whole visit to an operand that its loop doesn't move in.
         """
-        moving, still = 1.0, dict[str, float]()
-        for depth in range(1, at + 1):
-            part = self.parts[depth]
-            if self.moves(operand, depth):
+        moving, still, around = 1.0, dict[str, float](), self.parts[0].touched[operand].elements
+        for part in self.parts[1 : at + 1]:
+            here = part.touched[operand].elements
+            if here != around:
                 moving *= part.trips
             else:
                 still[part.loop] = still.get(part.loop, 1.0) * part.trips
-        return moving * prod(ceil(trips - 1e-9) for trips in still.values())
+            around = here
+        for trips in still.values():
+            moving *= ceil(trips - 1e-9)
+        return moving
 
 
 class Compute(Protocol):
@@ -116,12 +124,3 @@ class Form:
     computed: tuple[Compute, ...]
     copied: frozenset[int] = frozenset()
     ahead: frozenset[int] = frozenset()
-
-    def leaves(self) -> Iterator[Place]:
-        """The calls and innermost loops."""
-        pending = [Place((self.whole,))]
-        while pending:
-            place = pending.pop()
-            pending += reversed(list(place.inside()))
-            if not place.part.below:
-                yield place

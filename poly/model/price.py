@@ -10,7 +10,7 @@ computations", ICS 2015), with the levels overlapping in part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import ceil
 
 from poly.cost import Cost, Part
@@ -42,7 +42,7 @@ def price(form: Form, core: Core) -> Cost:
     ]
     waiting = [
         Part("late lines", _late(form, traffic, fetched, core) * share),
-        Part("copies", sum(_copies(Place((form.whole,)), form, core)) * share),
+        Part("copies", _copies(traffic.whole, form, core) * share),
         Part("threads", sum(one.starts for one in form.computed) * FORK if core.threads > 1 else 0.0),
     ]
     together = sum(part.seconds**OVERLAP for part in overlapping) ** (1 / OVERLAP)
@@ -83,17 +83,17 @@ def _late(form: Form, traffic: Traffic, fetched: Mapping[str, Moved], core: Core
     return LATE * (memory / core.rates.memory + results / core.rates.l3)
 
 
-def _copies(place: Place, form: Form, core: Core) -> Iterator[float]:
-    """Seconds that each copy takes: the work, the lines read, the panels written."""
-    for copy in place.part.copies:
-        touched = place.part.touched[copy.operand]
-        dtype = form.computed[0].dtype
-        lines = touched.elements * TURNED if copy.across else touched.elements / core.isa.lanes(dtype) * COPIED
-        rate = core.rates.l2 if touched.bytes <= core.caches.l2 / 2 else core.rates.l3
-        once = lines * core.unit(dtype) + touched.lines / _source(form, core) + touched.bytes / rate
-        yield place.runs() * once
-    for inner in place.inside():
-        yield from _copies(inner, form, core)
+def _copies(whole: Place, form: Form, core: Core) -> float:
+    """Seconds that all copies take: the work, the lines read, the panels written."""
+    total, dtype = 0.0, form.computed[0].dtype
+    for place in whole.walk() if form.copied else ():
+        for copy in place.part.copies:
+            touched = place.part.touched[copy.operand]
+            work = touched.elements * TURNED if copy.across else touched.elements / core.isa.lanes(dtype) * COPIED
+            rate = core.rates.l2 if touched.bytes <= core.caches.l2 / 2 else core.rates.l3
+            once = work * core.unit(dtype) + touched.lines / _source(form, core) + touched.bytes / rate
+            total += place.runs() * once
+    return total
 
 
 def _source(form: Form, core: Core) -> float:

@@ -25,7 +25,7 @@ class Traffic:
     """What one schedule moves."""
 
     def __init__(self, form: Form) -> None:
-        self._form, self._whole = form, Place((form.whole,))
+        self._form, self.whole = form, Place.of(form.whole)
 
     def fetched(self, size: int) -> Moved:
         """Bytes of each operand that come into a cache of `size` bytes, and go out of it."""
@@ -34,8 +34,8 @@ class Traffic:
 
     def misses(self) -> tuple[float, float]:
         """Pages that are touched anew: those that the TLB's second level knows, and those that it doesn't."""
-        levels = (self._moved(self._pages, entries, self._pages) for entries in (ENTRIES, SECOND_ENTRIES))
-        near, far = (sum(moved.values()) for moved in levels)
+        near = sum(self._moved(self._pages, ENTRIES, self._pages).values())
+        far = sum(self._moved(self._pages, SECOND_ENTRIES, self._pages).values()) if near else 0.0
         return near - far, far
 
     def lateness(self) -> dict[int, float]:
@@ -44,7 +44,9 @@ class Traffic:
         A few runs go on where the next call is beside them. Microkernels fetch ahead themselves.
         """
         found: dict[int, float] = {}
-        for leaf in self._form.leaves():
+        for leaf in self.whole.walk():
+            if leaf.below:
+                continue
             outside, inside = leaf.parts[-min(2, len(leaf.parts))], leaf.part
             for operand, near in inside.touched.items():
                 touched = outside.touched[operand] if near.bytes <= STREAMS * near.run else near
@@ -55,35 +57,36 @@ class Traffic:
     def _moved(self, held: Held, room: float, amount: Held) -> Moved:
         """What comes in, over many runs of the whole: nothing where that stays from one to the next."""
         found: Moved = {}
-        for place, holds in self._kept(self._whole, held, room):
-            if len(place.parts) == 1 and sum(holds.values()) <= room:
+        for place, holds in self._kept(held, room):
+            together = sum(holds.values())
+            if place is self.whole and together <= room:
                 return {}
             for operand, mine in holds.items():
                 if operand not in self._form.copied or operand in place.copied:
-                    beside = sum(holds.values()) - mine
-                    brought = self._brought(place, operand, mine + 2 * beside <= room, amount)
+                    brought = self._brought(place, operand, 2 * together - mine <= room, amount)
                     found[operand] = found.get(operand, 0.0) + brought
         return found
 
-    def _kept(self, place: Place, held: Held, room: float) -> Iterator[tuple[Place, Moved]]:
+    def _kept(self, held: Held, room: float) -> Iterator[tuple[Place, Moved]]:
         """The outermost parts that fit, with what each operand takes; or those that nothing is below."""
-        holds = {operand: held(operand, touched) for operand, touched in place.part.touched.items()}
-        if not place.part.below or sum(holds.values()) <= room:
-            yield place, holds
-        else:
-            for inner in place.inside():
-                yield from self._kept(inner, held, room)
+        pending = [self.whole]
+        while pending:
+            place = pending.pop()
+            holds = {operand: held(operand, touched) for operand, touched in place.part.touched.items()}
+            if not place.below or sum(holds.values()) <= room:
+                yield place, holds
+            else:
+                pending += place.below[::-1]
 
     def _brought(self, place: Place, operand: int, stays: bool, amount: Held) -> float:
         """What all runs of a part bring in of an operand."""
         at = len(place.parts) - 1
-        here = place.part.touched[operand]
-        brought = amount(operand, here) * place.visits(operand, at)
         if not (at and stays):
-            return brought
-        around = place.parts[at - 1].touched[operand]
-        if place.moves(operand, at):
-            return brought * min(1.0, around.elements / (here.elements * place.part.trips))
+            return amount(operand, place.part.touched[operand]) * place.visits(operand, at)
+        here, around = (place.parts[depth].touched[operand] for depth in (at, at - 1))
+        if here.elements != around.elements:
+            new = around.elements / (here.elements * place.part.trips)
+            return amount(operand, here) * place.visits(operand, at) * min(1.0, new)
         if any(copy.operand == operand for copy in place.parts[at - 1].copies):
             return 0.0  # what was just copied is there
         return amount(operand, around) * place.visits(operand, at - 1)
@@ -101,8 +104,10 @@ class Traffic:
         Only the first level's places follow from addresses as a program sees them; further out pages lie anywhere, but
         of rows that are whole pages apart, the same lines of each are used. The last level is hashed.
         """
-        bytes, sets = self._lines(operand, touched), size // (WAYS * LINE)
-        if operand in self._form.copied or not touched.pitch or touched.pitch % LINE or not sets:
+        if operand in self._form.copied:
+            return touched.bytes
+        bytes, sets = touched.lines, size // (WAYS * LINE)
+        if not touched.pitch or touched.pitch % LINE or not sets:
             return bytes
         if sets > PAGE // LINE:
             if touched.pitch % PAGE or size > HASHED:
