@@ -79,14 +79,20 @@ class Traffic:
                 pending += place.below[::-1]
 
     def _brought(self, place: Place, operand: int, stays: bool, amount: Held) -> float:
-        """What all runs of a part bring in of an operand."""
+        """What all runs of a part bring in of an operand; `stays` says that a run finds what the one before has left.
+
+        That is all of what the loop doesn't move in, and what the two have in common of anything else. The ends of long
+        runs are taken to be fetched by both, though they may lie on one line.
+        """
         at = len(place.parts) - 1
         if not (at and stays):
             return amount(operand, place.part.touched[operand]) * place.visits(operand, at)
         here, around = (place.parts[depth].touched[operand] for depth in (at, at - 1))
         if here.elements != around.elements:
-            new = around.elements / (here.elements * place.part.trips)
-            return amount(operand, here) * place.visits(operand, at) * min(1.0, new)
+            each = amount(operand, here) * place.visits(operand, at)
+            if here.run > LINE:
+                return each * min(1.0, around.elements / (here.elements * place.part.trips))
+            return min(each, amount(operand, around) * place.visits(operand, at - 1))
         if any(copy.operand == operand for copy in place.parts[at - 1].copies):
             return 0.0  # what was just copied is there
         return amount(operand, around) * place.visits(operand, at - 1)
