@@ -202,10 +202,10 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 32), f32): (
-        ".split(i=8).split(j=48)"
+        ".split(i=6).split(j=64)"
         ".order('i_tile j_tile i j k')"
         ".pack('B', statement='S0')"
-        ".microkernel('gemm_avx512_8x48', statement='S0')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (7, 333, 1001), f32): (
         ".split(i=7).split(j=48).split(k=336)"
