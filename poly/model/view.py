@@ -10,7 +10,7 @@ dimension one more than the sum of (values of the loop - 1) times its coefficien
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, prod
 
 import islpy as isl
@@ -82,9 +82,18 @@ class View:
     extents: Mapping[str, int]
     brought: Mapping[int, tuple[str, ...]]
     places: Mapping[str, Affine]
+    _known: dict[tuple[int, frozenset[tuple[str, int]]], list[float]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def widths(self, depth: int, sizes: Sizes) -> list[float]:
         """How many values each loop takes while the outer `depth` loops stand still; of blocks, parts of one count."""
+        key = depth, frozenset(sizes.items())
+        if key not in self._known:
+            self._known[key] = self._widths(depth, sizes)
+        return self._known[key]
+
+    def _widths(self, depth: int, sizes: Sizes) -> list[float]:
         found = [1.0] * len(self.rings)
         for position in self.brought:
             if position >= depth:
