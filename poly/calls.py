@@ -18,7 +18,7 @@ from poly.ctext import value
 from poly.instances import Instances
 from poly.layout import offset
 from poly.nest import Nest, Statement
-from poly.tree import Band, Micro
+from poly.tree import Band, Micro, Node, walk
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,18 @@ def absorbed(nest: Nest, micro: Micro) -> Contraction | None:
     """The contraction that the microkernel computes, with the operands on the sides that the kernel gives them."""
     contraction = recognise(nest, nest.statement(micro.statement))
     return exchange(contraction) if contraction and micro.exchanged else contraction
+
+
+def untaken(nest: Nest, tree: Node, name: str) -> isl.Set:
+    """The instances of a statement, without those whose element a microkernel sets at its first visit."""
+    statement = nest.statement(name)
+    for node in walk(tree):
+        if isinstance(node, Micro) and node.initial == name:
+            other = nest.statement(node.statement)
+            written = other.relation(other.target).range()
+            taken = statement.relation(statement.target).intersect_range(written).domain()
+            return statement.domain.subtract(taken).coalesce()
+    return statement.domain
 
 
 def inner_bands(micro: Micro) -> tuple[Band, ...]:

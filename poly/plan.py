@@ -16,13 +16,12 @@ from math import prod
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from poly.grouping import column_group, contiguous, nearest, row_group, turned
+from poly.grouping import column_group, contiguous, nearest, row_group
 from poly.matrix_vector import matrix_vector_steps
 from poly.model import Caches, Choice
-from poly.model.contraction import Model
+from poly.model.contraction import Model, Work
 from poly.model.grid import Grid
 from poly.model.rates import Rates
-from poly.model.walk import Work
 from poly.nest import Nest, Statement
 from poly.ragged import ragged_steps
 from poly.roles import Axis, Roles, roles
@@ -72,8 +71,6 @@ class Outline:
     work: Work
     by_lines: bool
     """Whether the output's next neighbours after a short run of columns are rows."""
-    together: int | None
-    """The panels that are copied together where the right operand is contiguous from one to the next."""
 
 
 def outlined(r: Roles, dtype: DType, isa: ISA, caches: Caches) -> Outline | None:
@@ -90,8 +87,8 @@ def outlined(r: Roles, dtype: DType, isa: ISA, caches: Caches) -> Outline | None
     rows, extra_rows = row_group(r.rows, "output" if short and n > k else "left")
     others = [axis for axis in r.columns if axis not in neighbours]
     by_lines = short and n > k and nearest(r.rows) < nearest(others)
-    work = Work(r, rows.axes if rows else (), extra_rows, columns.axes, extra_columns, isa, dtype)
-    return Outline(work, by_lines, lanes if far else None)
+    flat, together = rows.axes if rows else (), lanes if far else None
+    return Outline(Work(r, flat, extra_rows, columns.axes, extra_columns, isa, dtype, together), by_lines)
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ class Planner:
         steps: list[Step] = []
         cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "turned": []}
         if self._turned() is not None:
-            wanted.append(("turned", self._name(self.work.extra_columns[-1]), [self.outline.together]))
+            wanted.append(("turned", self._name(self.work.extra_columns[-1]), [self.work.together]))
         for role, loop, sizes in wanted:
             for size in sizes:
                 if size is not None:
@@ -177,7 +174,7 @@ class Planner:
 
     def _turned(self) -> Axis | None:
         """The extra column axis along which a packed right operand is contiguous."""
-        return turned(self.work.extra_columns, ()) if self.choice.pack_right and self.outline.together else None
+        return self.work.turned(self.choice.pack_right)
 
     def _outer_reduction(self) -> tuple[Axis, ...]:
         """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""

@@ -14,7 +14,7 @@ import poly
 from poly.commands import poly as command
 from poly.cost import Cost, Part
 from poly.errors import ScheduleError, SpecError
-from poly.explanation import Measurement, Prediction, compare, explain, explained
+from poly.explanation import Measurement, compare, explain, explained
 from poly.explanation.comparison import against
 from poly.explanation.evidence import measurement
 from poly.explanation.facts import comparison_facts, facts
@@ -22,8 +22,7 @@ from poly.explanation.text import bytes_text, size_text
 from poly.explanation.values import ARITHMETIC, Level
 from poly.machine import Bandwidth, Measured, Peak
 from poly.model import Caches
-from poly.model.host import caches
-from poly.model.rates import from_machine, nominal
+from poly.model.rates import from_machine
 from poly.records.key import key_for
 from poly.records.record import Record, StoredTrial
 from poly.records.store import Store
@@ -84,15 +83,11 @@ def test_the_text_has_every_part():
     assert "\nmeasured" not in text
 
 
-def test_the_default_schedule_of_a_contraction_is_a_point_of_its_space():
-    kernel = poly.compile(product, sizes=SIZES, threads=1)
-    chosen = explained.predicted(kernel.schedule, kernel.isa, 1, caches(), nominal(kernel.isa))
-    assert chosen.source == "the contraction's model"
-
-
-def test_any_other_schedule_is_predicted_by_its_loops():
-    assert told().prediction.source == "the model of loops"
-    assert told().prediction.cost.seconds > 0
+def test_the_default_schedule_and_one_by_hand_are_priced_by_one_model():
+    default, mine = explain(poly.compile(product, sizes=SIZES, threads=1)), told()
+    names = [[part.name for part in one.prediction.parts] for one in (default, mine)]
+    assert names[0] == names[1]
+    assert 0 < default.prediction.seconds < mine.prediction.seconds
 
 
 def test_sizes_that_are_open_are_asked_for():
@@ -155,7 +150,7 @@ def test_parts_that_differ_are_named():
 
     def predicted(seconds: float, copies: float):
         cost = Cost(seconds, (Part("L2", 0.1), Part("copies", copies)))
-        return replace(one, prediction=Prediction(cost, "a model"), measurement=Measurement(seconds, "here"))
+        return replace(one, prediction=cost, measurement=Measurement(seconds, "here"))
 
     compared = against(predicted(1.0, 0.0), predicted(2.0, 0.5))
     assert compared.winner == "first"

@@ -188,9 +188,7 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (49, 512, 2048), f32): (
-        ".split(i=5).split(j=64)"
-        ".order('j_tile i_tile i j k')"
-        ".microkernel('gemm_avx512_5x64', statement='S0')"
+        ".split(i=5).split(j=64).order('j_tile i_tile i j k').microkernel('gemm_avx512_5x64', statement='S0')"
     ),
     ("ik,kj->ij", (3136, 64, 64), f32): (
         ".split(i=6).split(j=64).order('j_tile i_tile i j k').microkernel('gemm_avx512_6x64', statement='S0')"
@@ -202,10 +200,10 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 32), f32): (
-        ".split(i=8).split(j=48)"
+        ".split(i=6).split(j=64)"
         ".order('i_tile j_tile i j k')"
         ".pack('B', statement='S0')"
-        ".microkernel('gemm_avx512_8x48', statement='S0')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (7, 333, 1001), f32): (
         ".split(i=7).split(j=48).split(k=336)"
@@ -219,10 +217,9 @@ GOLDEN = {
     ("k,kj->j", (4096, 4096), f32): (".order('j k').microkernel('gemvn_avx512', statement='S0')"),
     ("dbea,ec->abcd", (40, 44, 48, 52, 46), f32): (
         ".order('a c e b d')"
-        ".flatten('b', 'd').split(c=6).split(b_d=48).split(a=16)"
-        ".order('a_tile b_d_tile a c_tile c b_d e')"
-        ".pack('A', at='b_d_tile', statement='S0')"
-        ".pack('B', statement='S0')"
+        ".flatten('b', 'd').split(c=6).split(b_d=768).split(b_d=48).split(a=16)"
+        ".order('b_d_tile a_tile b_d_tile2 a c_tile c b_d e')"
+        ".pack('A', at='b_d_tile2', statement='S0')"
         ".microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("abk,kcd->acbd", (30, 30, 30, 30, 200), f64): (

@@ -17,8 +17,10 @@ from poly.compilation import compile_nest
 from poly.default import default_schedule
 from poly.lower import lower
 from poly.model import Caches
+from poly.model.core import Core
 from poly.model.grid import Grid
 from poly.model.rates import nominal
+from poly.model.schedules import predicted
 from poly.spaces.contraction import _heaviest
 from poly.spaces.derive import derive
 from poly.spaces.space import Point, Space
@@ -49,6 +51,26 @@ def test_any_point_computes_the_same(data: st.DataObject) -> None:
         made = found.schedule(point)
         kernel = compile_nest(made.nest, schedule=made, threads=found.threads, records=False)
         check_result(kernel, contraction, extents, found.threads)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_a_point_costs_what_its_schedule_costs(data: st.DataObject) -> None:
+    """Made without isl or from the loops that the point's steps make: the parts, and so the price, are the same."""
+    contraction = Contraction(data.draw(st.sampled_from(SPECS)), form=data.draw(st.sampled_from(("+=", "="))))
+    letters = dict.fromkeys(i for i in "".join(contraction.terms))
+    extents = {i: data.draw(st.integers(2, 40 if len(letters) > 3 else 700), label=i) for i in letters}
+    nest = check(contraction.nest().with_sizes(contraction.sizes(extents)))
+    threads, caches = data.draw(st.sampled_from((1, 2))), data.draw(st.sampled_from((CACHES, TIGHT)))
+    found = derive(nest, HOST, threads, caches, nominal(HOST), coarse=True)
+    for point in found.sample(3, Random(data.draw(st.integers(0, 99)))):
+        expected, actual = (
+            found.predict(point),
+            predicted(found.schedule(point), Core(HOST, caches, nominal(HOST), threads)),
+        )
+        assert [part.name for part in actual.parts] == [part.name for part in expected.parts]
+        assert [part.seconds for part in actual.parts] == pytest.approx([part.seconds for part in expected.parts])
+        assert actual.seconds == pytest.approx(expected.seconds)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

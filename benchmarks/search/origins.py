@@ -16,6 +16,7 @@ from poly.errors import RecordError
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured
 from poly.machine.tiles import TileSpeed, tile_speeds
 from poly.model import Caches
+from poly.model.host import caches_of
 from poly.model.rates import from_machine
 from poly.spaces.derive import derive
 from poly.spaces.space import Space
@@ -32,12 +33,7 @@ class Host:
 
     def caches(self) -> Caches:
         """One core's share of each level; 0 where there is none."""
-
-        def share(level: int) -> int:
-            found = self.machine.cache(level)
-            return self.machine.share(found) if found else 0
-
-        return Caches(share(1), share(2), share(3))
+        return caches_of(self.machine)
 
     def space(self, case: Case, threads: int) -> Space:
         """The small space of a problem, as it is for this machine."""

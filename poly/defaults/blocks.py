@@ -14,14 +14,12 @@ from poly.defaults.attempt import attempt
 from poly.defaults.loops import extent, innermost, parent
 from poly.defaults.strides import accesses, is_contiguous_along, moved_iterator
 from poly.legality import lane_conflict
+from poly.model import LINE
 from poly.nest import Nest, Statement
 from poly.paths import paths
 from poly.schedule import Schedule
 from poly.steps import Interchange, Step, Tile, Vectorize
 from poly.tree import Band, statements
-
-LINE = 64
-"""Bytes of a cache line."""
 
 
 def blocked(schedule: Schedule, sizes: tuple[int, int] | None = None) -> Schedule:

@@ -19,7 +19,7 @@ from poly.embed.trials import trials
 from poly.errors import ScheduleError
 from poly.lower import lower
 from poly.measure.facts import delicate, drifts
-from poly.model.choice import Caches
+from poly.model import Caches
 from poly.model.host import caches, known_rates
 from poly.nest import Nest
 from poly.recorded import recorded

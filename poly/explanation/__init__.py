@@ -3,6 +3,6 @@
 from poly.explanation.comparison import Comparison, compare
 from poly.explanation.explained import explain
 from poly.explanation.explanation import Explanation
-from poly.explanation.values import Level, Measurement, Prediction
+from poly.explanation.values import Level, Measurement
 
-__all__ = ["Comparison", "Explanation", "Level", "Measurement", "Prediction", "compare", "explain"]
+__all__ = ["Comparison", "Explanation", "Level", "Measurement", "compare", "explain"]

@@ -126,12 +126,12 @@ def _why(made: Comparison, one: Level, other: Level) -> str:
 def _parts(made: Comparison) -> Iterator[str]:
     """Differences of the predictions that no level of memory explains."""
     one, other = made.first.prediction, made.second.prediction
-    if one is None or other is None or one.source != other.source:
+    if one is None or other is None:
         return
     memory = {level.name for level in made.first.levels}
-    least = LITTLE * min(one.cost.seconds, other.cost.seconds)
-    for name in dict.fromkeys(part.name for part in (*one.cost.parts, *other.cost.parts)):
-        first, second = (found.seconds if (found := p.cost.part(name)) else 0.0 for p in (one, other))
+    least = LITTLE * min(one.seconds, other.seconds)
+    for name in dict.fromkeys(part.name for part in (*one.parts, *other.parts)):
+        first, second = (found.seconds if (found := p.part(name)) else 0.0 for p in (one, other))
         if name not in memory and abs(first - second) > least:
             times = f"{time_text(first)} in the first, {time_text(second)} in the second"
             yield f"The model expects {name} to take {times}."

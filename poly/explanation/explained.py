@@ -13,14 +13,14 @@ from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
-from poly.explanation.prediction import predicted
 from poly.explanation.values import Level
 from poly.fixing import fix_tree
 from poly.guards import without_conditions
 from poly.machine import Measured, machine, measured
 from poly.model import Caches
+from poly.model.core import FULL, Core
 from poly.model.host import caches, rates
-from poly.model.traffic import FULL
+from poly.model.schedules import predicted
 from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule
@@ -106,7 +106,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, isa, threads, caches(), rates(threads, dtypes), evidence.point if evidence else "")
+    prediction = predicted(fixed, Core(isa, caches(), rates(threads, dtypes), threads))
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,

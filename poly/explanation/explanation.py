@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from poly.cost import Cost
 from poly.explanation.text import loops, placements, roofline, working_sets
-from poly.explanation.values import ARITHMETIC, Level, Measurement, Prediction
+from poly.explanation.values import ARITHMETIC, Level, Measurement
 from poly.model import Caches
 from poly.schedule import Schedule
 from poly.tuning.work import time_text
@@ -36,7 +37,7 @@ class Explanation:
     caches: Caches
     pessimistic: Placement
     optimistic: Placement
-    prediction: Prediction | None = None
+    prediction: Cost | None = None
     measurement: Measurement | None = None
     rough: bool = False
     """Whether conditions of statements were left out of all sets."""
@@ -59,7 +60,7 @@ class Explanation:
     @property
     def expected(self) -> float:
         """Seconds of a call: as predicted, or else as the roofline says."""
-        return self.prediction.cost.seconds if self.prediction else self.times[self.bound]
+        return self.prediction.seconds if self.prediction else self.times[self.bound]
 
     @property
     def exact(self) -> bool:
@@ -93,10 +94,10 @@ class Explanation:
 
     def _sources(self) -> Iterator[tuple[str, float, str]]:
         if self.prediction is not None:
-            cost = self.prediction.cost
+            cost = self.prediction
             parts = sorted((part for part in cost.parts if part.seconds), key=lambda part: -part.seconds)
             shares = ", ".join(f"{part.name} {time_text(part.seconds)}" for part in parts)
-            yield "predicted", cost.seconds, f"{self.prediction.source}: {shares}"
+            yield "predicted", cost.seconds, shares
         if self.measurement is not None:
             yield "measured", self.measurement.seconds, self.measurement.source
         yield "roofline", self.times[self.bound], f"bound by {self.bound}: what that takes alone, at its measured rate"

@@ -23,7 +23,7 @@ def facts(told: Explanation) -> Facts:
         "threads": told.threads,
         "flop": told.flop,
         "peak": told.peak,
-        "predicted": None if prediction is None else {"source": prediction.source, **asdict(prediction.cost)},
+        "predicted": None if prediction is None else asdict(prediction),
         "measured": None if measurement is None else asdict(measurement),
         "bound": told.bound,
         "times": told.times,

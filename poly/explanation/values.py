@@ -1,10 +1,9 @@
-"""What an explanation consists of: levels of memory, predictions, measurements."""
+"""What an explanation consists of: levels of memory, measurements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poly.cost import Cost
 from poly.working_sets import Traffic
 
 ARITHMETIC = "multiply-adds"
@@ -45,14 +44,6 @@ class Level:
     def roof(self, flop: int, peak: float) -> float:
         """Operations a second that it allows, at most the peak."""
         return min(peak, self.intensity(flop) * self.rate)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What the model expects, and which model that is."""
-
-    cost: Cost
-    source: str
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The model: what a schedule costs, from the sets and the machine's caches and rates alone."""
 
-from poly.model.choice import ASSUMED_STRIDE, LINE, PAGE, WORTHWHILE, Caches, Choice, tile_shape
+from poly.model.choice import ASSUMED_STRIDE, WORTHWHILE, Choice, tile_shape
+from poly.model.core import LINE, PAGE, Caches
 
 __all__ = ["ASSUMED_STRIDE", "LINE", "PAGE", "WORTHWHILE", "Caches", "Choice", "tile_shape"]

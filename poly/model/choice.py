@@ -14,23 +14,14 @@ from microkernels.catalogue import fits, gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
+from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches
 from poly.roles import Axis, Roles
-
-LATENCY, PER_CYCLE = 4, 2
-"""Of a fused multiply-add: cycles until the result is there, and how many start each cycle. Also the loads each cycle.
-
-Those of Intel's cores since Skylake, AMD's since Zen 3 and Arm's Neoverse N; they only weigh tile shapes against each
-other, so that a core that differs by a cycle gets a tile nearly as good.
-"""
-
-SUMS = 1.35 * LATENCY * PER_CYCLE
-"""Sums in registers that keep multiply-adds busy: tiles of 10 of them reach 92 % of the peak, of 12 99 %."""
 
 TRAFFIC, STREAM = 0.1, 0.004
 """What a load beside each multiply-add costs, relative to it, and one more row read in place (a stream of its own)."""
 
-POINTERS, CROWDED = 14, 0.2
-"""Rows whose pointers stay in general registers, nearly all of the 16 of x86, and what it costs to have more."""
+CROWDED = 0.2
+"""What it costs to have more rows than pointers to them stay in registers."""
 
 LONELY = 0.3
 """What a result of one tile alone costs: with two, one's last stores overlap the other's first loads."""
@@ -38,23 +29,11 @@ LONELY = 0.3
 WORTHWHILE = 4_000_000
 """Multiply-adds below which threads don't pay: some tens of microseconds, a few times what starting them takes."""
 
-LINE, PAGE = 64, 4096
-"""Bytes of a cache line, and of a page that takes an entry in the TLB."""
-
 ASSUMED_STRIDE = (1 << 20) + 24
 """Elements between neighbours where that depends on sizes that are open: further than any cache line or page.
 
 It is no multiple of a line, so that rows are not taken to share places in a cache.
 """
-
-
-@dataclass(frozen=True)
-class Caches:
-    """Bytes of one core's first and second level, and of its share of the last."""
-
-    l1: int
-    l2: int
-    l3: int
 
 
 @dataclass(frozen=True)

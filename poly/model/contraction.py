@@ -1,185 +1,241 @@
-"""The seconds of a contraction under a choice of structure and tiles: traffic of each level against multiply-adds.
+"""A point of a contraction's space as the parts that the model prices, without a question to isl.
 
-    for each loop over tiles, outermost first: what does one iteration touch of each operand (a footprint)?
-    for each cache: the outermost loop whose iterations fit in it; what lies outside of it is fetched again
-    seconds: the multiply-adds of the register tiles, the bytes of each level over its bandwidth, the copies, the TLB
-
-The working sets are those of PolyDL (Tavarageri et al., ACM TACO 18(1), 2021, section 4), in closed form for boxes; the
-seconds follow the execution-cache-memory model (Stengel et al., ICS 2015), with the levels overlapping in part.
+structure and tiles    ->    the loops over tiles as `poly.plan` orders them, what an iteration of each touches
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, prod
-from operator import mul
 
-from poly.cost import Cost, Part
-from poly.grouping import Side
-from poly.model.choice import POINTERS, SUMS, Caches, Choice, call_steps, shape_penalty
-from poly.model.footprint import Operand
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from poly.cost import Cost
+from poly.grouping import Side, turned
+from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
+from poly.model.core import Caches, Core
+from poly.model.footprint import Dimension, Operand, spread
+from poly.model.parts import Copy, Form, Part
+from poly.model.price import price
 from poly.model.rates import Rates
-from poly.model.traffic import FULL, SHORT, Traffic, crowding
-from poly.model.walk import SIDES, Walk, Work, walk
+from poly.model.tiles import SHORT, Pitches, Tiles
+from poly.roles import Axis, Roles
 
-OVERLAP = 3.0
-"""How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
+OUTPUT, LEFT, RIGHT = range(3)
+"""The operands' numbers."""
 
-LATE = 0.5
-"""The part of late lines' time that overlaps with nothing."""
-
-ENTRY = 2.5
-"""What a call of a register tile takes beside its steps, in multiply-adds for each vector of the tile."""
-
-COPIED, TURNED = 1.0, 1.5
-"""What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
-
-MISS, WALK = 4.0, 10.0
-"""What a miss in the first-level TLB costs, in vector multiply-adds, and one in the second; half of it is hidden."""
-
-CONFLICT = 1.3
-"""What a read takes longer, in vector multiply-adds, where twice as many rows share a place as it has ways."""
+SIDES: tuple[Side, ...] = ("output", "left", "right")
 
 
-def _shared(cost: Cost, share: float) -> Cost:
-    """The cost of the longest thread, which has a share of the work."""
-    parts = (replace(part, seconds=part.seconds * share) for part in cost.parts)
-    return Cost(cost.seconds * share, tuple(parts))
+@dataclass(frozen=True)
+class Work:
+    """A contraction as its schedule's loops see it.
+
+    The axes that are flattened to the rows' and to the columns' loop, and those of both roles that stay apart.
+    `together` is how many panels are copied at a time where the right operand is contiguous from one to the next.
+    """
+
+    roles: Roles
+    rows: tuple[Axis, ...]
+    extra_rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+    extra_columns: tuple[Axis, ...]
+    isa: ISA
+    dtype: DType
+    together: int | None = None
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        r = self.roles
+        return (*r.batch, *r.overlaps, *r.rows, *r.columns, *r.reduce)
+
+    @property
+    def m(self) -> int:
+        return prod(axis.guess for axis in self.rows)
+
+    @property
+    def n(self) -> int:
+        return prod(axis.guess for axis in self.columns)
+
+    def operand(self, side: Side) -> Operand:
+        moving = [(axis, stride) for axis in self.axes if (stride := _stride(axis, side))]
+        dimensions = (Dimension(((axis.iterator, 1),), stride) for axis, stride in moving)
+        return Operand(tuple(dimensions), self.dtype.size, side == "output")
+
+    def turned(self, packed: bool) -> Axis | None:
+        """The extra column axis along which a packed right operand is contiguous."""
+        return turned(self.extra_columns, ()) if packed and self.together else None
+
+
+def _stride(axis: Axis, side: Side) -> int:
+    stride = {"output": axis.output, "left": axis.left, "right": axis.right}[side].number
+    return ASSUMED_STRIDE if stride is None else stride
+
+
+@dataclass
+class _Level:
+    """A loop over tiles: how often it runs, what one iteration spans of the nest's own loops, and what it copies."""
+
+    loop: str
+    trips: float
+    counts: dict[str, float]
+    copies: list[Copy]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The loop that axes are flattened to: its name, the axes' extents, and all iterations."""
+
+    name: str
+    extents: tuple[tuple[str, int], ...]
+    whole: int
+
+    @staticmethod
+    def of(*axes: Axis) -> Loop:
+        extents = tuple((axis.iterator, axis.guess) for axis in axes)
+        return Loop("_".join(name for name, _ in extents), extents, prod(extent for _, extent in extents))
+
+
+class _Walk:
+    """The loops over tiles, outermost first, entered one after the other; the first entry is the whole nest."""
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self.levels = [_Level("", 1.0, {axis.iterator: axis.guess for axis in axes}, [])]
+        self._block: dict[str, float] = {}
+        self._runs = 1.0
+        self.starts: dict[str, float] = {}
+        """How often each loop is begun, where it is entered first."""
+
+    @property
+    def here(self) -> _Level:
+        return self.levels[-1]
+
+    def enter(self, loop: str, trips: float, changed: Mapping[str, float]) -> None:
+        self.starts.setdefault(loop, self._runs)
+        if trips > 1:
+            self._runs *= ceil(trips)
+            self.levels.append(_Level(loop, trips, {**self.here.counts, **changed}, []))
+
+    def each(self, axes: Sequence[Axis]) -> None:
+        """A loop over every value of each axis."""
+        for axis in axes:
+            self.enter(axis.iterator, self.here.counts[axis.iterator], {axis.iterator: 1})
+
+    def blocks(self, loop: Loop, cut: int | None) -> None:
+        """A loop over blocks of so many iterations of another."""
+        if cut is not None:
+            whole = self._block.get(loop.name, loop.whole)
+            self._block[loop.name] = min(whole, cut)
+            self.enter(loop.name, whole / cut, spread(loop.extents, cut))
 
 
 class Model:
     """The model for one contraction on one machine: `predict` gives the cost of a choice."""
 
     def __init__(self, work: Work, caches: Caches, rates: Rates, threads: int) -> None:
-        self._work, self._caches, self._rates, self._threads = work, caches, rates, threads
-        self._sides: dict[Side, Operand] = {side: work.operand(side) for side in SIDES}
-        self._lanes = work.isa.lanes(work.dtype)
-        self._tiles = {(t.rows, t.vectors): t for name, t in rates.tiles if name == work.dtype.name}
-        self._unit = 2 * self._lanes / rates.peak(work.dtype)
-        """Seconds of a vector multiply-add at the machine's peak."""
+        self._work, self._core = work, Core(work.isa, caches, rates, threads)
+        self._rows, self._columns = Loop.of(*work.rows), Loop.of(*work.columns)
+        self._operands = [work.operand(side) for side in SIDES]
+        self._across = [any(o.stride(axis.iterator) == 1 for axis in work.roles.reduce) for o in self._operands]
 
     def predict(self, choice: Choice) -> Cost:
         """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
-        w = walk(self._work, choice)
-        traffic = Traffic(self._sides, choice, w, call_steps(self._work.roles.reduce, choice))
-        caches = {"L2": self._caches.l1, "L3": self._caches.l2, "memory": self._caches.l3}
-        fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
-        parts = [
-            Part("multiply-add", (self._compute(choice) + self._conflicts(choice)) * self._unit),
-            *self._levels(fetched),
-            Part("TLB", sum(map(mul, traffic.misses(), (MISS, WALK))) * self._unit),
-        ]
-        together = sum(part.seconds**OVERLAP for part in parts) ** (1 / OVERLAP)
-        alone = [Part("late lines", self._late(traffic, fetched)), Part("copies", self._copies(choice, w))]
-        cost = Cost(together + sum(part.seconds for part in alone), (*parts, *alone))
-        share = self._share(choice)
-        return cost if share == 1 else _shared(cost, share)
+        return price(self.form(choice), self._core)
 
-    def _share(self, choice: Choice) -> float:
-        """The longest thread's part of the work."""
+    def form(self, choice: Choice) -> Form:
+        """The choice's loops over tiles."""
+        walk = self._walk(choice)
+        below: tuple[Part, ...] = ()
+        for level in reversed(walk.levels):
+            touched = {number: operand.touched(level.counts) for number, operand in enumerate(self._operands)}
+            below = (Part(level.loop, level.trips, touched, below, tuple(level.copies)),)
+        packed = ((LEFT, choice.pack_left), (RIGHT, choice.pack_right))
+        copied = frozenset(number for number, is_packed in packed if is_packed)
+        computed = self._tiles(choice, walk.starts)
+        ahead = frozenset({RIGHT if computed.steps_a_call <= SHORT else OUTPUT})
+        return Form(below[0], (computed,), copied, ahead)
+
+    def _walk(self, choice: Choice) -> _Walk:
+        """The loops over tiles as `poly.plan` orders them."""
+        work, c = self._work, choice
+        r, walk, along = work.roles, _Walk(work.axes), work.turned(c.pack_right)
+        inside = c.rows_inside or along is not None
+        walk.each((*r.batch, *r.overlaps))
+        walk.blocks(self._rows, c.rows_cut if c.parallel == "rows" else None)
+        walk.blocks(self._columns, c.columns_cut)
+        outer = r.reduce[: len(r.reduce) - c.inner]
+        walk.each(outer if c.reduce_cut is None else outer[:-1])
+        walk.blocks(Loop.of(*outer[-1:]), c.reduce_cut)
+        left = walk.here
+        walk.each(work.extra_columns[:-1] if along else work.extra_columns if inside else ())
+        walk.blocks(Loop.of(*work.extra_columns[-1:]), work.together if along else None)
+        right = walk.here
+        if c.parallel != "rows" and c.rows_cut is not None:
+            walk.blocks(self._rows, c.rows_cut)
+            left = walk.here if walk.here is not right else left
+        if not inside:
+            walk.each(work.extra_rows)
+            walk.blocks(self._rows, c.kernel.rows)
+            walk.each(work.extra_columns)
+        walk.blocks(self._columns, c.kernel.columns)
+        if c.panel_by_panel or along:
+            right = walk.here
+        if inside:
+            walk.each(work.extra_columns[-1:] if along else ())
+            walk.each(work.extra_rows)
+            walk.blocks(self._rows, c.kernel.rows)
+        if c.pack_right:
+            right.copies.append(Copy(RIGHT, self._across[RIGHT]))
+        if c.pack_left:
+            left.copies.append(Copy(LEFT, self._across[LEFT]))
+        return walk
+
+    def _tiles(self, choice: Choice, starts: Mapping[str, float]) -> Tiles:
+        """The calls of the register tile."""
         w, c = self._work, choice
-        trips = {
-            None: 1,
-            "batch": w.roles.batch[0].guess if w.roles.batch else 1,
-            "columns": ceil(w.n / (c.columns_cut or c.kernel.columns)),
-            "rows": ceil(w.m / (c.rows_cut or c.kernel.rows)),
-        }[c.parallel]
-        return ceil(trips / self._threads) / trips
+        others = (*w.extra_rows, *w.extra_columns, *w.roles.batch, *w.roles.overlaps)
+        return Tiles(
+            w.dtype,
+            w.m,
+            w.n,
+            prod(axis.guess for axis in w.roles.reduce),
+            prod(axis.guess for axis in others),
+            rows=tuple(cut for cut in (c.rows_cut, c.kernel.rows) if cut is not None),
+            columns=tuple(cut for cut in (c.columns_cut, c.kernel.columns) if cut is not None),
+            steps_a_call=call_steps(w.roles.reduce, c),
+            pitches=self._pitches(c),
+            panels=c.pack_left,
+            shared=self._shared(c),
+            starts=starts.get(self._parallel(c), 1.0) if c.parallel else 0.0,
+        )
 
-    def _levels(self, fetched: Mapping[str, Mapping[Side, float]]) -> list[Part]:
-        """Seconds and bytes from L2, L3 and memory."""
-        rates = {"L2": self._rates.l2, "L3": self._rates.l3, "memory": self._rates.memory}
-        moved = {level: float(sum(sides.values())) for level, sides in fetched.items()}
-        return [Part(level, bytes / rates[level], bytes) for level, bytes in moved.items()]
+    def _parallel(self, choice: Choice) -> str:
+        """The loop that threads share."""
+        if choice.parallel == "batch":
+            return Loop.of(*self._work.roles.batch[:1]).name
+        return (self._columns if choice.parallel == "columns" else self._rows).name
 
-    def _late(self, traffic: Traffic, fetched: Mapping[str, Mapping[Side, float]]) -> float:
-        """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
-
-        A tile waits for its results before its first step; other lines from L3 arrive while it works.
-        """
-        memory = sum(bytes * traffic.lateness(side) for side, bytes in fetched["memory"].items())
-        results = fetched["L3"].get("output", 0.0) * traffic.lateness("output")
-        return LATE * (memory / self._rates.memory + results / self._rates.l3)
-
-    def _compute(self, choice: Choice) -> float:
-        """The time of the register tiles in vector multiply-adds, those at the edges counted as they are."""
-        w = self._work
-        steps = prod(axis.guess for axis in w.roles.reduce)
-        calls = ceil(steps / call_steps(w.roles.reduce, choice))
-        outer = (*w.extra_rows, *w.extra_columns, *w.roles.batch, *w.roles.overlaps)
-        others = prod(axis.guess for axis in outer)
-        block = min(w.n, choice.columns_cut or w.n)
-        whole = ceil(block / self._lanes)
-        total = 0.0
-        for many, rows in _tiles(w.m, choice.kernel.rows):
-            for times, vectors in _tiles(whole, choice.kernel.vectors):
-                total += many * times * self._tile(choice, rows, vectors, steps, calls)
-        return total * others * w.n / block
-
-    def _tile(self, choice: Choice, rows: int, vectors: int, steps: float, calls: int) -> float:
-        """The time of one tile's calls: as measured, of a tile like it, or by a formula.
-
-        The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
-        """
-        size, steps = rows * vectors, steps * (1 + shape_penalty(rows, vectors))
-        near = min((r for r, v in self._tiles if v == vectors), key=lambda r: abs(r - rows), default=None)
-        if near is None:
-            return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
-        known = self._tiles[near, vectors]
-        step = size if choice.pack_left and rows > POINTERS else known.step * size / (near * vectors)
-        return steps * step + calls * known.call * size / (near * vectors)
-
-    def _conflicts(self, choice: Choice) -> float:
-        """The time lost where lines share places in L1, and are more than it has ways.
-
-        A line of the left operand, read in place by many rows, is then gone before the next step of the reduction reads
-        on in it; one of the output before it is written; one of the right operand, fetched ahead in a short reduction,
-        before the next tile reads it.
-        """
-        w, kernel, steps = self._work, choice.kernel, call_steps(self._work.roles.reduce, choice)
+    def _pitches(self, choice: Choice) -> Pitches:
+        w, size = self._work, self._work.dtype.size
         if not w.rows:
-            return 0.0
-        rows, row, step = min(kernel.rows, w.m), w.rows[-1].iterator, w.roles.reduce[-1].iterator
-        work = prod(axis.guess for axis in w.axes)
-        lost = 0.0
-        if not choice.pack_left:
-            lost += self._crowding("left", row, rows) * work / w.n * ceil(w.n / kernel.columns)
-        if not choice.pack_right and steps <= SHORT:
-            lost += min(1.0, self._crowding("right", step, steps)) * work / w.m * ceil(w.m / rows) / self._lanes
-        reduced = prod(axis.guess for axis in w.roles.reduce)
-        written = work / reduced / self._lanes
-        lost += self._crowding("output", row, rows) * written * reduced / steps
-        return lost * CONFLICT
+            return Pitches(0, 0, 0)
+        row, step = w.rows[-1].iterator, w.roles.reduce[-1].iterator
+        output, left, right = self._operands
+        return Pitches(
+            0 if choice.pack_left else left.stride(row) * size,
+            0 if choice.pack_right else right.stride(step) * size,
+            output.stride(row) * size,
+        )
 
-    def _crowding(self, side: Side, loop: str, count: int) -> float:
-        """How many of so many lines along a loop share a place of L1 with too many others."""
-        return crowding(self._sides[side].stride(loop) * self._work.dtype.size, count, self._caches.l1)
-
-    def _copies(self, choice: Choice, w: Walk) -> float:
-        """Seconds that copies of the operands take: the work, the lines read, the panels written."""
-        seconds = 0.0
-        left, right = (self._sides["left"], w.left), (self._sides["right"], w.right)
-        for operand, at in ((left,) if choice.pack_left else ()) + ((right,) if choice.pack_right else ()):
-            touched = operand.touched(w.levels[at].counts)
-            written = touched.elements * operand.size
-            across = any(operand.stride(axis.iterator) == 1 for axis in self._work.roles.reduce)
-            work = touched.elements * TURNED if across else touched.elements / self._lanes * COPIED
-            rate = self._rates.l2 if written <= self._caches.l2 / 2 else self._rates.l3
-            together = any(operand.stride(axis.iterator) == 1 for axis in self._work.extra_columns)
-            read = written if together else touched.lines  # panels beside each other are copied together
-            seconds += w.runs(at) * (work * self._unit + read / self._source() + written / rate)
-        return seconds
-
-    def _source(self) -> float:
-        """Bytes a second from where the arrays lie between calls."""
-        whole = sum(operand.touched(self._work.whole).elements * operand.size for operand in self._sides.values())
-        if whole <= self._caches.l2 * FULL:
-            return self._rates.l2
-        return self._rates.l3 if whole <= self._caches.l3 * FULL else self._rates.memory
-
-
-def _tiles(whole: int, tile: int) -> list[tuple[int, int]]:
-    """How many tiles there are of which height: the whole ones, and the rest."""
-    many, rest = divmod(whole, tile)
-    return [(count, height) for count, height in ((many, tile), (1, rest)) if count and height]
+    def _shared(self, choice: Choice) -> float:
+        """The iterations of the loop that threads share."""
+        w, c = self._work, choice
+        match c.parallel:
+            case "batch":
+                return w.roles.batch[0].guess if w.roles.batch else 1
+            case "columns":
+                return ceil(w.n / (c.columns_cut or c.kernel.columns))
+            case "rows":
+                return ceil(w.m / (c.rows_cut or c.kernel.rows))
+        return 1

@@ -19,9 +19,9 @@ from math import ceil, prod
 from microkernels.catalogue import fits, gemm
 from microkernels.kernel import OuterProduct
 from poly.machine.tiles import ROWS
-from poly.model.choice import Caches, Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
-from poly.model.contraction import Model
-from poly.model.walk import Work
+from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
+from poly.model.contraction import Model, Work
+from poly.model.core import Caches
 from poly.roles import Axis
 
 Value = int | None

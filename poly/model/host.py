@@ -7,17 +7,21 @@ from functools import lru_cache
 from microkernels.dtypes import DTYPES, DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
-from poly.machine import machine, measured
+from poly.machine import Machine, machine, measured
 from poly.machine.measured import kept
 from poly.machine.tiles import kept_tiles, tile_speeds
-from poly.model.choice import Caches
+from poly.model.core import Caches
 from poly.model.rates import Rates, from_machine, nominal
 
 
 @lru_cache
 def caches() -> Caches:
     """What the model takes the caches to be: one core's share of each."""
-    here = machine()
+    return caches_of(machine())
+
+
+def caches_of(here: Machine) -> Caches:
+    """One core's share of each level of a machine; 0 where there is none."""
 
     def share(level: int) -> int:
         found = here.cache(level)

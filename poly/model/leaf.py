@@ -1,32 +1,79 @@
-"""The cycles that a statement takes inside its loops, its data near: vectors, recurrences, calls of a microkernel."""
+"""What a statement computes inside its loops, its data near: vectors, recurrences, calls of a microkernel."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, prod
 
+from codegen.expr import Load
 from microkernels.dtypes import DType
+from microkernels.kernel import TileKernel
+from poly.calls import absorbed, inner_bands
 from poly.legality import lane_conflict
-from poly.model.choice import LATENCY, PER_CYCLE, STREAM
-from poly.model.rates import Rates
-from poly.model.region import Traffic
-from poly.model.view import View
+from poly.model.core import PER_CYCLE, Core
+from poly.model.footprint import Operand
+from poly.model.parts import Compute
+from poly.model.tiles import Pitches, Tiles
+from poly.model.view import Sizes, View
 from poly.model.work import Work, work
-from poly.paths import paths
 from poly.schedule import Schedule
-from poly.tree import Band, Micro, Node, children
+from poly.tree import Band, Micro
 
 START = 5.0
 """Cycles that an innermost loop takes beside its iterations: its bounds, and the branch out that is not foreseen."""
 
 CALL = 30.0
-"""Cycles that a call of a register tile takes beside its multiply-adds, where that wasn't measured."""
+"""Cycles that a call of a matrix-vector kernel takes beside its multiply-adds."""
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A statement in plain loops; `trips` are those of the innermost.
+
+    `waiting` are the cycles that an instance waits for another where they are not in vector lanes.
+    """
+
+    dtype: DType
+    work: Work
+    instances: float
+    trips: float
+    vectorized: bool
+    unrolled: int
+    waiting: float
+    shared: float
+    starts: float
+
+    def time(self, core: Core) -> float:
+        """In cycles, in each of which the core could start one multiply-add of whole vectors."""
+        if not self.trips:
+            return self.instances * self.work.scalar()
+        lanes, runs = core.isa.lanes(self.dtype), self.instances / self.trips
+        if self.vectorized:
+            return runs * (ceil(self.trips / lanes) * self.work.vector(lanes) + START)
+        return self.instances * max(self.work.scalar(), self.waiting) + runs * START / max(1, self.unrolled)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The calls of a matrix-vector kernel, each of which reads a part of the matrix once."""
+
+    dtype: DType
+    instances: float
+    calls: float
+    shared: float
+    starts: float
+
+    def time(self, core: Core) -> float:
+        return self.instances / core.isa.lanes(self.dtype) * PER_CYCLE + self.calls * CALL
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A statement with its loops. `carried` is the position of the loop whose iterations wait for each other."""
+    """A statement with its loops. `carried` is the position of the loop whose iterations wait for each other.
+
+    `operands` are what it accesses; `packed` says whether a microkernel reads its left operand from panels.
+    """
 
     view: View
     dtype: DType
@@ -34,85 +81,118 @@ class Leaf:
     bands: tuple[Band, ...]
     carried: int | None
     micro: Micro | None
+    sides: Mapping[str, Operand]
+    packed: frozenset[str]
 
     @property
-    def instances(self) -> int:
+    def instances(self) -> float:
         return prod(self.view.extents.values())
 
-    def cycles(self, traffic: Traffic, lanes: int, rates: Rates) -> float:
-        """Of all instances on one core; in each it could start one multiply-add of whole vectors."""
-        if self.micro is not None:
-            return self._calls(self.micro, traffic, lanes, rates)
-        if not self.bands:
-            return self.work.scalar()
-        last = len(self.bands) - 1
-        trips = max(1.0, traffic.widths(self.view, last)[last])
-        starts = self.instances / trips
-        if self.bands[last].vectorize:
-            return starts * (ceil(trips / lanes) * self.work.vector(lanes) + START)
-        starting = starts * START / max(1, self.bands[last].unroll)
-        return self.instances * max(self.work.scalar(), self._waiting(traffic)) + starting
+    def computed(self, sizes: Sizes) -> Compute:
+        """What it computes with blocks of these sizes."""
+        if self.micro is None:
+            return self._loops(sizes)
+        return self._stream(self.micro, sizes) if self.micro.kernel.in_place else self._tiles(self.micro, sizes)
 
-    def _waiting(self, traffic: Traffic) -> float:
+    def _loops(self, sizes: Sizes) -> Loops:
+        last = len(self.bands) - 1
+        innermost = self.bands[-1] if self.bands else None
+        return Loops(
+            self.dtype,
+            self.work,
+            self.instances,
+            max(1.0, self.view.widths(last, sizes)[last]) if innermost else 0.0,
+            innermost is not None and innermost.vectorize,
+            innermost.unroll if innermost else 0,
+            self._waiting(sizes),
+            self._shared(sizes),
+            self._starts(sizes),
+        )
+
+    def _waiting(self, sizes: Sizes) -> float:
         """Cycles that an instance waits for another; those of loops inside the one that waits do so together."""
         if self.carried is None:
             return 0.0
         inside = self.carried + 1
-        return self.work.chain / prod(traffic.widths(self.view, inside)[inside:])
+        return self.work.chain / prod(self.view.widths(inside, sizes)[inside:])
 
-    def _calls(self, micro: Micro, traffic: Traffic, lanes: int, rates: Rates) -> float:
-        """Of the calls of a microkernel, whose loops are rows, columns and reduction."""
-        inside = [band for band in (micro.rows, micro.columns, *micro.reduce) if band is not None]
+    def _stream(self, micro: Micro, sizes: Sizes) -> Stream:
+        taken = len(inner_bands(micro))
+        first = len(self.bands) - taken
+        calls = self.instances / prod(self.view.widths(first, sizes)[first:])
+        return Stream(self.dtype, self.instances, calls, self._shared(sizes), self._starts(sizes))
+
+    def _tiles(self, micro: Micro, sizes: Sizes) -> Tiles:
+        """The calls of a register tile, whose loops are rows, columns and reduction."""
+        inside = inner_bands(micro)
         first = len(self.bands) - len(inside)
-        widths = dict(zip((band.name for band in inside), traffic.widths(self.view, first)[first:], strict=True))
-        rows = widths[micro.rows.name] if micro.rows else 1.0
-        columns = widths[micro.columns.name] if micro.columns else 1.0
-        steps = prod(widths[band.name] for band in micro.reduce)
-        calls = self.instances / (rows * columns * steps)
-        if micro.kernel.in_place:
-            return calls * (rows * columns * steps / lanes * PER_CYCLE + CALL)
-        return calls * tile_cycles(rates, self.dtype, rows, ceil(columns / lanes), steps)
+        kernel = micro.kernel
+        assert isinstance(kernel, TileKernel)
+        at = {band.name: first + number for number, band in enumerate(inside)}
+        widths = self.view.widths(first, sizes)
+        (m, rows), (n, columns) = (
+            (self.view.whole(at[band.name]), self.view.blocks(at[band.name], sizes)) if band else (1, ())
+            for band in (micro.rows, micro.columns)
+        )
+        written = {name for index in self.view.statement.target.indices for name in index.names}
+        steps = prod(extent for name, extent in self.view.extents.items() if name not in written)
+        return Tiles(
+            self.dtype,
+            m,
+            n,
+            steps,
+            self.instances / (m * n * steps),
+            rows=rows or (kernel.rows,),
+            columns=columns or (kernel.columns,),
+            steps_a_call=prod(widths[at[band.name]] for band in micro.reduce),
+            pitches=self._pitches(micro, at),
+            panels="left" in self.packed,
+            shared=self._shared(sizes),
+            starts=self._starts(sizes),
+        )
 
-    @cached_property
-    def parallel(self) -> int | None:
+    def _pitches(self, micro: Micro, at: Mapping[str, int]) -> Pitches:
+        if micro.rows is None:
+            return Pitches(0, 0, 0)
+        row, step = (self.view.fastest(at[band.name]) for band in (micro.rows, micro.reduce[-1]))
+
+        def apart(side: str, loop: str) -> int:
+            return 0 if side in self.packed else self.sides[side].stride(loop) * self.dtype.size
+
+        return Pitches(apart("left", row), apart("right", step), apart("output", row))
+
+    def _parallel(self) -> int | None:
         """The position of the loop that threads share."""
         return next((position for position, band in enumerate(self.bands) if band.parallel), None)
 
-    def sharing(self, traffic: Traffic, threads: int) -> float:
-        """How many threads work on the statement at a time, on average."""
-        if threads == 1 or self.parallel is None:
-            return 1.0
-        trips = max(1, ceil(traffic.widths(self.view, self.parallel)[self.parallel]))
-        return trips / ceil(trips / threads)
+    def _shared(self, sizes: Sizes) -> float:
+        at = self._parallel()
+        return 1.0 if at is None else max(1.0, self.view.widths(at, sizes)[at])
 
-    def forks(self, traffic: Traffic) -> float:
-        """How often threads are started."""
-        if self.parallel is None:
-            return 0.0
-        return prod(traffic.widths(self.view, depth)[depth] for depth in range(self.parallel))
+    def _starts(self, sizes: Sizes) -> float:
+        at = self._parallel()
+        return 0.0 if at is None else prod(ceil(self.view.widths(depth, sizes)[depth]) for depth in range(at))
 
 
-def tile_cycles(rates: Rates, dtype: DType, rows: float, vectors: int, steps: float) -> float:
-    """Of a call of a register tile: as measured of the one nearest to it, or by a formula."""
-    known = {speed.rows: speed for name, speed in rates.tiles if name == dtype.name and speed.vectors == vectors}
-    near = min(known, key=lambda r: abs(r - rows), default=None)
-    if near is None:
-        return steps * max(rows * vectors, LATENCY * PER_CYCLE, rows + vectors) + CALL
-    return (steps * known[near].step + known[near].call) * rows / near * (1 + STREAM * rows)
+def sides(made: Schedule, micro: Micro | None) -> dict[str, Load]:
+    """A microkernel's operands by their part in it."""
+    found = None if micro is None else absorbed(made.nest, micro)
+    return {} if found is None else {"output": found.output, "left": found.left, "right": found.right}
 
 
-def leaf(made: Schedule, view: View) -> Leaf:
+def leaf(
+    made: Schedule,
+    view: View,
+    bands: tuple[Band, ...],
+    micro: Micro | None,
+    operands: Mapping[str, Operand],
+    packed: frozenset[str],
+) -> Leaf:
     """The leaf of a statement in a schedule."""
-    name = view.statement.name
-    bands = tuple(band for band in paths(made.tree)[name] if isinstance(band, Band))
-    micro = next((node for node in _micros(made.tree) if node.statement == name), None)
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
         carried = next((p for p in inner if lane_conflict(made.nest, made.tree, bands[p].name) is not None), None)
     dtype = made.nest.array(view.statement.target.array).dtype
-    return Leaf(view, dtype, work(made.nest, view.statement, view.brought.get(len(bands) - 1)), bands, carried, micro)
-
-
-def _micros(node: Node) -> list[Micro]:
-    return [node] if isinstance(node, Micro) else [found for child in children(node) for found in _micros(child)]
+    innermost = view.brought.get(len(bands) - 1, (None,))[-1]
+    return Leaf(view, dtype, work(made.nest, view.statement, innermost), bands, carried, micro, operands, packed)

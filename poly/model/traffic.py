@@ -1,149 +1,130 @@
-"""The bytes that come into a cache while a contraction's tiles go by, and which lines are late or lost.
+"""The bytes that come into a cache while a schedule runs, and which lines are late or lost.
 
-A cache holds what one iteration of some loop touches: the outermost loop for which that fits. An operand that this loop
-and those around it don't move in stays, as long as what streams by beside it leaves room; all else is fetched again.
+A cache holds what one run of some part touches: the outermost for which that fits. What its loop does not move in stays
+from one run to the next, as long as what streams by beside it leaves room; of what it moves in, each run finds what it
+shares with the one before. All else is fetched again (Wolf and Lam, "A data locality optimizing algorithm", PLDI 1991).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import ceil, gcd, prod
+from collections.abc import Callable, Iterator
+from math import ceil
 
-from poly.grouping import Side
-from poly.model.choice import LINE, PAGE, Choice
-from poly.model.footprint import Operand
-from poly.model.walk import SIDES, Walk
+from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, WAYS, places
+from poly.model.footprint import Footprint
+from poly.model.parts import Form, Place
 
-FULL = 0.75
-"""The part of a cache that a working set may fill before lines are lost: replacement is not perfect."""
+Held = Callable[[int, Footprint], float]
+"""What of a cache an operand's part takes."""
 
-WAYS = 8
-"""Ways of a first-level cache: lines whose addresses differ by a multiple of size / WAYS share so many places."""
-
-SCATTERED = 512
-"""Bytes of a run, together with a line, that take twice as long as their share of the bandwidth from far caches."""
-
-HASHED = 4 << 20
-"""Bytes from which on a cache is a last level: the places of its lines are spread by a hash of their addresses."""
-
-STREAMS = 32
-"""Runs that a prefetcher follows at a time."""
-
-SHORT = 96
-"""Steps of a reduction that is short (SHORT_DEPTH of microkernels/c/gemm.h)."""
-
-ENTRIES, SECOND_ENTRIES = 54, 2048
-"""Entries of a first-level TLB beside those for everything else, and of a second-level one."""
+Moved = dict[int, float]
+"""For each operand how much comes into a cache."""
 
 
 class Traffic:
-    """What one choice moves; `sides` are the operands, `steps` those of the reduction in one call."""
+    """What one schedule moves."""
 
-    def __init__(self, sides: Mapping[Side, Operand], choice: Choice, walk: Walk, steps: int) -> None:
-        self._sides, self._walk = sides, walk
-        self._short = steps <= SHORT
-        self._copied: dict[Side, int | None] = {
-            "output": None,
-            "left": walk.left if choice.pack_left else None,
-            "right": walk.right if choice.pack_right else None,
-        }
-        """At which entry of the walk an operand is copied; None where it is read in place."""
-        self._touched = {side: [sides[side].touched(level.counts) for level in walk.levels] for side in SIDES}
-        """What each entry of the walk touches."""
-        self._bytes = {
-            side: [float(t.lines) if self._copied[side] is None else t.elements * sides[side].size for t in touched]
-            for side, touched in self._touched.items()
-        }
-        """The same in bytes: whole lines, or those of a copy, which is dense."""
+    def __init__(self, form: Form) -> None:
+        self._form, self.whole = form, Place.of(form.whole)
 
-    def fetched(self, size: int) -> dict[Side, float]:
+    def fetched(self, size: int) -> Moved:
         """Bytes of each operand that come into a cache of `size` bytes, and go out of it."""
-        room, entries = size * FULL, range(len(self._walk.levels))
-        held = {side: [self._held(side, at, size) for at in entries] for side in SIDES}
-        all_held = [sum(of_side[at] for of_side in held.values()) for at in entries]
-        fitting = next((at for at in entries if all_held[at] <= room), entries[-1])
-        moved: dict[Side, float] = {}
-        for side in SIDES:
-            at = fitting
-            beside = all_held[at] - held[side][at]
-            while at > 0 and not self._moves(side, at) and held[side][at] + 2 * beside <= room:
-                at -= 1
-                beside = all_held[at] - held[side][at]
-            copied = self._copied[side]
-            if (at or all_held[0] > room) and (copied is None or at > copied):
-                moved[side] = self._bytes[side][at] * self._runs(side, at) * (2 if side == "output" else 1)
-        return moved
-
-    def lateness(self, side: Side) -> float:
-        """How much longer far lines take that no prefetcher sees coming: short runs, pages apart.
-
-        A few runs go on where the next tile is beside them.
-        Tiles fetch ahead themselves: in a short reduction the next panel of the right operand, in a long one results.
-        """
-        outside, inside = (self._touched[side][at] for at in (-min(2, len(self._touched[side])), -1))
-        few = inside.elements * self._sides[side].size <= STREAMS * inside.run
-        touched = outside if few else inside
-        ahead = {"right": self._short, "output": not self._short, "left": False}[side]
-        if self._copied[side] is not None or touched.pitch < PAGE or ahead:
-            return 0.0
-        return SCATTERED / (touched.run + LINE)
+        moved = self._moved(lambda operand, touched: self._held(operand, touched, size), size * FULL, self._lines)
+        return {n: bytes * (2 if self._form.whole.touched[n].written else 1) for n, bytes in moved.items()}
 
     def misses(self) -> tuple[float, float]:
-        """Pages that the tiles touch anew: those that the TLB's second level knows, and those that it doesn't."""
-        near = far = 0.0
-        for side in SIDES:
-            if self._copied[side] is not None:
-                continue
-            pages = [touched.pages for touched in self._touched[side]]
-            at = len(pages) - 1
-            while at > 0 and pages[at] <= ENTRIES and pages[at - 1] == pages[at]:
-                at -= 1
-            if pages[at] > 1:
-                missed = pages[at] * self._runs(side, at)
-                again = next((i for i in range(at, 0, -1) if pages[i - 1] == pages[i]), 0)
-                between = sum(touched[again].pages for touched in self._touched.values())
-                near, far = (near + missed, far) if between <= SECOND_ENTRIES else (near, far + missed)
-        return near, far
+        """Pages that are touched anew: those that the TLB's second level knows, and those that it doesn't."""
+        near = sum(self._moved(self._pages, ENTRIES, self._pages).values())
+        far = sum(self._moved(self._pages, SECOND_ENTRIES, self._pages).values()) if near else 0.0
+        return near - far, far
 
-    def _runs(self, side: Side, at: int) -> float:
-        """How often an entry's part of an operand is visited.
+    def lateness(self) -> dict[int, float]:
+        """How much longer far lines of each operand take that no prefetcher sees coming: short runs, pages apart.
 
-        The last tile may be a fraction of one; it is a whole visit to an operand that its loop doesn't move in.
+        A few runs go on where the next call is beside them. Microkernels fetch ahead themselves.
         """
-        moving, still = 1.0, {"rows": 1.0, "columns": 1.0, "reduce": 1.0, "batch": 1.0}
-        for entry, level in enumerate(self._walk.levels[1 : at + 1], 1):
-            if self._moves(side, entry):
-                moving *= level.trips
+        found: dict[int, float] = {}
+        for leaf in self.whole.walk():
+            if leaf.below:
+                continue
+            outside, inside = leaf.parts[-min(2, len(leaf.parts))], leaf.part
+            for operand, near in inside.touched.items():
+                touched = outside.touched[operand] if near.bytes <= STREAMS * near.run else near
+                late = touched.pitch >= PAGE and operand not in self._form.copied and operand not in self._form.ahead
+                found.setdefault(operand, SCATTERED / (touched.run + LINE) if late else 0.0)
+        return found
+
+    def _moved(self, held: Held, room: float, amount: Held) -> Moved:
+        """What comes in, over many runs of the whole: nothing where that stays from one to the next."""
+        found: Moved = {}
+        for place, holds in self._kept(held, room):
+            together = sum(holds.values())
+            if place is self.whole and together <= room:
+                return {}
+            for operand, mine in holds.items():
+                if operand not in self._form.copied or operand in place.copied:
+                    brought = self._brought(place, operand, 2 * together - mine <= room, amount)
+                    found[operand] = found.get(operand, 0.0) + brought
+        return found
+
+    def _kept(self, held: Held, room: float) -> Iterator[tuple[Place, Moved]]:
+        """The outermost parts that fit, with what each operand takes; or those that nothing is below."""
+        pending = [self.whole]
+        while pending:
+            place = pending.pop()
+            holds = {operand: held(operand, touched) for operand, touched in place.part.touched.items()}
+            if not place.below or sum(holds.values()) <= room:
+                yield place, holds
             else:
-                still[level.role] *= level.trips
-        return moving * prod(ceil(trips - 1e-9) for trips in still.values())
+                pending += place.below[::-1]
 
-    def _moves(self, side: Side, at: int) -> bool:
-        """Whether the loop of an entry moves in an operand."""
-        touched = self._touched[side]
-        return touched[at - 1].elements != touched[at].elements
+    def _brought(self, place: Place, operand: int, stays: bool, amount: Held) -> float:
+        """What all runs of a part bring in of an operand; `stays` says that a run finds what the one before has left.
 
-    def _held(self, side: Side, at: int, size: int) -> float:
-        """Bytes of a cache that an operand's part takes: more where its lines share places and leave others empty.
+        That is all of what the loop doesn't move in, and what the two have in common of anything else. The ends of long
+        runs are taken to be fetched by both, though they may lie on one line.
+        """
+        at = len(place.parts) - 1
+        if not (at and stays):
+            return amount(operand, place.part.touched[operand]) * place.visits(operand, at)
+        here, around = (place.parts[depth].touched[operand] for depth in (at, at - 1))
+        if here.elements != around.elements:
+            each = amount(operand, here) * place.visits(operand, at)
+            if here.run > LINE:
+                return each * min(1.0, around.elements / (here.elements * place.part.trips))
+            return min(each, amount(operand, around) * place.visits(operand, at - 1))
+        if any(copy.operand == operand for copy in place.parts[at - 1].copies):
+            return 0.0  # what was just copied is there
+        return amount(operand, around) * place.visits(operand, at - 1)
+
+    def _lines(self, operand: int, touched: Footprint) -> float:
+        """Bytes that are moved: whole lines, or those of a copy, which is dense."""
+        return touched.bytes if operand in self._form.copied else touched.lines
+
+    def _pages(self, operand: int, touched: Footprint) -> float:
+        return 0.0 if operand in self._form.copied else touched.pages
+
+    def _held(self, operand: int, touched: Footprint, size: int) -> float:
+        """Bytes of a cache that a part takes: more where its lines share places and leave others empty.
 
         Only the first level's places follow from addresses as a program sees them; further out pages lie anywhere, but
         of rows that are whole pages apart, the same lines of each are used. The last level is hashed.
         """
-        bytes, touched, sets = self._bytes[side][at], self._touched[side][at], size // (WAYS * LINE)
-        if self._copied[side] is not None or not touched.pitch or touched.pitch % LINE or not sets:
+        if operand in self._form.copied:
+            return touched.bytes
+        bytes, sets = touched.lines, size // (WAYS * LINE)
+        if not touched.pitch or touched.pitch % LINE or not sets:
             return bytes
         if sets > PAGE // LINE:
             if touched.pitch % PAGE or size > HASHED:
                 return bytes
-            sets = PAGE // LINE
-        places = sets // gcd(touched.pitch // LINE, sets) * ceil(touched.run / LINE)
-        return bytes / min(1.0, places / sets)
+            size = PAGE * WAYS
+        used = places(touched.pitch, size) * ceil(touched.run / LINE)
+        return bytes / min(1.0, used / (size // (WAYS * LINE)))
 
 
 def crowding(pitch: int, rows: int, size: int) -> float:
     """How many rows too many, relative to its ways, begin at one place of a cache; they lie `pitch` bytes apart."""
     if not pitch or pitch % LINE:
         return 0.0
-    places = max(1, size // (WAYS * LINE))
-    together = ceil(rows / (places // gcd(pitch // LINE, places)))
-    return max(0, together - WAYS) / WAYS
+    return max(0, ceil(rows / places(pitch, size)) - WAYS) / WAYS

@@ -10,18 +10,23 @@ dimension one more than the sum of (values of the loop - 1) times its coefficien
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, field
+from math import ceil, prod
 
 import islpy as isl
 
+from codegen.expr import Load
 from codegen.integer import Affine
 from poly.coordinates import linear
+from poly.model.footprint import spread
 from poly.nest import Nest, Statement
 from poly.tree import Band
 
 Size = int | str
 """The values of a block: a number, or the name of the knob that says it."""
+
+Sizes = Mapping[str, int]
+"""The values of knobs."""
 
 
 @dataclass(frozen=True)
@@ -39,95 +44,124 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Dimension:
-    """An index: `terms` are coefficients of loops, by position; the constants of all accesses lie in `low`..`high`."""
+class Reference:
+    """Accesses of one array that differ by constants only, as the shifted reads of a stencil do.
 
-    terms: tuple[tuple[int, int], ...]
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
-class Group:
-    """Accesses of one array that differ by constants only, as the shifted reads of a stencil do."""
+    `indices` are the terms of each index in coordinates, with the least and the greatest constant. `copy` is the copy
+    that serves them (0 for none).
+    """
 
     array: str
-    dimensions: tuple[Dimension, ...]
+    indices: tuple[tuple[tuple[tuple[str, int], ...], int, int], ...]
     written: bool
+    copy: int = 0
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What groups have in common that are one."""
-        return (self.array, *(dimension.terms for dimension in self.dimensions))
+        """What references have in common that are one."""
+        return (self.array, self.copy, *(terms for terms, _, _ in self.indices))
 
-    def joined(self, other: Group) -> Group:
+    def joined(self, other: Reference) -> Reference:
         """Both as one; they have the same key."""
-        pairs = zip(self.dimensions, other.dimensions, strict=True)
-        spans = tuple(Dimension(a.terms, min(a.low, b.low), max(a.high, b.high)) for a, b in pairs)
-        return Group(self.array, spans, self.written or other.written)
+        pairs = zip(self.indices, other.indices, strict=True)
+        spans = tuple((terms, min(low, a), max(high, b)) for (terms, low, high), (_, a, b) in pairs)
+        return Reference(self.array, spans, self.written or other.written, self.copy)
 
 
 @dataclass(frozen=True)
 class View:
     """A statement with its loops, outermost first, the extents of its iterators, and its accesses.
 
-    `brought` says which iterator each loop over single values brings in, those first that depend on no other loop.
+    `brought` says which iterators each loop over single values brings in, those first that depend on no other loop;
+    a flattened loop brings several, the last the fastest. `places` has each iterator in coordinates: the value of the
+    loop that brings it in, or its digit of that.
     """
 
     statement: Statement
     rings: tuple[Ring, ...]
     extents: Mapping[str, int]
-    brought: Mapping[int, str]
-    groups: tuple[Group, ...]
+    brought: Mapping[int, tuple[str, ...]]
+    places: Mapping[str, Affine]
+    _known: dict[tuple[int, frozenset[tuple[str, int]]], list[float]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
-    def widths(self, depth: int, sizes: Mapping[str, int]) -> list[float]:
-        """How many values each loop takes while the outer `depth` loops stand still: in a block, as many on average."""
+    def widths(self, depth: int, sizes: Sizes) -> list[float]:
+        """How many values each loop takes while the outer `depth` loops stand still; of blocks, parts of one count."""
+        key = depth, frozenset(sizes.items())
+        if key not in self._known:
+            self._known[key] = self._widths(depth, sizes)
+        return self._known[key]
+
+    def _widths(self, depth: int, sizes: Sizes) -> list[float]:
         found = [1.0] * len(self.rings)
-        for position, iterator in self.brought.items():
+        for position in self.brought:
             if position >= depth:
-                found[position] = self._left(position, iterator, found, depth, sizes)
+                found[position] = self._left(position, found, depth, sizes)
         for position in range(depth, len(self.rings)):
             ring = self.rings[position]
             if ring.block is not None and ring.of is not None:
-                whole = self._left(ring.of, self.brought[ring.of], found, depth, sizes)
-                found[position] = ceil(whole / number(ring.block, sizes))
+                found[position] = self._left(ring.of, found, depth, sizes) / number(ring.block, sizes)
         return found
 
-    def _left(
-        self, position: int, brought: str, widths: Sequence[float], depth: int, sizes: Mapping[str, int]
-    ) -> float:
+    def counts(self, widths: Sequence[float]) -> dict[str, float]:
+        """The values of each coordinate where the loops take so many."""
+        found: dict[str, float] = {}
+        for position, iterators in self.brought.items():
+            if len(iterators) == 1:
+                found[str(position)] = widths[position]
+            else:
+                names = [(_digit(position, iterator), self.extents[iterator]) for iterator in iterators]
+                found |= spread(names, ceil(widths[position] - 1e-9))
+        return found
+
+    def blocks(self, position: int, sizes: Sizes) -> tuple[int, ...]:
+        """The blocks that a loop over single values is cut into, outermost first."""
+        rings = (ring for ring in self.rings if ring.of == position)
+        return tuple(number(ring.block, sizes) for ring in rings if ring.block is not None)
+
+    def whole(self, position: int) -> float:
+        """The values that a loop over single values takes in all, shifts aside."""
+        return prod(self.extents[iterator] for iterator in self.brought.get(position, ()))
+
+    def fastest(self, position: int) -> str:
+        """The coordinate that changes with each step of a loop over single values."""
+        names = self.brought.get(position, ())
+        return _digit(position, names[-1]) if len(names) > 1 else str(position)
+
+    def _left(self, position: int, widths: Sequence[float], depth: int, sizes: Sizes) -> float:
         """The values of a loop in the blocks that stand still around it.
 
-        All of them are those of the iterator that it brings in, and what other loops shift them by.
+        All of them are those of the iterators that it brings in, and what other loops shift them by.
         """
-        shifting = [(name, c) for name, c in self.rings[position].value.terms if name != brought]
-        values = self.extents[brought] + sum(abs(c) * (widths[self._place(name)] - 1) for name, c in shifting)
+        own = self.brought.get(position, ())
+        shifting = [(name, c) for name, c in self.rings[position].value.terms if name not in own]
+        values = self.whole(position) + sum(abs(c) * (widths[self._place(name)] - 1) for name, c in shifting)
         for ring in self.rings[:depth]:
             if ring.of == position and ring.block is not None:
-                values /= ceil(values / number(ring.block, sizes))
+                values = min(values, number(ring.block, sizes))
         return values
 
     def _place(self, iterator: str) -> int:
         """The loop that brings in an iterator."""
-        return next(position for position, name in self.brought.items() if name == iterator)
+        return next(position for position, names in self.brought.items() if iterator in names)
 
 
-def number(size: Size, sizes: Mapping[str, int]) -> int:
+def number(size: Size, sizes: Sizes) -> int:
     """A size as a number."""
     return sizes[size] if isinstance(size, str) else size
 
 
-def view(nest: Nest, statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) -> View:
+def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) -> View:
     """The view of a statement below `bands`. `knobs` names the knob that says the block of a loop."""
     values = [_counted(statement, band) for band in bands]
     rings = []
     for position, (band, (value, block)) in enumerate(zip(bands, values, strict=True)):
         of = next((p for p in range(position + 1, len(bands)) if values[p] == (value, None)), None) if block else None
         rings.append(Ring(band.name, value, knobs.get(band.name, block) if of is not None else None, of))
-    solved = _solved(rings)
-    brought = {position: iterator for iterator, (position, _) in solved.items()}
-    places = {iterator: value for iterator, (_, value) in solved.items()}
-    return View(statement, tuple(rings), extents(statement), brought, _groups(nest, statement, places))
+    known = extents(statement)
+    brought, places = _solved(rings, known)
+    return View(statement, tuple(rings), known, brought, places)
 
 
 def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
@@ -142,48 +176,75 @@ def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
         return Affine(), None
     quotient = aff.get_div(0)
     size = quotient.get_denominator_val()
-    inner = linear(statement.iterators, isl.PwAff.from_aff(quotient.scale_val(size)))
-    if inner is None:
+    beside = aff.set_coefficient_val(isl.dim_type.div, 0, isl.Val(0))  # 5*i + floor(j/6) is floor((30*i + j)/6)
+    inner = linear(statement.iterators, isl.PwAff.from_aff(quotient.add(beside).scale_val(size)))
+    if inner is None or not aff.get_coefficient_val(isl.dim_type.div, 0).is_one():
         return Affine(), None
     return Affine.make([(n, c) for n, c in inner.terms if n in statement.iterators], inner.constant), size.to_python()
 
 
-def _solved(rings: Sequence[Ring]) -> dict[str, tuple[int, Affine]]:
-    """For each iterator the loop that brings it in, and its value in values of loops, named by their positions.
+def _solved(rings: Sequence[Ring], known: Mapping[str, int]) -> tuple[dict[int, tuple[str, ...]], dict[str, Affine]]:
+    """For each loop the iterators that it brings in, and each iterator in coordinates.
 
-    Found one by one, from loops in which all iterators but one are known.
+    Found one by one, from loops in which all iterators but one are known, or all of a flattened loop's are not.
     """
-    found: dict[str, tuple[int, Affine]] = {}
+    brought: dict[int, tuple[str, ...]] = {}
+    found: dict[str, Affine] = {}
     left = [position for position, ring in enumerate(rings) if ring.of is None]
     while left:
         solvable = ((position, _unknown(rings[position].value, found)) for position in left)
-        position, names = next(((p, names) for p, names in solvable if len(names) == 1), (left[0], []))
+        position, names = next(((p, names) for p, names in solvable if len(names) == 1), (left[0], None))
         left.remove(position)
         value = rings[position].value
-        if names and abs(value.coefficient(names[0])) == 1:
-            rest = value.substitute({names[0]: 0}).substitute({name: known for name, (_, known) in found.items()})
-            found[names[0]] = position, (Affine.name(str(position)) - rest) * value.coefficient(names[0])
-    return found
+        if names is None:
+            digits = _digits(value, _unknown(value, found), known)
+            if digits:
+                brought[position] = digits
+                found |= {name: Affine.name(_digit(position, name)) for name in digits}
+        elif abs(value.coefficient(names[0])) == 1:
+            rest = value.substitute({names[0]: 0}).substitute(found)
+            brought[position] = (names[0],)
+            found[names[0]] = (Affine.name(str(position)) - rest) * value.coefficient(names[0])
+    return brought, found
 
 
 def _unknown(value: Affine, known: Mapping[str, object]) -> list[str]:
     return [name for name, _ in value.terms if name not in known]
 
 
-def _groups(nest: Nest, statement: Statement, solved: Mapping[str, Affine]) -> tuple[Group, ...]:
-    found: dict[tuple[object, ...], Group] = {}
+def _digits(value: Affine, unknown: Sequence[str], known: Mapping[str, int]) -> tuple[str, ...]:
+    """The iterators of which a loop counts the digits, the last the fastest; none where it counts anything else."""
+    names = sorted(unknown, key=lambda name: -value.coefficient(name))
+    weight = 1
+    for name in reversed(names):
+        if value.coefficient(name) != weight:
+            return ()
+        weight *= known[name]
+    return tuple(names) if len(names) == len(value.terms) else ()
+
+
+def _digit(position: int, iterator: str) -> str:
+    """The coordinate of an iterator that is a digit of a loop's value."""
+    return f"{position} {iterator}"
+
+
+def references(nest: Nest, view: View, copies: Mapping[Load, int]) -> dict[Load, Reference]:
+    """How a statement's accesses of arrays move; `copies` has the copy that serves an access."""
+    found: dict[Load, Reference] = {}
+    statement = view.statement
     for access in (statement.target, *statement.reads):
         if nest.array(access.array).shape:
-            dimensions = tuple(_dimension(index, solved) for index in access.indices)
-            group = Group(access.array, dimensions, written=access == statement.target)
-            found[group.key] = found[group.key].joined(group) if group.key in found else group
-    return tuple(found.values())
+            indices = tuple(_index(index, view.places) for index in access.indices)
+            written = access == statement.target
+            copy = 0 if written else copies.get(access, 0)
+            found.setdefault(access, Reference(access.array, indices, written, copy))
+    return found
 
 
-def _dimension(index: Affine, solved: Mapping[str, Affine]) -> Dimension:
-    moved = index.substitute(solved)
-    terms = tuple((int(name), c) for name, c in moved.terms if name.isdigit())
-    return Dimension(terms, moved.constant, moved.constant)
+def _index(index: Affine, places: Mapping[str, Affine]) -> tuple[tuple[tuple[str, int], ...], int, int]:
+    moved = index.substitute(places)
+    terms = tuple((name, c) for name, c in moved.terms if name.partition(" ")[0].isdigit())
+    return terms, moved.constant, moved.constant
 
 
 def extents(statement: Statement) -> dict[str, int]:

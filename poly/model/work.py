@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codegen.expr import Binary, Call, Expr, Load, Unary, walk
 from poly.layout import step
-from poly.model.choice import LATENCY
+from poly.model.core import LATENCY
 from poly.nest import Nest, Statement
 
 WEIGHTS: Mapping[str, float] = {"/": 8, "sqrt": 12, "exp": 20, "tanh": 40}

@@ -15,8 +15,9 @@ from poly.cost import Cost
 from poly.errors import ScheduleError
 from poly.fixing import fix_tree
 from poly.model import Caches
-from poly.model.loops import LoopModel
+from poly.model.core import Core
 from poly.model.rates import Rates
+from poly.model.schedules import ScheduleModel
 from poly.roles import ASSUMED
 from poly.schedule import Schedule
 from poly.spaces.space import Knob, Structure, Values
@@ -104,9 +105,10 @@ class _Predictor:
         return self._model.predict(self.form.blocks(values))
 
     @cached_property
-    def _model(self) -> LoopModel:
+    def _model(self) -> ScheduleModel:
         t = self.target
-        return LoopModel(located(self.made, t.sizes), self.form.cuts or {}, t.isa, t.caches, t.rates, t.threads)
+        core = Core(t.isa, t.caches, t.rates, t.threads)
+        return ScheduleModel(located(self.made, t.sizes), self.form.cuts or {}, core)
 
 
 def located(made: Schedule, sizes: Mapping[str, int]) -> Schedule:

@@ -12,8 +12,9 @@ from functools import cached_property, reduce
 
 import islpy as isl
 
+from poly.model import LINE
 from poly.working_sets.counting import count, points
-from poly.working_sets.lines import LINE, lines
+from poly.working_sets.lines import lines
 from poly.working_sets.memory import Touch, Trace
 
 IN = isl.dim_type.in_

@@ -10,12 +10,10 @@ import islpy as isl
 import numpy as np
 
 from poly.budget import TooCostly, limited
+from poly.model import LINE
 from poly.sets import index, mapped, number, set_space
 from poly.working_sets.counting import RESERVE, Count, count, points
 from poly.working_sets.memory import Memory
-
-LINE = 64
-"""Bytes."""
 
 EXACT = 1_000_000
 """Operations that isl may take to count lines across rows: a third of a second."""

@@ -17,12 +17,12 @@ from functools import reduce
 import islpy as isl
 
 from codegen.expr import Load, loads
-from poly.calls import absorbed
+from poly.calls import absorbed, untaken
 from poly.errors import ScheduleError
 from poly.fixing import fix_tree
 from poly.nest import Nest, Statement
 from poly.schedule import Schedule
-from poly.tree import Band, Leaf, Micro, Node, Pack, statements, walk
+from poly.tree import Band, Leaf, Micro, Node, Pack, statements
 from poly.tree import Sequence as InOrder
 from poly.working_sets.copies import copy
 from poly.working_sets.memory import Memory, Touch, Trace
@@ -95,19 +95,9 @@ class _Collector:
             for array in nest.arrays
             if array.kind != "scalar"
         ]
-        self.initials = {n.initial: n.statement for n in walk(tree) if isinstance(n, Micro) and n.initial is not None}
         below = statements(tree)
-        times = {s.name: isl.Map.from_domain(self._domain(s)) for s in nest.statements if s.name in below}
+        times = {s.name: isl.Map.from_domain(untaken(nest, tree, s.name)) for s in nest.statements if s.name in below}
         self.touches = self._visit(tree, _Place((), times))
-
-    def _domain(self, statement: Statement) -> isl.Set:
-        """The statement's instances, without those whose element a microkernel sets."""
-        if statement.name not in self.initials:
-            return statement.domain
-        other = self.nest.statement(self.initials[statement.name])
-        written = other.relation(other.target).range()
-        taken = statement.relation(statement.target).intersect_range(written).domain()
-        return statement.domain.subtract(taken).coalesce()
 
     def _visit(self, node: Node, place: _Place) -> list[Touch]:
         match node:

@@ -1,0 +1,104 @@
+"""The seconds of a schedule: what its statements compute, the bytes of each level over its bandwidth, copies, threads.
+
+    for each cache: the outermost parts that fit in it; what they move in is fetched again      (poly.model.traffic)
+    for each statement: its calls of a microkernel, or its loops, with their data near          (tiles, loops)
+    seconds: of what overlaps in part, and then of what waits
+
+The seconds follow the execution-cache-memory model (Stengel et al., "Quantifying performance bottlenecks of stencil
+computations", ICS 2015), with the levels overlapping in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+
+from poly.cost import Cost, Part
+from poly.model.core import FORK, FULL, MISS, WALK, Core
+from poly.model.parts import Compute, Form, Place
+from poly.model.traffic import Moved, Traffic
+
+OVERLAP = 3.0
+"""How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
+
+LATE = 0.5
+"""The part of late lines' time that overlaps with nothing."""
+
+COPIED, TURNED = 1.0, 1.5
+"""What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
+
+
+def price(form: Form, core: Core) -> Cost:
+    """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
+    traffic, share = Traffic(form), _share(form, core.threads)
+    caches = {"L2": core.caches.l1, "L3": core.caches.l2, "memory": core.caches.l3 or core.caches.l2}
+    fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
+    near, far = traffic.misses()
+    unit = core.unit(form.computed[0].dtype)
+    overlapping = [
+        Part("arithmetic", _arithmetic(form, core)),
+        *(_level(level, moved, core, share) for level, moved in fetched.items()),
+        Part("TLB", (near * MISS + far * WALK) * unit * share),
+    ]
+    waiting = [
+        Part("late lines", _late(form, traffic, fetched, core) * share),
+        Part("copies", _copies(traffic.whole, form, core) * share),
+        Part("threads", sum(one.starts for one in form.computed) * FORK if core.threads > 1 else 0.0),
+    ]
+    together = sum(part.seconds**OVERLAP for part in overlapping) ** (1 / OVERLAP)
+    return Cost(together + sum(part.seconds for part in waiting), (*overlapping, *waiting))
+
+
+def _arithmetic(form: Form, core: Core) -> float:
+    """Seconds of the statements, each shared by its own threads."""
+    return sum(one.time(core) * core.unit(one.dtype) * _longest(one, core.threads) for one in form.computed)
+
+
+def _longest(one: Compute, threads: int) -> float:
+    """The longest thread's part of a statement's work."""
+    return ceil(one.shared / threads) / ceil(one.shared)
+
+
+def _share(form: Form, threads: int) -> float:
+    """The same of all work, on average over the instances."""
+    whole = sum(one.instances for one in form.computed)
+    return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
+
+
+def _level(level: str, moved: Moved, core: Core, share: float) -> Part:
+    """Seconds and bytes from L2, L3 or memory."""
+    rate = {"L2": core.rates.l2, "L3": core.rates.l3, "memory": core.rates.memory}[level]
+    bytes = float(sum(moved.values()))
+    return Part(level, bytes / rate * share, bytes)
+
+
+def _late(form: Form, traffic: Traffic, fetched: Mapping[str, Moved], core: Core) -> float:
+    """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
+
+    A call waits for its results before its first step; other lines from L3 arrive while it works.
+    """
+    late, touched = traffic.lateness(), form.whole.touched
+    memory = sum(bytes * late[operand] for operand, bytes in fetched["memory"].items())
+    results = sum(bytes * late[operand] for operand, bytes in fetched["L3"].items() if touched[operand].written)
+    return LATE * (memory / core.rates.memory + results / core.rates.l3)
+
+
+def _copies(whole: Place, form: Form, core: Core) -> float:
+    """Seconds that all copies take: the work, the lines read, the panels written."""
+    total, dtype = 0.0, form.computed[0].dtype
+    for place in whole.walk() if form.copied else ():
+        for copy in place.part.copies:
+            touched = place.part.touched[copy.operand]
+            work = touched.elements * TURNED if copy.across else touched.elements / core.isa.lanes(dtype) * COPIED
+            rate = core.rates.l2 if touched.bytes <= core.caches.l2 / 2 else core.rates.l3
+            once = work * core.unit(dtype) + touched.lines / _source(form, core) + touched.bytes / rate
+            total += place.runs() * once
+    return total
+
+
+def _source(form: Form, core: Core) -> float:
+    """Bytes a second from where the arrays lie between calls."""
+    whole = sum(touched.bytes for touched in form.whole.touched.values())
+    if whole <= core.caches.l2 * FULL:
+        return core.rates.l2
+    return core.rates.l3 if whole <= core.caches.l3 * FULL else core.rates.memory

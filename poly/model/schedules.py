@@ -1,0 +1,207 @@
+"""Any schedule as the parts that the model prices: by its loops' functions, asked of isl once for all sizes of blocks.
+
+for i:                    a part: an iteration of `for i`, in it
+  for j:                  a part: a run of `for j`, which touches three rows of A, and one of B
+    B[i, j] = A[i-1, j] + A[i, j] + A[i+1, j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from codegen.expr import Load
+from poly.calls import untaken
+from poly.cost import Cost
+from poly.layout import strides
+from poly.model.core import Core
+from poly.model.footprint import Dimension, Footprint, Operand
+from poly.model.leaf import Leaf, leaf, sides
+from poly.model.parts import Copy, Form, Part
+from poly.model.price import price
+from poly.model.tiles import SHORT, Tiles
+from poly.model.view import Reference, Sizes, View, references, view
+from poly.nest import Nest, Statement
+from poly.paths import paths
+from poly.schedule import Schedule
+from poly.tree import Band, Micro, Node, Pack, children, statements, walk
+
+
+@dataclass(frozen=True)
+class Accessed:
+    """An operand by its number, with a statement that accesses it, and the copy that serves it (0 for none)."""
+
+    number: int
+    operand: Operand
+    view: View
+    copy: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """A node of the tree below `depth` loops, and what is accessed in it."""
+
+    node: Node
+    depth: int
+    views: tuple[View, ...]
+    accessed: tuple[Accessed, ...]
+    below: tuple[Region, ...]
+
+    def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
+        """What one run touches of each operand while so many loops stand still."""
+        counts = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
+        return {one.number: one.operand.touched(counts[id(one.view)]) for one in self.accessed}
+
+
+class ScheduleModel:
+    """Predicts the schedules that differ from a given one in sizes of blocks only; its nest's sizes are all known.
+
+    `knobs` names, for each of its loops over blocks, the knob that says their size.
+    """
+
+    def __init__(self, made: Schedule, knobs: Mapping[str, str], core: Core) -> None:
+        self._made, self._core = made, core
+        nest = made.nest
+        found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
+        bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
+        views = {name: view(nest.statement(name), own, knobs) for name, own in bands.items()}
+        micros = {node.statement: node for node in walk(made.tree) if isinstance(node, Micro)}
+        self._packs = [node for node in walk(made.tree) if isinstance(node, Pack)]
+        served = {name: self._served(nest.statement(name), sides(made, micros.get(name))) for name in views}
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._references = {name: references(nest, views[name], served[name]) for name in views}
+        self._whole = self._region(made.tree, 0, views)
+        self._leaves = tuple(
+            self._leaf(one, bands[name], micros.get(name), served[name]) for name, one in views.items()
+        )
+
+    def predict(self, sizes: Sizes) -> Cost:
+        """The cost of one call with these sizes of blocks, its arrays where the call before has left them."""
+        return price(self.form(sizes), self._core)
+
+    def form(self, sizes: Sizes) -> Form:
+        """The parts for these sizes of blocks."""
+        computed = tuple(one.computed(sizes) for one in self._leaves)
+        below, copies = self._below(self._whole, sizes)
+        whole = Part("", 1.0, self._whole.touched(0, sizes), below, copies)
+        copied = frozenset(number for key, number in self._numbers.items() if key[1])
+        ahead = (self._ahead(one, tiles) for one, tiles in zip(self._leaves, computed, strict=True))
+        return Form(whole, computed, copied, frozenset(number for number in ahead if number is not None))
+
+    def _served(self, statement: Statement, operands: Mapping[str, Load]) -> dict[Load, int]:
+        """The copy that serves each read of a statement, counted from 1: its microkernel's operands, or all reads."""
+        found: dict[Load, int] = {}
+        for number, pack in enumerate(self._packs, 1):
+            reads = [load for load in statement.reads if load.array == pack.array]
+            taken = [operands[side] for side in ("left", "right") if side in operands and pack.role in (None, side)]
+            if statement.name in statements(pack.body) and pack.statement in (None, statement.name):
+                found |= {load: number for load in reads if not operands or load in taken}
+        return found
+
+    def _region(self, node: Node, depth: int, views: Mapping[str, View]) -> Region:
+        """The node and all below it."""
+        names = [name for name in statements(node) if name in views]
+        inner = depth + isinstance(node, Band)
+        below = () if isinstance(node, Micro) else tuple(self._region(child, inner, views) for child in children(node))
+        below = tuple(region for region in below if region.views)
+        found: dict[tuple[object, ...], tuple[Reference, View]] = {}
+        for name in names:
+            for reference in self._references[name].values():
+                known = found.get(reference.key)
+                found[reference.key] = (known[0].joined(reference), known[1]) if known else (reference, views[name])
+        accessed = tuple(
+            Accessed(self._number(reference), _operand(self._made.nest, reference), one, reference.copy)
+            for reference, one in found.values()
+        )
+        return Region(node, depth, tuple(views[name] for name in names), accessed, below)
+
+    def _number(self, reference: Reference) -> int:
+        return self._numbers.setdefault(reference.key, len(self._numbers))
+
+    def _leaf(self, one: View, bands: tuple[Band, ...], micro: Micro | None, served: Mapping[Load, int]) -> Leaf:
+        own, known = sides(self._made, micro), self._references[one.statement.name]
+        operands = {side: _operand(self._made.nest, known[load]) for side, load in own.items()}
+        packed = frozenset(side for side, load in own.items() if side != "output" and load in served)
+        return leaf(self._made, one, bands, micro, operands, packed)
+
+    def _ahead(self, one: Leaf, computed: object) -> int | None:
+        """What a register tile fetches ahead: the next panel in a short reduction, results in a long one."""
+        if not isinstance(computed, Tiles):
+            return None
+        own = sides(self._made, one.micro)
+        load = own["right" if computed.steps_a_call <= SHORT else "output"]
+        return self._number(self._references[one.view.statement.name][load])
+
+    def _below(self, region: Region, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[Copy, ...]]:
+        """The parts of a region, and the copies made in the part around it."""
+        node = region.node
+        if isinstance(node, Pack):
+            parts, copies = self._below(region.below[0], sizes)
+            return parts, (*self._copies(region, node), *copies)
+        if isinstance(node, Band):
+            return self._iterations(region, node, sizes)
+        if len(region.below) == 1:
+            return self._below(region.below[0], sizes)
+        return tuple(self._in_turn(child, sizes) for child in region.below), ()
+
+    def _iterations(self, region: Region, node: Band, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[Copy, ...]]:
+        """The part that an iteration of a loop is; that around it where it has one iteration, or runs instances."""
+        if not any(isinstance(inner, Band | Micro | Pack) for inner in walk(node.body)):
+            return (), ()
+        (body,) = region.below
+        parts, copies = self._below(body, sizes)
+        depth = region.depth
+        trips = max(one.widths(depth, sizes)[depth] for one in region.views)
+        if trips <= 1:
+            return parts, copies
+        first = region.views[0].rings[depth]
+        loop = str(depth if first.of is None else first.of)
+        return (Part(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
+
+    def _in_turn(self, region: Region, sizes: Sizes) -> Part:
+        """A part of a sequence."""
+        parts, copies = self._below(region, sizes)
+        return Part("", 1.0, region.touched(region.depth, sizes), parts, copies)
+
+    def _copies(self, region: Region, pack: Pack) -> Iterable[Copy]:
+        """The copies that a node makes; they go across where a microkernel sums along the operand's neighbours."""
+        number = 1 + next(at for at, one in enumerate(self._packs) if one is pack)
+        for one in region.accessed:
+            if one.copy == number:
+                yield Copy(one.number, self._is_summed(one.view) and _is_across(one))
+
+    def _is_summed(self, one: View) -> bool:
+        """Whether a microkernel computes a statement."""
+        return any(leaf.micro is not None for leaf in self._leaves if leaf.view is one)
+
+
+def _is_across(one: Accessed) -> bool:
+    """Whether an operand's neighbours are along the reduction."""
+    statement = one.view.statement
+    written = {name for index in statement.target.indices for name in index.names}
+    reduced = (one.view.places[name].names for name in statement.iterators if name in one.view.places.keys() - written)
+    return any(one.operand.stride(place) == 1 for places in reduced for place in places)
+
+
+def predicted(made: Schedule, core: Core) -> Cost:
+    """The cost of a schedule whose sizes are all known."""
+    return ScheduleModel(made, {}, core).predict({})
+
+
+def _operand(nest: Nest, reference: Reference) -> Operand:
+    """The accesses as the model's operand: each index a dimension, and each loop in several of them one of its own."""
+    array = nest.array(reference.array)
+    apart = [stride.number or 0 for stride in strides(array)]
+    shape = [extent.constant for extent in array.shape]
+    names = [name for terms, _, _ in reference.indices for name, _ in terms]
+    several = {name for name in names if names.count(name) > 1}
+    dimensions = [
+        Dimension(tuple(term for term in terms if term[0] not in several), stride, high - low, extent)
+        for (terms, low, high), stride, extent in zip(reference.indices, apart, shape, strict=True)
+    ]
+    for name in sorted(several):
+        steps = sum(
+            c * s for (terms, _, _), s in zip(reference.indices, apart, strict=True) for n, c in terms if n == name
+        )
+        dimensions.append(Dimension(((name, 1),), abs(steps)))
+    return Operand(tuple(d for d in dimensions if d.stride), array.dtype.size, reference.written)

@@ -1,0 +1,110 @@
+"""The calls of a register tile: their multiply-adds, those at the edges counted as they are, and lines lost in L1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from microkernels.dtypes import DType
+from poly.model.choice import shape_penalty
+from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Core
+from poly.model.traffic import crowding
+
+SUMS = 1.35 * LATENCY * PER_CYCLE
+"""Sums in registers that keep multiply-adds busy: tiles of 10 of them reach 92 % of the peak, of 12 99 %."""
+
+ENTRY = 2.5
+"""What a call of a register tile takes beside its steps, in multiply-adds for each vector of the tile."""
+
+SHORT = 96
+"""Steps of a reduction that is short (SHORT_DEPTH of microkernels/c/gemm.h)."""
+
+Edges = tuple[tuple[float, int], ...]
+"""How many tiles there are of which width."""
+
+
+@dataclass(frozen=True)
+class Pitches:
+    """Bytes from row to row of the left operand and of the output, and from step to step of the right one.
+
+    0 for those that lie in a copy.
+    """
+
+    left: int
+    right: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """All calls that make `m` rows by `n` columns of sums over `steps`, so many of them in a call, `others` times.
+
+    `rows` and `columns` are the extents of the tiles.
+    """
+
+    dtype: DType
+    m: float
+    n: float
+    steps: float
+    others: float
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    steps_a_call: float
+    pitches: Pitches
+    panels: bool
+    """Whether the left operand is read from panels."""
+    shared: float = 1.0
+    starts: float = 0.0
+
+    @property
+    def instances(self) -> float:
+        return self.m * self.n * self.steps * self.others
+
+    def time(self, core: Core) -> float:
+        """In vector multiply-adds, on one core."""
+        lanes = core.isa.lanes(self.dtype)
+        widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
+        return self.others * sum(
+            many * times * self._sums(core, rows, vectors)
+            for many, rows in edges(ceil(self.m), self.rows)
+            for times, vectors in widths
+        ) + self._conflicts(core, lanes)
+
+    def _sums(self, core: Core, rows: int, vectors: int) -> float:
+        """One tile's calls: as measured, of a tile like it, or by a formula.
+
+        The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
+        """
+        calls = ceil(self.steps / self.steps_a_call)
+        size, steps = rows * vectors, self.steps * (1 + shape_penalty(rows, vectors))
+        known = core.tiles.get((self.dtype.name, vectors))
+        if not known:
+            return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
+        near = min(known, key=lambda r: abs(r - rows))
+        tile, alike = known[near], size / (near * vectors)
+        step = size if self.panels and rows > POINTERS else tile.step * alike
+        return steps * step + calls * tile.call * alike
+
+    def _conflicts(self, core: Core, lanes: int) -> float:
+        """The time lost where lines share places in L1, and are more than it has ways.
+
+        A line of the left operand, read in place by many rows, is then gone before the next step of the reduction reads
+        on in it; one of the output before it is written; one of the right operand, fetched ahead in a short reduction,
+        before the next tile reads it.
+        """
+        rows, columns, l1 = min(self.rows[-1], ceil(self.m)), self.columns[-1], core.caches.l1
+        lost = crowding(self.pitches.left, rows, l1) * self.instances / self.n * ceil(self.n / columns)
+        lost += crowding(self.pitches.output, rows, l1) * self.instances / self.steps_a_call / lanes
+        if self.steps_a_call <= SHORT:
+            crowd = min(1.0, crowding(self.pitches.right, ceil(self.steps_a_call), l1))
+            lost += crowd * self.instances / self.m * ceil(self.m / rows) / lanes
+        return lost * CONFLICT
+
+
+def edges(whole: int, cuts: tuple[int, ...] | list[int]) -> Edges:
+    """The widths of the pieces that nested cuts make of a loop, with how many there are of each."""
+    if not cuts:
+        return ((1, whole),) if whole else ()
+    many, rest = divmod(whole, cuts[0])
+    inner = ((many * n, width) for n, width in edges(cuts[0], cuts[1:]) if many)
+    return (*inner, *edges(rest, cuts[1:]))
