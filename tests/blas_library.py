@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 from cffi import FFI
-from headers import GCC, NUMBERS, SHARED, declared, need, succeed
+from headers import GCC, NUMBERS, SHARED, declared, need, once, succeed
 from numpy.typing import NDArray
 
-from poly.blas import write_blas
+from poly.blas import ROUTINES, write_blas
 
 Layout = Literal["rows", "columns"]
 Trans = Literal["N", "T", "C"]
@@ -42,19 +43,28 @@ void reset(int refuse) { wrong = taken = 0; where = ""; refused = refuse; }
 MORE = "int wrong_argument(void); const char *wrong_routine(void); int allocations(void); void reset(int refuse);"
 
 
+def blas_header(folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -> Path:
+    """`blas.h` with these routines in `folder`, without threads unless asked; it is made once in a run of the tests."""
+    options = {"threads": "none", **options}
+    return Path(shutil.copy(once("blas.h", (names, options), lambda path: write_blas(path, names, **options)), folder))
+
+
 class Blas:
     """The routines, called with operands; `trouble` is what the last call complained of."""
 
-    def __init__(self, folder: Path, names: Sequence[str] = ("gemm", "gemv", "syrk"), threads: Any = "none") -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -> None:
         need(GCC)
-        header = write_blas(folder / "blas.h", names, threads=threads)
-        source, target = folder / "blas.c", folder / "blas.so"
-        source.write_text(PROGRAM)
-        flags = ["-fopenmp", "-DBLAS_THREADS=2"] if threads == "openmp" else ["-DBLAS_THREADS=2"]
-        succeed(["gcc", "-O2", *SHARED, *flags, source, "-o", target, "-lm", "-pthread"])
+        header = blas_header(folder, names, **options)
+        flags = ("-O2", "-DBLAS_THREADS=2", *["-fopenmp"] * (options.get("threads") == "openmp"))
+
+        def make(target: Path) -> None:
+            (folder / "blas.c").write_text(PROGRAM)
+            succeed(["gcc", *SHARED, *flags, folder / "blas.c", "-o", target, "-lm", "-pthread"])
+
+        target = once("blas.so", (PROGRAM, header.read_text(), flags), make)
         self.ffi = FFI()
         self.ffi.cdef(declared(header) + MORE)
-        self.lib = self.ffi.dlopen(str(target))
+        self.lib = self.ffi.dlopen(str(shutil.copy(target, folder)))
         self.lib.reset(0)
 
     def force(self, isa: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -146,6 +147,22 @@ def implementation(prefix: str, *more: str) -> str:
     return f'{"".join(macros)}#include "{prefix}.h"\n'
 
 
+def once(name: str, asked: object, make: Callable[[Path], object]) -> Path:
+    """The file `name` that `make` writes: once in a run of the tests, for all workers.
+
+    `asked` is what the file depends on.
+    """
+    folder = Path(os.environ["POLY_CACHE_DIR"]) / "made" / hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / name).exists():
+            with tempfile.TemporaryDirectory(dir=folder) as own:
+                make(Path(own) / name)
+                (Path(own) / name).replace(folder / name)
+    return folder / name
+
+
 def header(folder: Path, *nests: Any, name: str = "", sizes: Sequence[dict[str, int]] = ({},), **options: Any) -> Path:
     """A header of nests at each of `sizes`, in `folder`; it is made once in a run of the tests.
 
@@ -153,14 +170,13 @@ def header(folder: Path, *nests: Any, name: str = "", sizes: Sequence[dict[str, 
     """
     threads_of = options.pop("threads_of", 2)
     stem = name or nests[0].name
-    told = repr(([(nest.structure, nest.fixed) for nest in nests], sizes, threads_of, sorted(options.items())))
-    kept = Path(os.environ["POLY_CACHE_DIR"]) / "headers" / f"{stem}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.h"
-    if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
+    asked = ([(nest.structure, nest.fixed) for nest in nests], sizes, threads_of, sorted(options.items()))
+
+    def make(path: Path) -> None:
         kernels = [poly.compile(nest, threads=threads_of, **known) for nest in nests for known in sizes]
-        with tempfile.TemporaryDirectory(dir=kept.parent) as own:
-            write_header(Path(own) / f"{stem}.h", kernels, **options).replace(kept)
-    return Path(shutil.copy(kept, folder / f"{stem}.h"))
+        write_header(path, kernels, **options)
+
+    return Path(shutil.copy(once(f"{stem}.h", asked, make), folder))
 
 
 def declared(path: Path) -> str:
@@ -174,10 +190,14 @@ def library(path: Path, toolchain: Toolchain = GCC, *flags: str) -> tuple[FFI, A
     """The header's functions to be called from Python, built as a user would."""
     need(toolchain)
     prefix = path.stem
-    target = path.parent / f"{prefix}-{hashlib.sha256(repr((toolchain, flags)).encode()).hexdigest()[:8]}.so"
-    source = path.parent / f"{prefix}{SUFFIX[toolchain.language]}"
-    source.write_text(implementation(prefix))
-    succeed([*toolchain.command, "-O2", *SHARED, *flags, source, "-o", target, "-lm", "-pthread"])
+    told = (path.read_text(), toolchain, flags)
+
+    def make(target: Path) -> None:
+        source = path.parent / f"{prefix}{SUFFIX[toolchain.language]}"
+        source.write_text(implementation(prefix))
+        succeed([*toolchain.command, "-O2", *SHARED, *flags, source, "-o", target, "-lm", "-pthread"])
+
+    target = once(f"{prefix}.so", told, make)
     ffi = FFI()
     ffi.cdef(declared(path))
     return ffi, ffi.dlopen(str(target))

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from headers import GCC, HERE, NUMBERS, need, succeed
+from blas_library import blas_header
+from headers import GCC, HERE, NUMBERS, need, once, succeed
 
-from poly.blas import ROUTINES, write_blas
+from poly.blas import ROUTINES
 
 LIBRARY = """#include <stdlib.h>
 extern int RowMajorStrg;
@@ -72,7 +73,7 @@ assert {name for level in LEVELS for name in level.calls} == set(ROUTINES)
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("testers")
-    write_blas(folder / "blas.h", ROUTINES, threads="none")
+    blas_header(folder)
     return shared(folder, "-O2")
 
 
@@ -80,8 +81,11 @@ def shared(folder: Path, optimize: str) -> Path:
     """The library of the header in a folder."""
     need(GCC)
     (folder / "library.c").write_text(LIBRARY)
-    succeed(["gcc", optimize, "-shared", "-fPIC", folder / "library.c", "-o", folder / "library.so", "-lm"])
-    return folder / "library.so"
+
+    def make(target: Path) -> None:
+        succeed(["gcc", optimize, "-shared", "-fPIC", folder / "library.c", "-o", target, "-lm"])
+
+    return once("library.so", (LIBRARY, (folder / "blas.h").read_text(), optimize), make)
 
 
 def verdict(level: Level, letter: str, library: Path, isa: str) -> str:
@@ -118,7 +122,7 @@ MISTAKES = {
 
 def test_mistakes_are_found(tmp_path: Path) -> None:
     """Which shows that it is our routines that are called."""
-    path = write_blas(tmp_path / "blas.h", ROUTINES, threads="none", isas=["portable"])
+    path = blas_header(tmp_path, isas=["portable"])
     text = path.read_text()
     for old, new, _ in MISTAKES.values():
         assert old in text
