@@ -17,7 +17,7 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto $(TEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TEST_ARGS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

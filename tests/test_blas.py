@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -48,6 +49,20 @@ def wide(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.float64 if values.dtype == np.float32 else np.longdouble)
 
 
+@lru_cache(maxsize=64)
+def multiplied(dtype: str, left: tuple[int, int], right: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The exact product of what `draw` draws, and that of the sizes of its elements; in long doubles NumPy is slow."""
+    a, b = wide(draw(dtype, *left)), wide(draw(dtype, *right))
+    return a @ b, abs(a) @ abs(b)
+
+
+@lru_cache(maxsize=64)
+def squared(dtype: str, shape: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The same of a matrix and its transpose."""
+    a = wide(draw(dtype, *shape))
+    return a @ a.T, abs(a) @ abs(a).T
+
+
 def started(dtype: str, beta: float, *shape: int) -> NDArray[Any]:
     """An output before the call: NaN where it must not be read."""
     return draw(dtype, *shape) if beta else np.full(shape, np.nan, dtype)
@@ -73,8 +88,9 @@ def check_gemm(
     left, right = (matrix(op(unread(alpha, x), t), layout, gap) for x, t in ((a, ta), (b, tb)))
     blas.gemm(layout, ta, tb, alpha, left, right, beta, c)
     c.only()
-    exact = scaled(alpha, wide(a) @ wide(b)) + scaled(beta, start)
-    close(c.values, exact, abs(alpha) * (abs(wide(a)) @ abs(wide(b))) + abs(scaled(beta, start)), k)
+    found, bound = multiplied(dtype, a.shape, b.shape)
+    exact = scaled(alpha, found) + scaled(beta, start)
+    close(c.values, exact, abs(alpha) * bound + abs(scaled(beta, start)), k)
 
 
 def check_gemv(
@@ -96,8 +112,9 @@ def check_gemv(
         y.only(False)
         return
     y.only()
-    exact = scaled(alpha, wide(a) @ wide(x)) + scaled(beta, start)
-    close(y.values, exact, abs(alpha) * (abs(wide(a)) @ abs(wide(x))) + abs(scaled(beta, start)), columns)
+    found, bound = multiplied(dtype, a.shape, x.shape)
+    exact = scaled(alpha, found) + scaled(beta, start)
+    close(y.values, exact, abs(alpha) * bound + abs(scaled(beta, start)), columns)
 
 
 def check_syrk(
@@ -116,8 +133,9 @@ def check_syrk(
     c = matrix(np.where(triangle, start, np.array(np.nan, dtype)), layout, gap)
     blas.syrk(layout, uplo, trans, alpha, matrix(op(unread(alpha, a), trans), layout, gap), beta, c)
     c.only(triangle)
-    exact = scaled(alpha, wide(a) @ wide(a).T) + scaled(beta, start)
-    bound = abs(alpha) * (abs(wide(a)) @ abs(wide(a)).T) + abs(scaled(beta, start))
+    found, size = squared(dtype, a.shape)
+    exact = scaled(alpha, found) + scaled(beta, start)
+    bound = abs(alpha) * size + abs(scaled(beta, start))
     close(c.values[triangle], exact[triangle], bound[triangle], k)
 
 

@@ -115,7 +115,7 @@ def test_the_implementation_may_follow_the_declarations(toolchain: Toolchain, tm
 def test_every_symbol_has_the_prefix(threads: str, tmp_path: Path) -> None:
     need_tool("nm")
     header(tmp_path, matmul, axpy, name="own", threads=threads)
-    made = build(GCC, implementation("own"), tmp_path, "-O0", "-c", *["-fopenmp"] * (threads == "openmp"))
+    made = build(CLANG, implementation("own"), tmp_path, "-O0", "-c", *["-fopenmp"] * (threads == "openmp"))
     assert [name for name in symbols(made) if not name.startswith("own")] == []
 
 

@@ -1,6 +1,7 @@
 """Headers under AddressSanitizer, UndefinedBehaviourSanitizer and valgrind, every loop's bounds checked too.
 
-What these compilers add to kernels takes them long, so a header has no more in it than is run.
+What these compilers add to kernels takes them long, so a header has no more in it than is run. Products are not
+optimised: that takes clang ten times as long as to run them as they are, and the accesses that it checks are the same.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from headers import (
     run,
 )
 
-CHECKED = (*SANITIZED, "-O1", "-g")
-STRICTLY = (*CHECKED, *INTEGERS)
+CHECKED = (*SANITIZED, "-g")
+STRICTLY = (*CHECKED, *INTEGERS, "-O1")
 
 
 def test_products_touch_nothing_else(tmp_path: Path) -> None:
     """By every instruction set of this CPU."""
     header(tmp_path, matmul, threads="none", isas=HERE)
-    binary = build(CLANG, implementation("matmul", "DEBUG") + program(CLIMB, "none"), tmp_path, *CHECKED)
+    binary = build(CLANG, implementation("matmul", "DEBUG") + program(CLIMB, "none"), tmp_path, *CHECKED, "-O0")
     for isa in HERE:
         assert f"isa {NUMBERS[isa]}: " in run(CLANG, binary, str(NUMBERS[isa]), "17", "70")
 
@@ -47,7 +48,7 @@ def test_nests_of_every_kind_touch_nothing_else(threads: str, tmp_path: Path) ->
 
 def test_gcc_finds_nothing_either(tmp_path: Path) -> None:
     header(tmp_path, wide, threads="pthreads", isas=["portable"])
-    binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED)
+    binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED, "-O1")
     assert run(GCC, binary, "--quick").endswith("\nPASS\n")
 
 
