@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _precompile() -> None:
-    """What gcc reads first in most kernels, for all workers of a large run: the libraries are the same, byte for byte."""
+    """What gcc reads first in most kernels, once for a large run: the libraries that it makes are the same."""
     for isa in ISAS.values():
         for threaded in ((), ("-fopenmp", "-Wl,-z,nodelete")):
             if isa.runs_here() and isa.flags:

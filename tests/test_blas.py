@@ -185,7 +185,7 @@ def test_syrk(blas: Blas, layout: Layout, uplo: str, trans: Trans, dtype: str) -
 
 def drawn(*strategies: st.SearchStrategy[Any]) -> Any:
     """A test with what is drawn as one argument, for each instruction set."""
-    often = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    often = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
     return lambda test: often(given(told=st.tuples(*strategies))(test))
 
 
