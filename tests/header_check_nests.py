@@ -1,18 +1,12 @@
 """Nests whose arguments can be wrong in all ways: shapes, ranks, types, locals, names."""
 
+from shared_nests import matmul
+
 import poly
 from poly import f32, f64, i8
 
 K, L, M, N, P, R, T = poly.sizes("K L M N P R T")
 threads, workspace_bytes, needed = poly.sizes("threads workspace_bytes needed")
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest

@@ -9,14 +9,6 @@ K, M, N = poly.sizes("K M N")
 
 
 @poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
-@poly.nest
 def axpy(a: f64, x: f64[N], y: f64[N]):
     for i in range(N):
         y[i] += a * x[i]

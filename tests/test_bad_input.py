@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shared_nests import matmul
 
 import poly
 from poly import f32, f64, i8
@@ -15,14 +16,6 @@ M, N, K = poly.sizes("M N K")
 M_, N_, K_ = 6, 5, 4
 Array = np.ndarray[Any, Any]
 Arrays = tuple[Array, Array, Array]
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 def matrices(m: int = M_, n: int = N_, k: int = K_) -> Arrays:

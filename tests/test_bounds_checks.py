@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from contractions import Contraction
 from programs import N, i, matmul, scaled_copy, single, softmax
-from test_pack_box import jacobi, transpose
+from shared_nests import jacobi, transpose
 
 import poly
 from codegen.build import load

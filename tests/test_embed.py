@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from header_nests import without_arguments, without_results
+from shared_nests import matmul
 from tuning_records import record
 
 import poly
@@ -19,14 +20,6 @@ from poly.nestfile import load_nest
 from poly.records import Store, key_for
 
 M, N, K = poly.sizes("M N K")
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest

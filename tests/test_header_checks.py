@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from header_calls import CODES, Answer, Call, Program, program, routine, start
-from header_check_nests import ALL, heat, matmul
+from header_check_nests import ALL, heat
 from header_verdicts import limit, verdict
 from headers import CLANGXX, GCC, S390X, Toolchain, build
+from shared_nests import matmul
 
 from codegen.header import Header, Routine
 from codegen.header.entry import prototypes

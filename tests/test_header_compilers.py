@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from header_nests import KINDS, axpy, matmul, row_sums
+from header_nests import KINDS, axpy, row_sums
 from header_programs import ALLOCATIONS, CLIMB, program
 from headers import (
     CLANG,
@@ -24,6 +24,7 @@ from headers import (
     run,
     succeed,
 )
+from shared_nests import matmul
 
 CASES = [
     pytest.param(toolchain, standard, id=f"{toolchain}-{standard}")

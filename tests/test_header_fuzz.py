@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from header_calls import Call, Program, routine, start
-from header_check_nests import ALL, convolution, matmul, turned, two_mm
+from header_check_nests import ALL, convolution, turned, two_mm
 from header_fuzzer import fuzzer, whole_fuzzer
 from header_verdicts import Placed, placed, verdict
 from headers import CLANG, GCC, INTEGERS, Toolchain, need
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_nests import matmul
 
 import poly
 from codegen.header import Header

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from header_nests import KINDS, matmul, wide
+from header_nests import KINDS, wide
 from header_programs import CLIMB, program
 from headers import (
     CLANG,
@@ -25,6 +25,7 @@ from headers import (
     need_tool,
     run,
 )
+from shared_nests import matmul
 
 CHECKED = (*SANITIZED, "-g")
 STRICTLY = (*CHECKED, *INTEGERS, "-O1")

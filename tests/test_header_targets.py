@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from header_nests import KINDS, matmul
+from header_nests import KINDS
 from header_programs import CLIMB, program
 from headers import (
     AARCH64,
@@ -26,6 +26,7 @@ from headers import (
     need_isa,
     run,
 )
+from shared_nests import matmul
 
 from microkernels.isa import ISAS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from header_nests import matmul
 from header_programs import TOGETHER, program
 from headers import CLANG, CLANGXX, GCC, HERE, Toolchain, archer, build, header, implementation, need, run
+from shared_nests import matmul
 
 RACES = ("-fsanitize=thread", "-O1", "-g")
 CHOSEN = [HERE[0], HERE[-1]]

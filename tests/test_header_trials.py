@@ -6,7 +6,8 @@ from math import prod
 
 import classic_nests
 import pytest
-from header_nests import matmul, wide
+from header_nests import wide
+from shared_nests import matmul
 
 import poly
 from codegen.header import Trial

@@ -11,11 +11,11 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
-from header_nests import matmul
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_nests import nests
 from scratch_nests import in_a_loop, of_nothing, two_dimensions
+from shared_nests import matmul
 
 import poly
 from poly import f64

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from opencl_device import device
+from shared_nests import jacobi, matmul
 
 import poly
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU, DeviceISA
-from poly import f32, f64
+from poly import f32
 from poly.compiled import translate_device
 from poly.opencl_kernel import opencl_kernel
 
@@ -29,21 +30,6 @@ def transpose(A: f32[M, N], B: f32[N, M]):
     for j in range(N):
         for i in range(M):
             B[j, i] = 2.0 * A[i, j]
-
-
-@poly.nest
-def jacobi(A: f64[M, N], B: f64[M, N]):
-    for i in range(1, M - 1):
-        for j in range(1, N - 1):
-            B[i, j] = 0.2 * (A[i, j] + A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from shared_nests import matmul
 
 import poly
 from codegen.integer import Compare, Linear, quotient
@@ -44,14 +45,6 @@ def triangle(L: f64[N, N], x: f64[N]):
     for i in range(N):
         for j in range(i + 1):
             L[i, j] = L[i, j] + x[j]
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest

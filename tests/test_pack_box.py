@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shared_nests import jacobi, transpose
 
 import poly
 from poly import f32, f64
@@ -23,20 +24,6 @@ def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
             C[i, j] = 0.0
             for k in range(K):
                 C[i, j] += A[i, k] * B[k, j]
-
-
-@poly.nest
-def transpose(A: f64[M, N], B: f64[N, M]):
-    for j in range(N):
-        for i in range(M):
-            B[j, i] = 2.0 * A[i, j]
-
-
-@poly.nest
-def jacobi(A: f64[M, N], B: f64[M, N]):
-    for i in range(1, M - 1):
-        for j in range(1, N - 1):
-            B[i, j] = 0.2 * (A[i, j] + A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])
 
 
 @poly.nest
@@ -177,12 +164,15 @@ def test_schedules_are_values(name: str) -> None:
 
 def test_loops_show_where_copies_are_made() -> None:
     schedule = poly.schedule(jacobi).split(i=16).pack("A", at="i_tile")
-    assert str(schedule) == """\
+    assert (
+        str(schedule)
+        == """\
 for i_tile in range((M + 14) // 16):
     # pack A
     for i in range(max(1, 16*i_tile), min(M - 1, 16*i_tile + 16)):
         for j in range(1, N - 1):
             B[i, j] = 0.2 * (A[i, j] + A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])"""
+    )
 
 
 def test_the_copy_is_a_loop_nest_of_its_own() -> None:

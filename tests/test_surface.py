@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile import ARRAYS, VALUES, Fault, Own, fault, fresh
+from shared_nests import matmul
 
 import poly
 from poly import f32
@@ -29,14 +30,6 @@ from poly.tuning import session
 
 Array = np.ndarray[Any, Any]
 M, N, K = poly.sizes("M N K")
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from shared_nests import matmul
 from tuning_fakes import grid_space, two_structures
 
 import poly
@@ -21,14 +22,6 @@ from poly.tuning.work import Work, Yardstick, time_text, work, yardstick
 M, N, K = poly.sizes("M N K")
 RATES = Measured((Peak("f32", 1, 100.0),), (Bandwidth("L1", 1, 200.0, 150.0), Bandwidth("memory", 1, 10.0, 12.0)))
 HERE = Machine("a CPU", machine().isa, 1, (Cache(1, 32768, 8, 64, 1),))
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest
