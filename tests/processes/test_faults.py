@@ -21,12 +21,12 @@ SCENARIOS = 12
 
 def test_every_call_fails_once(project: Path, tmp_path: Path) -> None:
     library = tmp_path / "faults.so"
-    source = project / "tests" / "faults.c"
+    source = project / "tests" / "support" / "faults.c"
     flags = ("-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
     subprocess.run(["cc", *flags, str(source), "-o", str(library), "-ldl"], check=True)
     paths = f"{project}:{project / 'tests'}"
     environment = {**os.environ, "PYTHONPATH": paths, "FAULTS": str(library), "LD_PRELOAD": str(library)}
-    command = [sys.executable, str(project / "tests" / "fault_scenarios.py")]
+    command = [sys.executable, str(project / "tests" / "support" / "fault_scenarios.py")]
     environment.pop("POLY_RECORDS", None)
     workers = [
         subprocess.Popen(

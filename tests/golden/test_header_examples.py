@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from headers import GCC, GXX, need, need_tool, succeed
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 POLY = f"{sys.executable} -m poly.cli"
 
 

@@ -471,7 +471,7 @@ CALLS = {
 
 @pytest.fixture
 def environment(project: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
-    path = os.pathsep.join([str(project), str(project / "tests")])
+    path = os.pathsep.join([str(project), str(project / "tests" / "support"), str(project / "tests" / "property")])
     yield {**os.environ, "PYTHONPATH": path, "POLY_CACHE_DIR": str(tmp_path)}
 
 

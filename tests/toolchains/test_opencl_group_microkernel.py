@@ -29,6 +29,7 @@ CLIMBED = (
     ("gemm_openclgpu_64x64x8_4x4_db", f64),
     ("gemm_openclgpu_32x32x16_4x4_db", f16),
 )
+ROOT = Path(__file__).parents[2]
 LARGE = replace(OPENCLGPU, max_items=1024, local_bytes=1 << 16)
 
 
@@ -38,9 +39,9 @@ def test_sizes_orientations_and_tables(name: str, dtype: DType) -> None:
         pytest.skip("needs pyopencl and PoCL")
     from opencl_device import device
 
-    program = str(Path(__file__).parent / "opencl_group_ladder.py")
+    program = str(ROOT / "tests" / "support" / "opencl_group_ladder.py")
     command = [sys.executable, program, device().label, name, dtype.name]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
     assert int(done.stdout) > 40
 

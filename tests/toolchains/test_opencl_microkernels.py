@@ -22,6 +22,7 @@ from microkernels.errors import TargetError
 from microkernels.opencl_isa import OPENCL128, OPENCL256, OPENCL512, DeviceISA
 from microkernels.prune import pruned
 
+ROOT = Path(__file__).parents[2]
 ISAS = (OPENCL512, OPENCL256, OPENCL128)
 CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS for dtype in (f32, f64)]
 PANELS: Spaces = ("local", "global", "private")
@@ -36,8 +37,8 @@ def climb(*arguments: str) -> subprocess.CompletedProcess[str]:
     found = device()
     if found.isa.is_gpu:
         pytest.skip("the CPU's microkernels")
-    command = [sys.executable, str(Path(__file__).parent / "opencl_ladder.py"), found.label, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    command = [sys.executable, str(ROOT / "tests" / "support" / "opencl_ladder.py"), found.label, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
 @pytest.mark.parametrize(("isa", "dtype"), CASES)

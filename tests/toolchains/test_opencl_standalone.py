@@ -248,7 +248,7 @@ def test_every_process_writes_the_same_bytes(project: Path, tmp_path: Path) -> N
     texts = []
     for seed in ("1", "2"):
         folder = tmp_path / seed
-        paths = os.pathsep.join([str(project), str(project / "tests")])
+        paths = os.pathsep.join([str(project), str(project / "tests" / "support")])
         environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": paths, "POLY_CACHE_DIR": str(tmp_path / f"cache{seed}")}
         succeed([sys.executable, "-c", script, folder], env=os.environ | environment)
         texts.append({path.name: path.read_bytes() for path in folder.iterdir()})

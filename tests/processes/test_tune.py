@@ -163,7 +163,7 @@ def begin(file: Path, size: int) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run where it is ignored
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
     )
     while stored(M=size, N=size, K=size) < 2:
         assert process.poll() is None, process.communicate()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from opencl_device import device
 from shared_nests import matmul
 
 import poly
@@ -19,7 +20,6 @@ from poly import f32, f64
 from poly.lower import lower
 from poly.opencl_kernel import opencl_kernel
 from poly.schedule import Schedule
-from tests.opencl_device import device
 
 M, N, K, T = poly.sizes("M N K T")
 TIME = Linear.name("t")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PATIENCE = 120
 """Seconds after which a script is taken to hang."""
 
@@ -16,7 +16,7 @@ def start(folder: Path, text: str) -> subprocess.Popen[str]:
     """A script that runs; what it prints can be read."""
     path = folder / "script.py"
     path.write_text(text)
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}"}
     pipe = subprocess.PIPE
     command = [sys.executable, "-u", str(path)]
     return subprocess.Popen(command, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True)

@@ -24,7 +24,7 @@ from poly.nest import Nest
 from poly.schedule import Schedule
 from poly.working_sets import footprints, working_sets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TEXT_READERS = {"Set", "BasicSet", "UnionSet", "Map", "BasicMap", "UnionMap", "Aff", "PwAff", "MultiAff", "PwMultiAff"}
 TEXT_READERS |= {"MultiPwAff", "UnionPwAff", "MultiUnionPwAff", "UnionPwMultiAff", "Schedule", "Constraint", "Point"}
 

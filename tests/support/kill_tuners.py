@@ -1,6 +1,6 @@
 """Tuners that share a store are killed while they measure; then it is looked at what they have left.
 
-    python tests/kill_tuners.py 100
+    python tests/support/kill_tuners.py 100
 
 Each tuner is a fork of this process that tunes a tiny nest for real, size after size: it compiles candidates, and times
 them in a child of its own. It tells of every trial that the store has taken. SIGKILL ends it a moment after so many of

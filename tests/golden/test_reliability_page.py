@@ -42,7 +42,7 @@ def test_its_command_has_these_options(page: str) -> None:
 
 
 def test_the_files_that_it_names_exist(page: str, project: Path) -> None:
-    named = re.findall(r"`(?:tests/)?(test_\w+\.py|fuzz/)`", page) + re.findall(r" tests/(\w+\.py)", page)
+    named = re.findall(r"`(?:tests/)?(\w+/test_\w+\.py|fuzz/)`", page) + re.findall(r" tests/(\w+/\w+\.py)", page)
     assert len(named) > 40
     assert [name for name in named if not (project / "tests" / name).exists()] == []
     linked = re.findall(r"\]\(([\w/.]+)\)", page)
@@ -51,7 +51,8 @@ def test_the_files_that_it_names_exist(page: str, project: Path) -> None:
 
 def test_its_settings_are_read(page: str, project: Path) -> None:
     """By the file that the command runs."""
-    found = [re.match(r"(POLY_\w+)=\w+ python -m pytest (?:-n 2 )?(tests/\w+\.py)", line) for line in commands(page)]
+    command = re.compile(r"(POLY_\w+)=\w+ python -m pytest (?:-n 2 )?(tests/\w+/\w+\.py)")
+    found = [command.match(line) for line in commands(page)]
     settings = [(match[1], match[2]) for match in found if match]
     assert len(settings) == 3
     assert [name for name, path in settings if f'environ.get("{name}"' not in (project / path).read_text()] == []

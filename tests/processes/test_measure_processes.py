@@ -110,7 +110,7 @@ def test_a_script_without_a_main_guard_that_is_killed(tmp_path: Path, project: P
         measurer.measure(Ask((artificial.point(1),)))
     """)
     )
-    paths = os.pathsep.join((str(project), str(project / "tests")))
+    paths = os.pathsep.join((str(project), str(project / "tests" / "support")))
     environment = {**os.environ, "PYTHONPATH": paths, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

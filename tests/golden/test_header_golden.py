@@ -50,7 +50,7 @@ def test_golden(name: str, project: Path) -> None:
     assert text == path.read_text(), "the text has changed; if it should, run with POLY_UPDATE_GOLDEN=1"
 
 
-def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
+def test_every_process_writes_the_same_bytes(project: Path, tmp_path: Path) -> None:
     """Python hashes text differently in each; no set or dictionary may leave its order in the file."""
     script = "import sys, headers, pathlib; from header_nests import wide; from shared_nests import matmul; "
     script += "headers.header(pathlib.Path(sys.argv[1]), matmul, wide, name='both')"
@@ -63,7 +63,7 @@ def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
             "POLY_CACHE_DIR": str(folder),
             "POLY_RECORDS": str(folder / "r"),
         }
-        paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent)])
+        paths = os.pathsep.join([str(project), str(project / "tests" / "support")])
         succeed([sys.executable, "-c", script, folder], env=environment | {"PYTHONPATH": paths})
         texts.append((folder / "both.h").read_bytes())
     assert texts[0] == texts[1]

@@ -26,7 +26,7 @@ MODULE = 'import pytest\npytest.skip("{reason}", allow_module_level=True)\n'
 
 def outcome(tmp_path: Path, reason: str, ci: str) -> dict[str, int]:
     """What pytest's last line counts: `{"failed": 1, "error": 2}`."""
-    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
     (tmp_path / "test_functions.py").write_text(TESTS.format(reason=reason))
     (tmp_path / "test_module.py").write_text(MODULE.format(reason=reason))
     command = [
