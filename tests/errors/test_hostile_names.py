@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opencl_device import TARGET, device
@@ -23,6 +24,8 @@ from poly.model.host import caches
 from poly.nest import Nest
 from poly.schedule import Schedule
 from poly.working_sets import footprints, working_sets
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 TEXT_READERS = {"Set", "BasicSet", "UnionSet", "Map", "BasicMap", "UnionMap", "Aff", "PwAff", "MultiAff", "PwMultiAff"}

@@ -21,6 +21,8 @@ from codegen.names import c_name, function_name
 from poly.embed import write_header
 from poly.embed.opencl import write_opencl
 
+pytestmark = pytest.mark.slow
+
 INCLUDED = (
     "math",
     "immintrin",

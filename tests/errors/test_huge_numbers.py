@@ -130,6 +130,7 @@ def schedules(draw: st.DrawFn) -> poly.Schedule:
 
 @given(schedules())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
 def test_what_is_accepted_is_right(made: poly.Schedule) -> None:
     """A kernel with the largest factors is refused, or it computes what the loops do."""
     try:
@@ -210,6 +211,7 @@ def test_an_integer_in_a_nest_is_refused_or_right(place: str, number: int) -> No
 
 
 @pytest.mark.parametrize("value", [2**48 + 1, 2**62, 2**63, 2**70])
+@pytest.mark.slow
 def test_a_huge_size_is_refused(value: int) -> None:
     for make in (poly.compile, poly.space, lambda nest, **sizes: nest.with_sizes(sizes)):
         with pytest.raises(poly.SpecError, match=r"the size M of copy must be an integer up to 2\*\*48"):

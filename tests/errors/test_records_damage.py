@@ -192,7 +192,7 @@ def without_privileges() -> None:
 
 
 def run(project: Path, script: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{project}:{project / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": f"{project}:{project / 'tests' / 'support'}", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", script]
     return subprocess.run(command, env=environment, preexec_fn=without_privileges, capture_output=True, text=True)
 

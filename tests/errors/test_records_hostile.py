@@ -230,6 +230,7 @@ NUMBERS = ["NaN", "-1", "0", "1e308", "1e400", "-Infinity", "1e-320", '"fast"', 
 
 @pytest.mark.parametrize("column", ["samples", "rival"])
 @pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.slow
 def test_times_that_are_none(column: str, number: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tuning measures anew what it can't read, and ends as ever."""
     from test_tuning_session import Table
@@ -338,6 +339,7 @@ def everything(store: Store, file: Path) -> list[Callable[[], object]]:
 
 @settings(max_examples=400)
 @given(data=st.data())
+@pytest.mark.slow
 def test_any_bytes_of_the_file_may_be_wrong(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever is damaged, what is asked for ends in an answer or a RecordError; afterwards the store works."""
     folder = tmp_path_factory.mktemp("flipped", numbered=True)

@@ -28,6 +28,8 @@ from poly.spaces import derive
 from poly.steps import STEPS
 from poly.tuning import session
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray[Any, Any]
 M, N, K = poly.sizes("M N K")
 

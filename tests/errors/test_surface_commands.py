@@ -13,6 +13,8 @@ from poly import commands
 from poly.machine import Bandwidth, Measured, Peak
 from poly.tuning import session
 
+pytestmark = pytest.mark.slow
+
 NEST = """import poly
 from poly import f32
 

@@ -76,6 +76,7 @@ def test_any_text_as_a_schedule(text: str) -> None:
 
 @settings(max_examples=150)
 @given(JSON | st.lists(CALLS, max_size=2))
+@pytest.mark.slow
 def test_any_json_as_a_schedule(value: Any) -> None:
     assert not (found := fault("from_json", poly.Schedule.from_json, COPY, json.dumps(value))), found
 

@@ -16,6 +16,8 @@ from pages import lessons
 from poly import commands
 from poly.nestfile import open_nests
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 OPENCL = ROOT / "examples" / "opencl_matmul.py"

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from headers import GCC, GXX, need, need_tool, succeed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 POLY = f"{sys.executable} -m poly.cli"
 

@@ -50,6 +50,7 @@ def test_golden(name: str, project: Path) -> None:
     assert text == path.read_text(), "the text has changed; if it should, run with POLY_UPDATE_GOLDEN=1"
 
 
+@pytest.mark.slow
 def test_every_process_writes_the_same_bytes(project: Path, tmp_path: Path) -> None:
     """Python hashes text differently in each; no set or dictionary may leave its order in the file."""
     script = "import sys, headers, pathlib; from header_nests import wide; from shared_nests import matmul; "

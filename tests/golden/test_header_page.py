@@ -8,8 +8,11 @@ import stat
 import sys
 from pathlib import Path
 
+import pytest
 from headers import GCC, need, need_tool, succeed
 from pages import BLOCK
+
+pytestmark = pytest.mark.slow
 
 FILE = re.compile(r"(?:/\*|//|#) ([\w.]+)")
 """A block's first line, where that names the file it is."""

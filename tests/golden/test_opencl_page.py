@@ -11,6 +11,8 @@ from opencl_device import device
 from pages import BLOCK
 from test_header_page import with_poly
 
+pytestmark = pytest.mark.slow
+
 FILE = re.compile(r"(?:/\*|#) ([\w./]+\.\w+)")
 """A block's first line, where that names the file it is."""
 

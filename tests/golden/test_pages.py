@@ -30,6 +30,7 @@ def script(path: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_errors_are_as_shown(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

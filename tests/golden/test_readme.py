@@ -12,6 +12,7 @@ import pytest
 from pages import BLOCK, Lesson, check_page, lessons, played
 
 
+@pytest.mark.slow
 def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = project / "README.md"
     assert len(lessons(path.read_text())) > 4
@@ -51,6 +52,7 @@ def test_a_page_that_shows_something_else_is_found(tmp_path: Path, capsys: pytes
     assert played(markdown.format(3), tmp_path, capsys) == markdown.format(2)
 
 
+@pytest.mark.slow
 def test_readme_commands_exist(project: Path) -> None:
     """Each `make` target and `poly` command that the README names."""
     readme = (project / "README.md").read_text()

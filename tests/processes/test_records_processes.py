@@ -36,7 +36,7 @@ for number in range(int(sys.argv[3])):
 
 def start(project: Path, store: Store, who: int, count: int = TRIALS, script: str = WRITER) -> subprocess.Popen[str]:
     """A process that waits for a line, then writes."""
-    environment = {**os.environ, "PYTHONPATH": f"{project}:{project / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{project}:{project / 'tests' / 'support'}"}
     command = [sys.executable, "-W", "error", "-c", script, str(store.path), str(who), str(count)]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

@@ -175,6 +175,7 @@ def test_every_function_of_ours_can_be_a_root(isa: ISA, dtype: DType) -> None:
     assert set(whole.splitlines()) >= {line for line in text.splitlines() if not line.startswith("#")}
 
 
+@pytest.mark.slow
 def test_the_rest_compiles_for_each_root(tmp_path: Path) -> None:
     """One program: all that one function needs, for each function of the microkernels; gcc finds nothing missing."""
     isa = host()

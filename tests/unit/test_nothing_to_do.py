@@ -8,8 +8,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from opencl_device import device
 from scripts import PATIENCE, output
+
+pytestmark = pytest.mark.slow
 
 NESTS = """
 import sys

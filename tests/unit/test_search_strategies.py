@@ -97,6 +97,7 @@ def test_every_search_ends_inside_the_space(
 
 
 @pytest.mark.parametrize("name", ["droplet", "droplet-origin", "evolution", "exhaustive", "random"])
+@pytest.mark.slow
 def test_these_look_at_every_point_when_nothing_stops_them(name: str) -> None:
     made = as_predicted(two_bowls())
     search(made.space, name, made, budget=NO_LIMIT)

@@ -93,6 +93,7 @@ def tune(**more: Any) -> session.TunedKernel:
     return poly.tune(NEST, **options)
 
 
+@pytest.mark.slow
 def test_a_tuning_ends_at_the_best_point_and_tells_how(made_up: Path) -> None:
     kernel = tune()
     tuning = kernel.tuning
