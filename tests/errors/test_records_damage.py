@@ -192,7 +192,8 @@ def without_privileges() -> None:
 
 
 def run(project: Path, script: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{project}:{project / 'tests' / 'support'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = f"{project}:{project / 'tests' / 'support'}"
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", script]
     return subprocess.run(command, env=environment, preexec_fn=without_privileges, capture_output=True, text=True)
 

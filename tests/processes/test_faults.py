@@ -24,7 +24,7 @@ def test_every_call_fails_once(project: Path, tmp_path: Path) -> None:
     source = project / "tests" / "support" / "faults.c"
     flags = ("-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
     subprocess.run(["cc", *flags, str(source), "-o", str(library), "-ldl"], check=True)
-    paths = f"{project}:{project / 'tests'}"
+    paths = f"{project}:{project / 'tests' / 'support'}"
     environment = {**os.environ, "PYTHONPATH": paths, "FAULTS": str(library), "LD_PRELOAD": str(library)}
     command = [sys.executable, str(project / "tests" / "support" / "fault_scenarios.py")]
     environment.pop("POLY_RECORDS", None)
