@@ -113,6 +113,7 @@ def test_a_file_under_the_name_of_another_is_damage(folder: Path) -> None:
     assert (cache.get("one"), cache.get("two")) == ("1", None)
 
 
+@pytest.mark.slow
 def test_a_precompiled_header_that_is_damaged_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that reads one may crash, or build something else."""
     if not is_gcc():

@@ -149,6 +149,7 @@ EXPRESSIONS = st.recursive(
 
 @settings(max_examples=25)
 @given(EXPRESSIONS, st.sampled_from([f32, f64]))
+@pytest.mark.slow
 def test_c_computes_what_numpy_does(expr: Expr, dtype: DType) -> None:
     numpy_type = np.dtype(dtype.numpy_name)
     arrays = vectors(numpy_type.type)

@@ -10,6 +10,8 @@ import pytest
 from codegen import build
 from codegen.compiler import is_gcc
 
+pytestmark = pytest.mark.slow
+
 TEXT = """#include <stdint.h>
 #include <immintrin.h>
 
