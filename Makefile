@@ -1,6 +1,6 @@
-# Two commands do all the set-up:
+# These commands do all the set-up:
 #   make bench   measures the kernels against the libraries installed here, and shows the table
-#   make test    runs the tests
+#   make test    runs the tests (make test-quick: in a minute, those without large programs)
 # Each creates the environment that it needs in .venv, once; `make PYTHON=python3.12 test` picks the interpreter.
 
 # The first interpreter found that is new enough.
@@ -11,13 +11,16 @@ BIN := $(VENV)/bin
 BENCH_ARGS ?= --quick
 TEST_ARGS ?=
 
-.PHONY: bench test lint clean
+.PHONY: bench test test-quick lint clean
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto $(TEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TEST_ARGS)
+
+test-quick: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests/unit tests/golden tests/errors $(TEST_ARGS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

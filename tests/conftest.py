@@ -7,12 +7,17 @@ import re
 import shutil
 import tempfile
 from collections.abc import Generator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from hypothesis import settings
+
+from codegen.build import precompile
+from codegen.errors import ToolchainError
+from microkernels.isa import ISAS
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
@@ -37,6 +42,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["POLY_CACHE_DIR"] = directory
         os.environ["POCL_CACHE_DIR"] = os.path.join(directory, "pocl")
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        if getattr(config.option, "numprocesses", None):
+            _precompile()
+
+
+def _precompile() -> None:
+    """What gcc reads first in most kernels, once for a large run: the libraries that it makes are the same."""
+    for isa in ISAS.values():
+        for threaded in ((), ("-fopenmp", "-Wl,-z,nodelete")):
+            if isa.runs_here() and isa.flags:
+                with suppress(ToolchainError):
+                    precompile((*isa.flags, *threaded))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,18 +1,18 @@
 static T *pfx_a_T, *pfx_b_T, *pfx_c_T, *pfx_wanted_T;
 
+static T pfx_value_T(void) { return (T)((int)pfx_random(17) - 8) / 8; }
+
+/* C as it is before a call: A and B stay as they are. */
 static void pfx_fill_T(void)
 {
-  for (int64_t i = 0; i < 1 << 16; i++) {
-    pfx_a_T[i] = (T)((int)pfx_random(17) - 8) / 8;
-    pfx_b_T[i] = (T)((int)pfx_random(17) - 8) / 8;
-    pfx_c_T[i] = pfx_wanted_T[i] = (T)((int)pfx_random(17) - 8) / 8;
-  }
+  for (int64_t i = 0; i < PFX_TRIED; i++)
+    pfx_c_T[i] = pfx_wanted_T[i] = pfx_value_T();
 }
 
 /* Every word of C and around it is what was wanted. */
 static void pfx_compare_T(const char *routine, int trial)
 {
-  for (int64_t i = 0; i < 1 << 16; i++)
+  for (int64_t i = 0; i < PFX_TRIED; i++)
     if (!(pfx_c_T[i] == pfx_wanted_T[i])) {
       printf("%s: trial %d, word %d: %g, not %g\n", routine, trial, (int)i, (double)pfx_c_T[i], (double)pfx_wanted_T[i]);
       pfx_failures++;
@@ -26,8 +26,11 @@ static void pfx_take_arrays_T(void)
   pfx_b_T = (T *)pfx_words(sizeof(T));
   pfx_c_T = (T *)pfx_words(sizeof(T));
   pfx_wanted_T = (T *)pfx_words(sizeof(T));
-  for (int64_t i = 0; i < PFX_WORDS; i++)
-    pfx_a_T[i] = pfx_b_T[i] = pfx_c_T[i] = pfx_wanted_T[i] = 0;
+  for (int64_t i = 0; i < PFX_WORDS; i++) {
+    pfx_a_T[i] = i < PFX_TRIED ? pfx_value_T() : 0;
+    pfx_b_T[i] = i < PFX_TRIED ? pfx_value_T() : 0;
+    pfx_c_T[i] = pfx_wanted_T[i] = 0;
+  }
 }
 
 static void pfx_drop_arrays_T(void)

@@ -3,7 +3,11 @@
 #include <time.h>
 
 /* Values are eighths from -1 to 1 and sums are short, so every result is exact, in whatever order it is summed up. */
-enum { PFX_TRIALS = 300, PFX_WORDS = 1 << 20 };
+enum {
+  PFX_TRIALS = 300,
+  PFX_TRIED = 1 << 15, /* words that the trials' matrices reach: at most 139 x 142 */
+  PFX_WORDS = 1 << 20
+};
 
 static uint32_t pfx_seed = 1;
 static int pfx_failures = 0;

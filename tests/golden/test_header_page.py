@@ -1,0 +1,55 @@
+"""docs/embedding.md from the top to the bottom: its files are written, its commands run, and print what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from headers import GCC, need, need_tool, succeed
+from pages import BLOCK
+
+pytestmark = pytest.mark.slow
+
+FILE = re.compile(r"(?:/\*|//|#) ([\w.]+)")
+"""A block's first line, where that names the file it is."""
+
+
+def test_the_page_runs_as_shown(project: Path, tmp_path: Path) -> None:
+    need(GCC)
+    need_tool("make")
+    environment = with_poly(project, tmp_path / "bin")
+    folder = tmp_path / "page"
+    folder.mkdir()
+    printed = None
+    for block in BLOCK.finditer((project / "docs" / "embedding.md").read_text()):
+        language, text = block[1], block[2]
+        if language == "sh":
+            printed = succeed(["sh", "-e", "-c", text], cwd=folder, env=environment)
+        elif language == "text":
+            assert printed == text, f"something else than the page shows:\n{printed}"
+        else:
+            name = FILE.match(text)
+            assert name, f"what file is this?\n{text}"
+            (folder / name[1]).write_text(text)
+
+
+def test_the_page_lists_each_status(project: Path) -> None:
+    from codegen.header.status import STATUSES
+
+    page = (project / "docs" / "embedding.md").read_text()
+    told = dict(re.findall(r"^\| `MATMUL_(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    assert {name: text.replace("`", "").replace("MATMUL_", "PFX_") for name, text in told.items()} == STATUSES
+
+
+def with_poly(project: Path, folder: Path) -> dict[str, str]:
+    """The environment of a user who has installed poly."""
+    folder.mkdir()
+    command = folder / "poly"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m poly.cli "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IEXEC)
+    path = os.pathsep.join([str(folder), os.environ["PATH"]])
+    return os.environ | {"PATH": path, "PYTHONPATH": str(project), "MAKEFLAGS": ""}

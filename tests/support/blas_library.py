@@ -1,0 +1,160 @@
+"""A header of BLAS routines as a library to call from Python; operands with NaN around and between their values."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from cffi import FFI
+from headers import GCC, NUMBERS, SHARED, declared, need, once, succeed
+from numpy.typing import NDArray
+
+from poly.blas import ROUTINES, write_blas
+
+Layout = Literal["rows", "columns"]
+Trans = Literal["N", "T", "C"]
+LAYOUTS: dict[Layout, int] = {"rows": 101, "columns": 102}
+TRANS: dict[Trans, int] = {"N": 111, "T": 112, "C": 113}
+UPLO = {"upper": 121, "lower": 122}
+LETTERS = {np.dtype("f4"): "s", np.dtype("f8"): "d"}
+
+GUARD = 40
+"""Elements before and behind an operand."""
+
+PROGRAM = """#include <stdlib.h>
+static int wrong, taken, refused;
+static const char *where;
+static void *take(size_t bytes) { taken++; return refused ? NULL : malloc(bytes); }
+static void note(int number, const char *routine) { wrong = number; where = routine; }
+#define BLAS_XERBLA note
+#define BLAS_MALLOC take
+#define BLAS_FREE free
+#define BLAS_IMPLEMENTATION
+#include "blas.h"
+int wrong_argument(void) { return wrong; }
+const char *wrong_routine(void) { return where; }
+int allocations(void) { return taken; }
+void reset(int refuse) { wrong = taken = 0; where = ""; refused = refuse; }
+"""
+MORE = "int wrong_argument(void); const char *wrong_routine(void); int allocations(void); void reset(int refuse);"
+
+
+def blas_header(folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -> Path:
+    """`blas.h` with these routines in `folder`, without threads unless asked; it is made once in a run of the tests."""
+    options = {"threads": "none", **options}
+    return Path(shutil.copy(once("blas.h", (names, options), lambda path: write_blas(path, names, **options)), folder))
+
+
+class Blas:
+    """The routines, called with operands; `trouble` is what the last call complained of."""
+
+    def __init__(self, folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -> None:
+        need(GCC)
+        header = blas_header(folder, names, **options)
+        flags = ("-O2", "-DBLAS_THREADS=2", *["-fopenmp"] * (options.get("threads") == "openmp"))
+
+        def make(target: Path) -> None:
+            (folder / "blas.c").write_text(PROGRAM)
+            succeed(["gcc", *SHARED, *flags, folder / "blas.c", "-o", target, "-lm", "-pthread"])
+
+        target = once("blas.so", (PROGRAM, header.read_text(), flags), make)
+        self.ffi = FFI()
+        self.ffi.cdef(declared(header) + MORE)
+        self.lib = self.ffi.dlopen(str(shutil.copy(target, folder)))
+        self.lib.reset(0)
+
+    def force(self, isa: str) -> None:
+        """Take an instruction set from now on."""
+        self.lib.reset(0)
+        assert self.lib.blas_force_isa(NUMBERS[isa]) == 0
+
+    @property
+    def trouble(self) -> tuple[int, str]:
+        found = self.lib.wrong_argument(), self.ffi.string(self.lib.wrong_routine()).decode()
+        self.lib.reset(0)
+        return found
+
+    def gemm(
+        self, layout: Layout, ta: Trans, tb: Trans, alpha: float, a: Operand, b: Operand, beta: float, c: Operand
+    ) -> None:
+        (m, n), k = c.at.shape, a.at.shape[ta == "N"]
+        codes = LAYOUTS[layout], TRANS[ta], TRANS[tb]
+        matrices = self.pointer(a), a.step, self.pointer(b), b.step, beta, self.pointer(c), c.step
+        self.function("gemm", c)(*codes, m, n, k, alpha, *matrices)
+
+    def gemv(self, layout: Layout, trans: Trans, alpha: float, a: Operand, x: Operand, beta: float, y: Operand) -> None:
+        vectors = self.pointer(x), x.step, beta, self.pointer(y), y.step
+        self.function("gemv", y)(LAYOUTS[layout], TRANS[trans], *a.at.shape, alpha, self.pointer(a), a.step, *vectors)
+
+    def syrk(self, layout: Layout, uplo: str, trans: Trans, alpha: float, a: Operand, beta: float, c: Operand) -> None:
+        n, k = len(c.at), a.at.shape[trans == "N"]
+        codes = LAYOUTS[layout], UPLO[uplo], TRANS[trans]
+        self.function("syrk", c)(*codes, n, k, alpha, self.pointer(a), a.step, beta, self.pointer(c), c.step)
+
+    def function(self, name: str, output: Operand) -> Any:
+        return getattr(self.lib, f"cblas_{LETTERS[output.memory.dtype]}{name}")
+
+    def pointer(self, operand: Operand) -> Any:
+        kind = {"s": "float *", "d": "double *"}[LETTERS[operand.memory.dtype]]
+        return self.ffi.cast(kind, operand.memory.ctypes.data + GUARD * operand.memory.itemsize)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix or vector in `memory`, at the places `at`, and NaN elsewhere; `step` is the lda or the increment."""
+
+    memory: NDArray[Any]
+    at: NDArray[np.int_]
+    step: int
+    original: NDArray[Any]
+
+    @staticmethod
+    def of(values: NDArray[Any], at: NDArray[np.int_], step: int) -> Operand:
+        memory = np.full(2 * GUARD + at.max(initial=0) + 1, np.nan, values.dtype)
+        memory[GUARD + at] = values
+        return Operand(memory, GUARD + at, step, memory.copy())
+
+    @property
+    def values(self) -> NDArray[Any]:
+        return self.memory[self.at]
+
+    def only(self, changed: NDArray[np.bool_] | bool = True) -> None:
+        """Nothing has changed but the values, and of these those that are marked."""
+        kept = np.ones(len(self.memory), bool)
+        kept[self.at[np.broadcast_to(changed, self.at.shape)]] = False
+        assert self.memory[kept].tobytes() == self.original[kept].tobytes()
+
+
+def matrix(values: NDArray[Any], layout: Layout, gap: int) -> Operand:
+    """A matrix with `gap` elements between its rows or columns."""
+    rows, columns = values.shape
+    step = max(1, columns if layout == "rows" else rows) + gap
+    down, along = (step, 1) if layout == "rows" else (1, step)
+    return Operand.of(values, down * np.arange(rows)[:, None] + along * np.arange(columns), step)
+
+
+def vector(values: NDArray[Any], step: int) -> Operand:
+    """A vector with an increment; where that is negative, the first element comes last."""
+    at = abs(step) * np.arange(len(values))
+    return Operand.of(values, at if step > 0 else at[::-1], step)
+
+
+def op(values: NDArray[Any], trans: Trans) -> NDArray[Any]:
+    return values if trans == "N" else values.T
+
+
+def close(found: NDArray[Any], exact: NDArray[Any], bound: NDArray[Any], length: int) -> None:
+    """A sum of `length` rounded terms is as near to the exact one as it must be; `bound` is the sum of their sizes."""
+    allowed = np.finfo(found.dtype).eps * (length + 4) * bound
+    error = np.abs(found - exact)
+    assert np.all(error <= allowed), f"{np.max(error - allowed, initial=0)} too far, or NaN"
+
+
+def scaled(factor: float, values: NDArray[Any]) -> NDArray[Any]:
+    """The product, in more digits; 0 where the factor is 0, whatever the values are."""
+    wide = values.astype(np.longdouble)
+    return factor * wide if factor else np.zeros_like(wide)

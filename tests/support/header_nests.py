@@ -1,0 +1,64 @@
+"""Nests that headers are made of in tests: the product that C programs call, and small ones of other kinds."""
+
+import classic_nests
+
+import poly
+from poly import f32, f64
+
+K, M, N = poly.sizes("K M N")
+
+
+@poly.nest
+def axpy(a: f64, x: f64[N], y: f64[N]):
+    for i in range(N):
+        y[i] += a * x[i]
+
+
+@poly.nest
+def row_sums(A: f64[M, N], x: f64[M]):
+    for i in range(M):
+        x[i] = 0
+        for j in range(N):
+            x[i] += A[i, j]
+
+
+@poly.nest
+def wide(A: f32[M, N, K], B: f32[M, K], C: f32[M, N]):
+    """Three dimensions, so two strides; a reduction whose result is written once."""
+    for i in range(M):
+        for j in range(N):
+            C[i, j] = 0
+            for k in range(K):
+                C[i, j] += A[i, j, k] * B[i, k]
+
+
+@poly.nest
+def without_arguments():
+    t: f32[4]
+    for i in range(4):
+        t[i] = i
+
+
+@poly.nest
+def without_results(A: f32[M, N], alpha: f32):
+    t: f32[N]
+    for i in range(M):
+        for j in range(N):
+            t[j] = alpha * A[i, j]
+
+
+KINDS = (
+    classic_nests.softmax,
+    classic_nests.seidel,
+    classic_nests.trisolve,
+    classic_nests.covariance,
+    classic_nests.conv1d,
+    classic_nests.strided,
+    classic_nests.ints,
+    classic_nests.tanhs,
+    classic_nests.gemv_like,
+    classic_nests.batched,
+    classic_nests.transpose,
+    wide,
+)
+"""Nests of every kind: what they share with `matmul` is the frame alone."""

@@ -1,0 +1,135 @@
+"""The testers of the reference BLAS, from Debian's package libblas-test, call a header's routines by CBLAS's names.
+
+They try every layout, transposition and triangle at each combination of sizes, increments and factors: each result
+against a bound of its error, what must stay as it was, and the number of every wrong argument.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from blas_library import blas_header
+from headers import GCC, HERE, NUMBERS, need, once, succeed
+
+from poly.blas import ROUTINES
+
+LIBRARY = """#include <stdlib.h>
+extern int RowMajorStrg;
+void cblas_xerbla(int number, const char *routine, const char *form, ...);
+
+/* In row-major order a tester turns numbers back that the reference has turned; ours are right as they are. */
+static void report(int number, const char *routine)
+{
+  const int order = RowMajorStrg;
+  RowMajorStrg = 0;
+  cblas_xerbla(number, routine, "");
+  RowMajorStrg = order;
+}
+#define BLAS_XERBLA report
+#define BLAS_IMPLEMENTATION
+#include "blas.h"
+
+__attribute__((constructor)) static void choose(void)
+{
+  if (blas_force_isa((blas_isa)atoi(getenv("TRIED_ISA"))) != BLAS_OK) abort();
+}
+"""
+"""It is loaded before the library that the testers are linked with, so that of the same names ours are called."""
+
+SIZES, FACTORS = "0 1 2 3 5 7 16 31 65", "0.0 1.0 0.7 -1.0"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of BLAS: what its tester tries, and how many calls of each routine that makes in each layout."""
+
+    number: int
+    values: tuple[str, ...]
+    calls: dict[str, int]
+
+    def told(self, letter: str) -> str:
+        """What the tester reads, a value a line.
+
+        No snapshots, go on after failures, test wrong arguments and both layouts, the ratio that errors are allowed;
+        how many values and which, for all that is varied; the routines to test.
+        """
+        values = [line for some in self.values for line in (str(len(some.split())), some)]
+        routines = [f"cblas_{letter}{name}  T" for name in self.calls]
+        return "\n".join(["'none'", "-1", "F", "F", "T", "2", "16.0", *values, *routines, ""])
+
+
+LEVELS = (
+    Level(2, (SIZES, "0", "1 2 -1 -2", FACTORS, FACTORS), {"gemv": 10756}),
+    Level(3, (SIZES, FACTORS, FACTORS), {"gemm": 104976, "syrk": 7776}),
+)
+assert {name for level in LEVELS for name in level.calls} == set(ROUTINES)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("testers")
+    blas_header(folder)
+    return shared(folder, "-O2")
+
+
+def shared(folder: Path, optimize: str) -> Path:
+    """The library of the header in a folder."""
+    need(GCC)
+    (folder / "library.c").write_text(LIBRARY)
+
+    def make(target: Path) -> None:
+        succeed(["gcc", optimize, "-shared", "-fPIC", folder / "library.c", "-o", target, "-lm"])
+
+    return once("library.so", (LIBRARY, (folder / "blas.h").read_text(), optimize), make)
+
+
+def verdict(level: Level, letter: str, library: Path, isa: str) -> str:
+    """What the tester says of a library's routines."""
+    program = next(Path("/usr/lib").glob(f"*/blas/x{letter}cblat{level.number}"), None)
+    if program is None:
+        pytest.skip("libblas-test is not installed")
+    environment = os.environ | {"LD_PRELOAD": str(library), "TRIED_ISA": str(NUMBERS[isa])}
+    done = subprocess.run(
+        [program], input=level.told(letter), capture_output=True, text=True, env=environment, cwd=library.parent
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("isa", HERE)
+@pytest.mark.parametrize("letter", ["s", "d"])
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: f"level {level.number}")
+def test_all_calls_pass(level: Level, letter: str, isa: str, library: Path) -> None:
+    said = verdict(level, letter, library, isa)
+    passed = re.findall(r"^ (\w+) +PASSED THE (\w+)-MAJOR +COMPUTATIONAL TESTS \( *(\d+) CALLS\)$", said, re.MULTILINE)
+    wanted = {f"cblas_{letter}{name}": calls for name, calls in level.calls.items()}
+    assert passed == [(name, order, str(calls)) for name, calls in wanted.items() for order in ("COLUMN", "ROW")], said
+    assert re.findall(r"^ (\w+) +PASSED THE TESTS OF ERROR-EXITS$", said, re.MULTILINE) == list(wanted), said
+    assert not re.search(r"FAIL|\*\*\*|SUSPECT", said), said
+
+
+MISTAKES = {
+    "gemm": ("if (m < 0) return 4;", "if (m < 0) return 5;", "INFO = 5 INSTEAD OF 4"),
+    "gemv": ("_f64(rows, columns, alpha,", "_f64(rows, columns, 2 * alpha,", "LESS THAN HALF ACCURATE"),
+    "syrk": ("j < (upper ? n : i + 1)", "j < n", "CHANGED INCORRECTLY"),
+}
+"""What is put for what, and what a tester says then."""
+
+
+def test_mistakes_are_found(tmp_path: Path) -> None:
+    """Which shows that it is our routines that are called."""
+    path = blas_header(tmp_path, isas=["portable"])
+    text = path.read_text()
+    for old, new, _ in MISTAKES.values():
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    library = shared(tmp_path, "-O0")
+    said = {level.number: verdict(level, "d", library, "portable") for level in LEVELS}
+    for level in LEVELS:
+        for name in level.calls:
+            assert MISTAKES[name][2] in said[level.number], said[level.number]

@@ -1,0 +1,64 @@
+"""Headers under AddressSanitizer, UndefinedBehaviourSanitizer and valgrind, every loop's bounds checked too.
+
+What these compilers add to kernels takes them long, so a header has no more in it than is run. Products are not
+optimised: that takes clang ten times as long as to run them as they are, and the accesses that it checks are the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from header_nests import KINDS, wide
+from header_programs import CLIMB, program
+from headers import (
+    CLANG,
+    GCC,
+    HERE,
+    INTEGERS,
+    NUMBERS,
+    SANITIZED,
+    build,
+    header,
+    implementation,
+    need_isa,
+    need_tool,
+    run,
+)
+from shared_nests import matmul
+
+CHECKED = (*SANITIZED, "-g")
+STRICTLY = (*CHECKED, *INTEGERS, "-O1")
+
+
+def test_products_touch_nothing_else(tmp_path: Path) -> None:
+    """By every instruction set of this CPU."""
+    header(tmp_path, matmul, threads="none", isas=HERE)
+    binary = build(CLANG, implementation("matmul", "DEBUG") + program(CLIMB, "none"), tmp_path, *CHECKED, "-O0")
+    for isa in HERE:
+        assert f"isa {NUMBERS[isa]}: " in run(CLANG, binary, str(NUMBERS[isa]), "17", "70")
+
+
+@pytest.mark.parametrize("threads", ["pthreads", "none"])
+def test_nests_of_every_kind_touch_nothing_else(threads: str, tmp_path: Path) -> None:
+    some = KINDS[::2] if threads == "none" else KINDS[1::2]
+    header(tmp_path, *some, name="kinds", threads=threads, isas=HERE[:1])
+    binary = build(CLANG, implementation("kinds", "DEBUG", "SELFTEST"), tmp_path, *STRICTLY)
+    assert run(CLANG, binary, "--quick").endswith("\nPASS\n")
+
+
+def test_gcc_finds_nothing_either(tmp_path: Path) -> None:
+    header(tmp_path, wide, threads="pthreads", isas=["portable"])
+    binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED, "-O1")
+    assert run(GCC, binary, "--quick").endswith("\nPASS\n")
+
+
+def test_products_in_valgrind(tmp_path: Path) -> None:
+    """It knows AVX2 and says so, so the choice at run time is tried as well: a CPU without AVX-512."""
+    need_isa("avx2")
+    need_tool("valgrind")
+    header(tmp_path, matmul, threads="pthreads")
+    binary = build(GCC, implementation("matmul") + program(CLIMB, "pthreads"), tmp_path, "-O1", "-g")
+    checked = ("valgrind", "-q", "--error-exitcode=9", "--leak-check=full")
+    for isa in ("0", "3"):
+        assert "isa 3: " in run(GCC, binary, isa, "7", "20", wrapper=checked)
