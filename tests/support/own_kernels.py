@@ -13,7 +13,7 @@ from microkernels.custom_kernel import CustomKernel
 @cache
 def lesson() -> ModuleType:
     """The lesson as a module, which adds its microkernels."""
-    path = Path(__file__).parent.parent / "examples" / "07_own_microkernel.py"
+    path = Path(__file__).parents[2] / "examples" / "07_own_microkernel.py"
     spec = importlib.util.spec_from_file_location("own_microkernel", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

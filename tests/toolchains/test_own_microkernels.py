@@ -327,7 +327,7 @@ def test_an_installed_package_offers_them(monkeypatch: pytest.MonkeyPatch, tmp_p
         "    except poly.TargetError as error:\n"
         "        print(error)\n"
     )
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{root}")
     done = subprocess.run([sys.executable, tmp_path / "user.py"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
