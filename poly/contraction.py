@@ -135,13 +135,20 @@ def _with_roles(statement: Statement, left: Load, right: Load, factor: Expr) -> 
 
 
 def _oriented(nest: Nest, c: Contraction) -> Contraction:
-    """The same with the contiguous loop of the output among the columns."""
-    output = nest.array(c.output.array)
+    """The same with the contiguous loop of the output among the columns; a loop of one iteration is none."""
+    output, statement = nest.array(c.output.array), nest.statement(c.statement)
 
     def contiguous(iterator: str) -> bool:
-        return step(output, c.output, iterator).number == 1
+        return step(output, c.output, iterator).number == 1 and not _is_single(statement, iterator)
 
     return exchange(c) if any(contiguous(i) for i in c.rows) or (not c.columns and c.rows) else c
+
+
+def _is_single(statement: Statement, iterator: str) -> bool:
+    """Whether an iterator has one value, whatever the sizes are."""
+    place = statement.iterators.index(iterator)
+    ends = statement.domain.dim_min_val(place), statement.domain.dim_max_val(place)
+    return bool(ends[0].eq(ends[1]) and ends[0].is_int())
 
 
 def exchange(c: Contraction) -> Contraction:

@@ -16,6 +16,7 @@ from poly.bounds import check
 from poly.compilation import compile_nest
 from poly.default import default_schedule
 from poly.lower import lower
+from poly.makeable import check_makeable
 from poly.model import Caches
 from poly.model.core import Core
 from poly.model.grid import Grid
@@ -51,6 +52,19 @@ def test_any_point_computes_the_same(data: st.DataObject) -> None:
         made = found.schedule(point)
         kernel = compile_nest(made.nest, schedule=made, threads=found.threads, records=False)
         check_result(kernel, contraction, extents, found.threads)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_points_can_be_made_where_a_loop_runs_once(spec: str) -> None:
+    """Such a loop is next to nothing: its stride must not choose between rows and columns."""
+    contraction = Contraction(spec, form="+=")
+    letters = sorted(set("".join(contraction.terms)))
+    for single in (*letters, "".join(letters)):
+        extents = {letter: 1 if letter in single else 5 for letter in letters}
+        found = space(contraction, contraction.sizes(extents))
+        for point in found.sample(6, Random(0)):
+            made = found.schedule(point)
+            check_makeable(made.nest, made.tree)
 
 
 @settings(deadline=None, max_examples=25)
