@@ -34,7 +34,7 @@ def price(form: Form, core: Core) -> Cost:
     caches = {"L2": core.caches.l1, "L3": core.caches.l2, "memory": core.caches.l3 or core.caches.l2}
     fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
     near, far = traffic.misses()
-    unit = core.unit(form.computed[0].dtype)
+    unit = core.unit(form.computed[0].dtype) if form.computed else 0.0
     overlapping = [
         Part("arithmetic", _arithmetic(form, core)),
         *(_level(level, moved, core, share) for level, moved in fetched.items()),

@@ -135,6 +135,8 @@ class ScheduleModel:
     def _below(self, region: Region, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[Copy, ...]]:
         """The parts of a region, and the copies made in the part around it."""
         node = region.node
+        if not region.views:  # nothing runs
+            return (), ()
         if isinstance(node, Pack):
             parts, copies = self._below(region.below[0], sizes)
             return parts, (*self._copies(region, node), *copies)

@@ -440,7 +440,7 @@ SUMS = """{
   }
   if (item == 0)
   {
-    if (N >= 1)
+    if (N > 0)
     {
       s[i] += f64_shares[0];
     }
