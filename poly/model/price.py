@@ -30,11 +30,13 @@ COPIED, TURNED = 1.0, 1.5
 
 def price(form: Form, core: Core) -> Cost:
     """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
+    if not form.computed:  # nothing runs
+        return Cost(0.0, (Part("arithmetic", 0.0),))
     traffic, share = Traffic(form), _share(form, core.threads)
     caches = {"L2": core.caches.l1, "L3": core.caches.l2, "memory": core.caches.l3 or core.caches.l2}
     fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
     near, far = traffic.misses()
-    unit = core.unit(form.computed[0].dtype) if form.computed else 0.0
+    unit = core.unit(form.computed[0].dtype)
     overlapping = [
         Part("arithmetic", _arithmetic(form, core)),
         *(_level(level, moved, core, share) for level, moved in fetched.items()),
