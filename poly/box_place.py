@@ -16,9 +16,9 @@ from codegen.integer import Int, product, room
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
+from poly.edits import chain
 from poly.errors import ScheduleError
 from poly.mapping.work_groups import Kernel, item_loops, kernels, width
-from poly.steps.base import chain
 from poly.tree import Band, Node, Pack, bands, statements
 
 GUESS = 1024

@@ -21,9 +21,10 @@ from itertools import pairwise
 
 from microkernels.errors import plain, shown
 from poly.checks import checked_text
+from poly.edits import chain
 from poly.errors import ScheduleError
 from poly.steps import Order, Parallel, Split, Step
-from poly.steps.base import chain, check_integer
+from poly.steps.base import check_integer
 from poly.tree import Node, bands
 
 LEVEL = re.compile(

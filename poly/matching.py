@@ -21,12 +21,12 @@ from poly.calls import inner_bands, involves, iterators_of, taken_bands
 from poly.contraction import Contraction, distinct, exchange, recognise
 from poly.coordinates import linear
 from poly.dependences import dependences
+from poly.edits import edit
 from poly.errors import ScheduleError
 from poly.instances import Instances, coordinates, loop_values
 from poly.layout import step
 from poly.nest import Nest, Statement
 from poly.paths import paths
-from poly.steps.base import edit
 from poly.tile import begins_at_lows, late_start
 from poly.tree import Band, Leaf, Micro, Node, Pack, walk
 

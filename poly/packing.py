@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import get_args
 
 from microkernels.errors import plain, shown
+from poly.edits import edit, find_loop
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import check_integer, edit, find_loop
+from poly.steps.base import check_integer
 from poly.tree import Band, Memory, Node, Pack, Sequence, children, statements
 
 MEMORIES = get_args(Memory)

@@ -18,6 +18,7 @@ from typing import Any
 from microkernels.errors import plain, shown
 from poly.budget import CALL, limited
 from poly.checks import checked_text, is_several
+from poly.edits import rename_repeats
 from poly.errors import ScheduleError
 from poly.loopstring import Blocks, translate
 from poly.nest import Nest, checked_nest
@@ -47,7 +48,7 @@ from poly.steps import (
     Vectorize,
     call_text,
 )
-from poly.steps.base import check_names, rename_repeats
+from poly.steps.base import check_names
 from poly.tree import Memory, Node
 
 

@@ -11,8 +11,9 @@ Each line that the block touches is then used whole before it leaves the first-l
 from __future__ import annotations
 
 from poly.defaults.attempt import attempt
-from poly.defaults.loops import extent, innermost, parent
-from poly.defaults.strides import accesses, is_contiguous_along, moved_iterator
+from poly.defaults.loops import innermost
+from poly.defaults.strides import accesses, extent, is_contiguous_along, moved_iterator
+from poly.edits import parent
 from poly.legality import lane_conflict
 from poly.model import LINE
 from poly.nest import Nest, Statement

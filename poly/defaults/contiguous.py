@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from poly.defaults.attempt import attempt
 from poly.defaults.strides import STRIDED, moved_iterator, strided_cost
+from poly.edits import find_loop
 from poly.paths import paths
 from poly.schedule import Schedule
 from poly.steps import Distribute, Interchange
-from poly.steps.base import find_loop
 from poly.tree import Band, Node, Sequence, bands, statements
 
 

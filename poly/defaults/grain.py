@@ -11,8 +11,9 @@ C compiler's threads share such a loop in blocks by themselves.
 from __future__ import annotations
 
 from poly.defaults.attempt import proven
-from poly.defaults.loops import extent, instances
+from poly.defaults.loops import instances
 from poly.defaults.marks import INNER_GUESS
+from poly.defaults.strides import extent
 from poly.nest import Nest
 from poly.schedule import Schedule
 from poly.steps import Split

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import islpy as isl
-
+from poly.defaults.strides import extent
 from poly.nest import Nest
 from poly.tree import Band, Leaf, Micro, Node, Sequence, bands, children, statements
 
@@ -41,17 +40,6 @@ def parts(node: Node) -> tuple[Node, ...]:
     return node.children if isinstance(node, Sequence) else (node,)
 
 
-def parent(tree: Node, node: Node) -> Node | None:
-    """The node right above."""
-    for child in children(tree):
-        if child is node:
-            return tree
-        found = parent(child, node)
-        if found is not None:
-            return found
-    return None
-
-
 def instances(nest: Nest, node: Node, guess: int) -> int:
     """Statement instances in one run of a node, at most; `guess` is the extent of loops whose sizes are not known."""
     match node:
@@ -61,18 +49,3 @@ def instances(nest: Nest, node: Node, guess: int) -> int:
         case Leaf() | Micro():
             return 1
     return sum(instances(nest, child, guess) for child in children(node))
-
-
-def extent(nest: Nest, band: Band) -> int | None:
-    """How many values a loop takes in all; None where that depends on sizes or is nothing."""
-    lows, highs = [], []
-    for name, function in band.functions:
-        values = isl.Map.from_pw_aff(function).intersect_domain(nest.statement(name).domain).range()
-        if values.is_empty():
-            continue
-        low, high = values.dim_min_val(0), values.dim_max_val(0)
-        if not (low.is_int() and high.is_int()):
-            return None
-        lows.append(low.to_python())
-        highs.append(high.to_python())
-    return max(highs) - min(lows) + 1 if lows else None

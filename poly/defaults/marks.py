@@ -6,8 +6,8 @@ from math import prod
 
 from poly.calls import inner_bands
 from poly.defaults.attempt import proven
-from poly.defaults.loops import extent, innermost
-from poly.defaults.strides import is_contiguous, moved_iterator
+from poly.defaults.loops import innermost
+from poly.defaults.strides import extent, is_contiguous, moved_iterator
 from poly.legality import is_parallel, lane_conflict
 from poly.nest import Nest
 from poly.paths import paths

@@ -24,8 +24,7 @@ from microkernels.kernel import OuterProduct
 from poly.contraction import Contraction, recognise
 from poly.defaults.attempt import attempt, proven
 from poly.defaults.contiguous import contiguous
-from poly.defaults.loops import extent
-from poly.defaults.strides import is_contiguous_along, moved_iterator
+from poly.defaults.strides import extent, is_contiguous_along, moved_iterator
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
 from poly.paths import paths

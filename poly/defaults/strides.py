@@ -66,3 +66,26 @@ def _coefficients(statement: Statement, band: Band) -> dict[str, int]:
     values = [pieces[0][1].get_coefficient_val(isl.dim_type.in_, d) for d in range(len(statement.iterators))]
     found = {name: v.to_python() for name, v in zip(statement.iterators, values, strict=True)}
     return {name: value for name, value in found.items() if value}
+
+
+def extent(nest: Nest, band: Band) -> int | None:
+    """How many values a loop takes in all; None where that depends on sizes or is nothing."""
+    lows, highs = [], []
+    for name, function in band.functions:
+        values = isl.Map.from_pw_aff(function).intersect_domain(nest.statement(name).domain).range()
+        if values.is_empty():
+            continue
+        low, high = values.dim_min_val(0), values.dim_max_val(0)
+        if not (low.is_int() and high.is_int()):
+            return None
+        lows.append(low.to_python())
+        highs.append(high.to_python())
+    return max(highs) - min(lows) + 1 if lows else None
+
+
+def lines(nest: Nest, access: Load, iterator: str) -> int:
+    """How many times the fewest lines neighbours touch: 0 where all touch one element, 1 for elements side by side."""
+    if not any(index.coefficient(iterator) for index in access.indices):
+        return 0
+    apart = step(nest.array(access.array), access, iterator).number
+    return STRIDED if apart is None else min(STRIDED, abs(apart))

@@ -19,8 +19,8 @@ from math import prod
 
 from poly.defaults.attempt import attempt
 from poly.defaults.distances import Slope, slope
-from poly.defaults.loops import Chain, chain_of, extent, parts
-from poly.defaults.strides import accesses
+from poly.defaults.loops import Chain, chain_of, parts
+from poly.defaults.strides import accesses, extent
 from poly.legality import lane_conflict
 from poly.model import Caches
 from poly.nest import Nest

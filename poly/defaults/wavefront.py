@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from poly.defaults.attempt import attempt
 from poly.defaults.distances import STEEPEST
-from poly.defaults.loops import innermost, parent
+from poly.defaults.loops import innermost
+from poly.edits import parent
 from poly.legality import lane_conflict
 from poly.schedule import Schedule
 from poly.steps import Order, Skew, Split, Step, Unroll

@@ -10,7 +10,7 @@ from random import Random
 from codegen.header.values import Trial
 from poly.measure.facts import facts
 from poly.nest import Nest
-from poly.tuning.work import work
+from poly.work import work
 
 Sizes = dict[str, int]
 

@@ -26,7 +26,7 @@ from poly.opencl_kernel import OpenCLKernel
 from poly.schedule import Schedule
 from poly.scheduled import Scheduled
 from poly.target import Target, parse
-from poly.tuning.work import work
+from poly.work import work
 from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
 
 

@@ -25,6 +25,7 @@ import islpy as isl
 from codegen.expr import Load
 from codegen.program import Statement as Printed
 from codegen.program import Text
+from poly.edits import sequence
 from poly.errors import ScheduleError
 from poly.instances import loop_values
 from poly.mapping.partials import Shared, completed, passes
@@ -32,7 +33,6 @@ from poly.mapping.runners import Runners
 from poly.mapping.work_groups import Kernel, change_kernels, width
 from poly.nest import Statement
 from poly.sets import own_names, set_space
-from poly.steps.base import sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, children, statements
 
 Memory = Literal["local", "global"]

@@ -26,6 +26,7 @@ from codegen.simd import Reduction as Printer
 from microkernels.dtypes import DType
 from poly.address_spaces import BARRIER
 from poly.box_copy import Boxed
+from poly.edits import chain, edit, sequence
 from poly.errors import ScheduleError
 from poly.instances import coordinate, loop_values
 from poly.mapping.reductions import Reduction, Region, obstacle, regions, spread
@@ -33,7 +34,6 @@ from poly.mapping.runners import Runners, plainly_counted
 from poly.mapping.work_groups import Kernel, kernels, width
 from poly.nest import Array, Nest, Op, Statement
 from poly.sets import own_names
-from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
 
 FIRST: tuple[Affine, ...] = (Linear(),)

@@ -18,11 +18,11 @@ from functools import cached_property, partial, reduce
 import islpy as isl
 
 from poly.budget import TooCostly, limited
+from poly.edits import edit, map_functions
 from poly.instances import loop_values
 from poly.mapping.work_groups import item_loops
 from poly.nest import Nest
 from poly.paths import Path, paths
-from poly.steps.base import edit, map_functions
 from poly.tree import Band, Micro, Node, bands, statements, walk
 
 CROSSING = 3_000_000

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
+from poly.edits import edit, sequence
 from poly.paths import Path, paths
-from poly.steps.base import edit, sequence
-from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Band, Micro, Node, Pack, Sequence, bands, children, statements, walk
+
+MOST_GROUP_LOOPS = 3
+"""An OpenCL device counts its work-groups along so many dimensions."""
 
 
 @dataclass(frozen=True)

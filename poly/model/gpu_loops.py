@@ -14,9 +14,7 @@ from math import ceil, log2, prod
 from codegen.expr import Load
 from microkernels.opencl_isa import DeviceISA
 from poly.cost import Cost, Part
-from poly.defaults.gpu.lines import lines
-from poly.defaults.loops import extent
-from poly.defaults.strides import accesses, moved_iterator
+from poly.defaults.strides import accesses, extent, lines, moved_iterator
 from poly.instances import iterations
 from poly.mapping.work_groups import Kernel, item_loops, kernels
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from poly.defaults.attempt import attempt
-from poly.defaults.loops import extent
+from poly.defaults.strides import extent
 from poly.mapping.work_groups import Kernel, kernels
 from poly.schedule import Schedule
 from poly.steps import Order, Pack, Split, Step

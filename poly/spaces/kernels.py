@@ -1,7 +1,7 @@
 """Forms with a microkernel for contractions over no box, and for those without rows.
 
-    ragged            the register tile, where the loop over its columns is, which loop the threads share
-    matrix, vector    the kernel's family, and how many results a thread or a pass has
+ragged            the register tile, where the loop over its columns is, which loop the threads share
+matrix, vector    the kernel's family, and how many results a thread or a pass has
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from math import prod
 from poly.defaults.attempt import attempt
 from poly.defaults.contiguous import contiguous
 from poly.defaults.fusion import fused
-from poly.defaults.loops import Chain, chain_of, extent
+from poly.defaults.loops import Chain, chain_of
 from poly.defaults.marks import shared_out
-from poly.defaults.strides import moved_iterator, strided_cost
+from poly.defaults.strides import extent, moved_iterator, strided_cost
 from poly.legality import is_parallel
 from poly.nest import Nest
 from poly.paths import paths

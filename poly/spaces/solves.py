@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
-from poly.defaults.loops import extent
 from poly.defaults.marks import shared_out, vectorized
 from poly.defaults.solves import Solve, blocked_solve, usual_solve
+from poly.defaults.strides import extent
+from poly.edits import find_loop
 from poly.nest import Nest
 from poly.schedule import Schedule, schedule
 from poly.spaces.form import WHOLE, Form, Target
 from poly.spaces.grids import fitting, tile_knobs
 from poly.spaces.space import Knob, Values
 from poly.steps import Microkernel, Split
-from poly.steps.base import find_loop
 
 TILES = (1, 2, 3, 4, 6, 8)
 """Register tiles in a block of rows."""

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from poly.defaults.attempt import attempt
 from poly.defaults.blocks import blocked
-from poly.defaults.loops import extent, innermost
+from poly.defaults.loops import innermost
 from poly.defaults.marks import vectorized
+from poly.defaults.strides import extent
 from poly.defaults.wavefront import CHAINS, overlapped
+from poly.edits import find_loop
 from poly.schedule import Schedule
 from poly.spaces.form import Form, new_loops
 from poly.spaces.grids import middle, sizes, uncut
 from poly.spaces.orders import Base, heaviest
 from poly.spaces.space import Knob, Values
 from poly.steps import Step, Tile, Unroll
-from poly.steps.base import find_loop
 from poly.tree import Band
 
 DEEPEST = 3

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from poly.defaults.loops import extent
 from poly.defaults.marks import vectorized
+from poly.defaults.strides import extent
 from poly.defaults.time_tiles import TimeLoops, TimeTiles, tile_in_time, time_loops, usual_tiles
 from poly.model import Caches
 from poly.schedule import Schedule

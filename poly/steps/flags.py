@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from poly.edits import edit, find_loop
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, check_given, check_integer, edit, find_loop
+from poly.steps.base import Arguments, check_given, check_integer
 from poly.tree import Node, bands
 
 MOST_UNROLLED = 1024

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import islpy as isl
 
+from poly.edits import edit, find_loop, fresh
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, edit, find_loop, fresh
+from poly.steps.base import Arguments
 from poly.steps.order import nested
 from poly.tree import Band, Node
 

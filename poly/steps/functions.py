@@ -8,9 +8,10 @@ from typing import ClassVar
 import islpy as isl
 
 from microkernels.errors import plain
+from poly.edits import edit, find_loop, map_functions
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, check_integer, edit, find_loop, map_functions
+from poly.steps.base import Arguments, check_integer
 from poly.tree import Node, statements
 
 

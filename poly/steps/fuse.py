@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from microkernels.errors import plain
+from poly.edits import chain, edit, find_loop, rename_repeats, sequence
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, chain, edit, find_loop, rename_repeats, sequence
+from poly.steps.base import Arguments
 from poly.tree import Band, Node, Sequence, bands, statements, walk
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from poly.edits import edit, find_loop
 from poly.errors import ScheduleError
+from poly.mapping.work_groups import MOST_GROUP_LOOPS
 from poly.nest import Nest
-from poly.steps.base import Arguments, check_given, check_integer, edit, find_loop
+from poly.steps.base import Arguments, check_given, check_integer
 from poly.steps.order import nested
 from poly.tree import Node
-
-MOST_GROUP_LOOPS = 3
-"""An OpenCL device counts its work-groups along so many dimensions."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from poly.edits import chain, edit, find_loop
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import Arguments, chain, check_given, edit, find_loop
+from poly.steps.base import Arguments, check_given
 from poly.steps.sinking import perfect_chain, rebuild
 from poly.tree import Band, Node, bands
 

@@ -18,9 +18,10 @@ import islpy as isl
 
 from microkernels.errors import plain
 from poly.dependences import dependences
+from poly.edits import find_loop
 from poly.errors import ScheduleError
 from poly.nest import Nest, Statement
-from poly.steps.base import Arguments, check_integer, find_loop
+from poly.steps.base import Arguments, check_integer
 from poly.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import islpy as isl
 
+from poly.edits import chain, edit, sequence
 from poly.errors import ScheduleError
 from poly.nest import Nest
-from poly.steps.base import chain, edit, sequence
 from poly.tree import Band, Node, Sequence, statements
 
 

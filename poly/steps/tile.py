@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import islpy as isl
 
+from poly.edits import edit, find_loop, fresh, map_functions
 from poly.nest import Nest
-from poly.steps.base import Arguments, check_given, check_integer, edit, find_loop, fresh, map_functions
+from poly.steps.base import Arguments, check_given, check_integer
 from poly.steps.order import rearrange
 from poly.tree import Node
 

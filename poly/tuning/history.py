@@ -17,7 +17,7 @@ from poly.records import Key, Record, Store, StoredTrial, find_point, point_text
 from poly.search.events import Ask, Search, Strategy, Trial
 from poly.search.journal import Journal
 from poly.spaces.space import Point, Space, Value
-from poly.tuning.work import Work
+from poly.work import Work
 
 NEIGHBOURS = 4
 """Other sizes whose best schedules are looked at, and the most points that are measured for their sake."""

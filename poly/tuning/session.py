@@ -41,7 +41,8 @@ from poly.tuning.outcome import (
     with_tuning,
 )
 from poly.tuning.problem import Problem, problem
-from poly.tuning.work import Yardstick, gpu_yardstick, work, yardstick
+from poly.tuning.work import Yardstick, gpu_yardstick, yardstick
+from poly.work import work
 
 
 def tuned(

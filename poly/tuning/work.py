@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
-import islpy as isl
-
-from codegen.expr import Binary, Call, Index, Unary, walk
-from poly.budget import TooCostly, limited
 from poly.machine import Machine, Measured
-from poly.nest import Nest, Statement
-from poly.working_sets.counting import points
-
-AFFORDABLE = 3_000_000
-"""The operations of isl that counting the points of one domain may take: about a second."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """`flop` counts additions, products, calls and reductions; `bytes` what the arguments read and written take."""
-
-    flop: int
-    bytes: int
+from poly.work import Work
 
 
 @dataclass(frozen=True)
@@ -43,25 +26,6 @@ class Yardstick:
         """`98.3 GFLOP/s (84 % of peak)`."""
         share = f" ({100 * self.rate(seconds) / self.peak:.0f} % of peak)" if self.peak else ""
         return f"{self.rate(seconds):.4g} {self.unit}{share}"
-
-
-def work(nest: Nest) -> Work | None:
-    """The work of a nest whose sizes are all fixed.
-
-    None where the points of a domain cannot be counted in reasonable time.
-    """
-    try:
-        flop = sum(_operations(statement) * _points(statement.domain) for statement in nest.statements)
-    except TooCostly:
-        return None
-    moved = 0
-    for array in nest.arguments:
-        size = array.dtype.size * prod(extent.constant for extent in array.shape)
-        ways = (array.name in nest.written) + any(
-            load.array == array.name for statement in nest.statements for load in statement.reads
-        )
-        moved += ways * size
-    return Work(flop, moved)
 
 
 def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads: int) -> Yardstick:
@@ -97,19 +61,3 @@ def time_text(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
-
-
-def _operations(statement: Statement) -> int:
-    """Arithmetic of one instance; index arithmetic is not counted."""
-    nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]
-    return sum(isinstance(node, Binary | Unary | Call) for node in nodes) + (statement.op != "=")
-
-
-def _points(domain: isl.Set) -> int:
-    if domain.is_empty():
-        return 0
-    if domain.is_box():
-        spans = [domain.dim_max_val(d) - domain.dim_min_val(d) + 1 for d in range(domain.dim(isl.dim_type.set))]
-        return prod(int(span.to_python()) for span in spans)
-    with limited(AFFORDABLE):
-        return points(domain)

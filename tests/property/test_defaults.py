@@ -13,8 +13,7 @@ from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host
 from poly import f32, f64
 from poly.defaults import dependence_schedule
 from poly.defaults.distances import slope
-from poly.defaults.loops import extent
-from poly.defaults.strides import moved_iterator, strided_cost
+from poly.defaults.strides import extent, moved_iterator, strided_cost
 from poly.legality import broken_flag, violations
 from poly.model import Caches
 from poly.paths import paths

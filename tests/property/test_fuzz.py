@@ -48,8 +48,8 @@ import poly.compiled
 import poly.proof
 from codegen import scalar
 from codegen.integer import Linear
+from poly.edits import sequence
 from poly.steps import Reverse, Shift
-from poly.steps.base import sequence
 from poly.tree import Sequence
 
 N, M, K = (Lin.name(n) for n in "NMK")

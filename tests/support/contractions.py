@@ -106,9 +106,7 @@ def check(
     check_values(kernel, contraction, operands(contraction, extents, seed), threads)
 
 
-def check_values(
-    kernel: Callable[..., Any], contraction: Contraction, values: Values, threads: int | None = 1
-) -> None:
+def check_values(kernel: Callable[..., Any], contraction: Contraction, values: Values, threads: int | None = 1) -> None:
     """The same for given values, which may hold NaN and infinity. A device's kernel has no threads to be told of."""
     (left, _), (right, _) = (guarded(v, np.nan) for v in values[:2])
     output, whole = guarded(values[2], PATTERN)

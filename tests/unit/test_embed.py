@@ -29,7 +29,7 @@ def rows(A: f64[M, N], s: f64[M]):
             s[i] += A[i, j]
 
 
-NESTS = '''
+NESTS = """
 import poly
 from beside import DTYPE
 
@@ -45,7 +45,7 @@ def twice(A: DTYPE[M, N], B: DTYPE[M, N]):
 
 total = poly.einsum("mn->m", dtype=DTYPE)
 alias = twice
-'''
+"""
 
 
 def compiled(nest: poly.Nest, **sizes: int) -> poly.Kernel:

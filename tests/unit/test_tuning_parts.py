@@ -17,7 +17,8 @@ from poly.spaces.space import Point, Space
 from poly.tuning import display, history
 from poly.tuning.display import Status
 from poly.tuning.outcome import Failure, counted, point_words
-from poly.tuning.work import Work, Yardstick, time_text, work, yardstick
+from poly.tuning.work import Yardstick, time_text, yardstick
+from poly.work import Work, work
 
 M, N, K = poly.sizes("M N K")
 RATES = Measured((Peak("f32", 1, 100.0),), (Bandwidth("L1", 1, 200.0, 150.0), Bandwidth("memory", 1, 10.0, 12.0)))

@@ -14,10 +14,10 @@ from itertools import pairwise
 from poly.defaults.attempt import attempt
 from poly.defaults.gpu.parallel import parallel_first
 from poly.defaults.loops import parts
+from poly.edits import find_loop
 from poly.legality import is_parallel
 from poly.schedule import Schedule
 from poly.steps import Fuse, Interchange
-from poly.steps.base import find_loop
 from poly.tree import Band, statements
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from microkernels.opencl_isa import DeviceISA
-from poly.defaults.loops import extent
+from poly.defaults.strides import extent
 from poly.nest import Nest
 from poly.tree import Band
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.expr import Load
-from poly.defaults.strides import STRIDED, accesses, moved_iterator
-from poly.layout import step
-from poly.nest import Nest
+from poly.defaults.strides import STRIDED, accesses, lines, moved_iterator
 from poly.paths import paths
 from poly.schedule import Schedule
 from poly.tree import Band
@@ -30,11 +27,3 @@ def whole_lines_cost(schedule: Schedule, statement: str) -> int:
     path, described = paths(schedule.tree)[statement], schedule.nest.statement(statement)
     weight: int = STRIDED ** sum(isinstance(entry, Band) for entry in path)
     return weight * len(accesses(described))
-
-
-def lines(nest: Nest, access: Load, iterator: str) -> int:
-    """How many times the fewest lines neighbours touch: 0 where all touch one element, 1 for elements side by side."""
-    if not any(index.coefficient(iterator) for index in access.indices):
-        return 0
-    apart = step(nest.array(access.array), access, iterator).number
-    return STRIDED if apart is None else min(STRIDED, abs(apart))

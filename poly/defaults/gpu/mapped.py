@@ -22,9 +22,9 @@ from poly.defaults.gpu.rows import by_rows, in_one_group, shared_loops
 from poly.defaults.gpu.transposed import by_lines
 from poly.defaults.gpu.waves import in_waves
 from poly.defaults.loops import instances
+from poly.edits import find_loop
 from poly.legality import is_parallel
 from poly.schedule import Schedule
-from poly.steps.base import find_loop
 from poly.tree import Band, Micro, Node, Sequence, bands, walk
 
 WORTH = 16_384

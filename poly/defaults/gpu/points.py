@@ -15,11 +15,11 @@ from microkernels.opencl_isa import DeviceISA
 from poly.defaults.attempt import attempt, proven
 from poly.defaults.gpu.items import GroupShape, useful_items
 from poly.defaults.gpu.lines import side_by_side_cost, whole_lines_cost
-from poly.defaults.loops import extent, parent
+from poly.defaults.strides import extent
+from poly.edits import find_loop, parent
+from poly.mapping.work_groups import MOST_GROUP_LOOPS
 from poly.schedule import Schedule
 from poly.steps import Groups, Items, Order, Split, Step
-from poly.steps.base import find_loop
-from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Band, statements
 from poly.tree import bands as bands_below
 

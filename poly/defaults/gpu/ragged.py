@@ -15,9 +15,9 @@ from math import prod
 from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.defaults.gpu.tiles import usual_tile
+from poly.mapping.work_groups import MOST_GROUP_LOOPS
 from poly.ragged import Ragged
 from poly.steps import Groups, Microkernel, Order, Split, Step
-from poly.steps.mapping import MOST_GROUP_LOOPS
 
 
 def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GroupKernel]) -> list[Step]:

@@ -14,11 +14,12 @@ from poly.defaults.attempt import attempt, proven
 from poly.defaults.gpu.items import GroupShape, useful_items
 from poly.defaults.gpu.lines import side_by_side_cost
 from poly.defaults.gpu.parallel import chain_names
-from poly.defaults.loops import extent, parts
+from poly.defaults.loops import parts
+from poly.defaults.strides import extent
+from poly.edits import find_loop
+from poly.mapping.work_groups import MOST_GROUP_LOOPS
 from poly.schedule import Schedule
 from poly.steps import Groups, Items
-from poly.steps.base import find_loop
-from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Band, Leaf, Node, statements
 
 Share = tuple[tuple[str, int], ...]

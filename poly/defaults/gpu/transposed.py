@@ -13,15 +13,13 @@ from microkernels.opencl_isa import DeviceISA
 from poly.defaults.attempt import attempt
 from poly.defaults.gpu.fit import fits
 from poly.defaults.gpu.items import GroupShape
-from poly.defaults.gpu.lines import lines
-from poly.defaults.loops import extent
-from poly.defaults.strides import moved_iterator
+from poly.defaults.strides import extent, lines, moved_iterator
+from poly.edits import find_loop
+from poly.mapping.work_groups import MOST_GROUP_LOOPS
 from poly.nest import Statement
 from poly.paths import paths
 from poly.schedule import Schedule
 from poly.steps import Groups, Items, Order, Pack, Step, Tile
-from poly.steps.base import find_loop
-from poly.steps.mapping import MOST_GROUP_LOOPS
 from poly.tree import Leaf
 
 
