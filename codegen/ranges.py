@@ -1,11 +1,11 @@
 """What is known of the values of integer expressions, and what it makes simpler.
 
-    sizes are not negative, p_q runs from 0 to before 784:
+sizes are not negative, p_q runs from 0 to before 784:
 
-    floor((N + 63)/64)                ->    (N + 63)/64, a quotient of C
-    -((783 - p_q) % 28) + 27          ->    p_q % 28
-    min(p_q, 800)                     ->    p_q
-    if 0 < (N + 63)/64                ->    if N > 0
+floor((N + 63)/64)                ->    (N + 63)/64, a quotient of C
+-((783 - p_q) % 28) + 27          ->    p_q % 28
+min(p_q, 800)                     ->    p_q
+if 0 < (N + 63)/64                ->    if N > 0
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _of_operation(name: str, of: list[Interval]) -> Interval:
             return max(low for low, _ in of), max(high for _, high in of)
         case "%", [_, (_, divisor)]:
             return 0, divisor - 1
-        case ("floordiv" | "/"), [(a, b), (divisor, _)]:
+        case (("floordiv" | "/"), [(a, b), (divisor, _)]):
             return a // divisor, b // divisor
     corners = [prod(chosen) for chosen in product(*of)]
     return min(corners), max(corners)

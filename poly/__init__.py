@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.dtypes import DType, f16, f32, f64, i8, i32, i64
 from microkernels.errors import TargetError
+from poly.analysis.dependences import dependences
 from poly.compilation import compile_nest as compile
-from poly.dependences import dependences
 from poly.errors import (
     CostWarning,
     FileError,
@@ -20,20 +20,20 @@ from poly.errors import (
     SpecError,
 )
 from poly.function import Function, einsum, nest, sizes
+from poly.ir.nest import Nest
 from poly.kernel import Kernel
 from poly.machine import machine
 from poly.microkernel import microkernel
-from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
-from poly.schedule import Schedule, schedule
+from poly.schedules.schedule import Schedule, schedule
 from poly.tune import tune
 from poly.version import __version__
 
 if TYPE_CHECKING:
+    from poly.autoschedule.spaces.derive import space
     from poly.embed.opencl import write_opencl
     from poly.embed.write import write_header
     from poly.explanation import compare, explain
-    from poly.spaces.derive import space
 
 __all__ = [
     "ArgumentError",
@@ -81,7 +81,7 @@ __all__ = [
 LATER = {
     "compare": "poly.explanation",
     "explain": "poly.explanation",
-    "space": "poly.spaces.derive",
+    "space": "poly.autoschedule.spaces.derive",
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
 }

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, overload
 
 from microkernels.errors import shown
-from poly.budget import CALL, limited
 from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Told
 from poly.errors import ScheduleError
+from poly.ir.budget import CALL, limited
+from poly.ir.nest import Nest, checked_nest, difference
 from poly.kernel import Kernel, c_kernel, checked
-from poly.nest import Nest, checked_nest, difference
+from poly.machine.target import Target, parse
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
-from poly.recorded import check_source, recorded, refuse
-from poly.schedule import Schedule
-from poly.target import Target, parse
+from poly.records.followed import check_source, recorded, refuse
+from poly.schedules.schedule import Schedule
 
 CTarget: TypeAlias = Literal["c", "c:avx512", "c:avx2", "c:neon", "c:portable"]
 

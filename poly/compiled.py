@@ -18,13 +18,13 @@ from microkernels.catalogue import registered
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
-from poly.bounds import check
-from poly.default import default_schedule
-from poly.lower import lower
+from poly.analysis.bounds import check
+from poly.autoschedule.default import default_schedule
+from poly.ir.nest import Nest
+from poly.ir.tree import Micro, walk
+from poly.lowering.lower import lower
 from poly.model.host import caches, known_rates
-from poly.nest import Nest
-from poly.schedule import Schedule, kernel_names
-from poly.tree import Micro, walk
+from poly.schedules.schedule import Schedule, kernel_names
 
 if TYPE_CHECKING:
     from poly.records import Record

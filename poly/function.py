@@ -15,10 +15,10 @@ from poly.compilation import compile_nest
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
+from poly.ir.nest import Nest
+from poly.ir.reference import reference
+from poly.ir.sizes import deduce_sizes
 from poly.kernel import Kernel
-from poly.nest import Nest
-from poly.reference import reference
-from poly.sizes import deduce_sizes
 
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is compiled for; then one kernel serves all others."""

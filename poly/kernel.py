@@ -18,12 +18,12 @@ from microkernels.isa import ISA
 from poly.checks import checked_size
 from poly.compiled import Compiled, Told, compiled
 from poly.errors import ScheduleError
-from poly.lower import arguments
-from poly.nest import Nest
-from poly.recorded import RECORD_SECONDS, check_source
-from poly.schedule import Schedule
+from poly.ir.nest import Nest
+from poly.ir.strided import with_strides
+from poly.lowering.lower import arguments
+from poly.records.followed import RECORD_SECONDS, check_source
 from poly.scheduled import Scheduled
-from poly.strided import with_strides
+from poly.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from pathlib import Path

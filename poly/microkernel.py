@@ -19,12 +19,12 @@ from microkernels.isa import ISA, ISAS
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import OPENCLGPU
 from microkernels.prune import items_of
-from poly.budget import CALL, limited
+from poly.analysis.contraction import Contraction
+from poly.analysis.roles import roles
 from poly.checks import checked_size, checked_text
-from poly.contraction import Contraction
 from poly.errors import SpecError
-from poly.nest import Nest, checked_nest
-from poly.roles import roles
+from poly.ir.budget import CALL, limited
+from poly.ir.nest import Nest, checked_nest
 
 MOST = 1024
 """The most rows, columns or steps of a tile: the C text is made for registers and the first cache."""

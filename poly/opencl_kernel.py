@@ -10,8 +10,8 @@ from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 from microkernels.isa import ISA
 from poly.compiled import Told, device_program
-from poly.lower import arguments
-from poly.nest import Nest
+from poly.ir.nest import Nest
+from poly.lowering.lower import arguments
 from poly.scheduled import Scheduled
 
 if TYPE_CHECKING:

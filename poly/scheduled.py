@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from microkernels.isa import ISA
 from poly.compiled import Told, followed
-from poly.nest import Nest
-from poly.schedule import Schedule
+from poly.ir.nest import Nest
+from poly.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from poly.records import Record

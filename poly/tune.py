@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from poly.checks import checked_sizes
 from poly.errors import SearchWarning
 from poly.function import Function
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 if TYPE_CHECKING:
     from poly.compilation import CTarget

@@ -22,8 +22,8 @@ from benchmarks.workloads import selected
 from codegen.opencl.devices import Device
 from microkernels.errors import TargetError
 from poly.machine import Measured, machine
+from poly.machine.target import is_opencl, parse
 from poly.measure import process
-from poly.target import is_opencl, parse
 
 PEERS = ("c", "clblast", "naive", "cuda")
 """What `--against` takes where the target is an OpenCL device."""

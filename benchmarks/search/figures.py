@@ -9,7 +9,7 @@ from time import process_time
 
 from benchmarks.search.scores import FEW, SHARE, Score
 from benchmarks.stats import geometric_mean
-from poly.spaces.space import Space
+from poly.autoschedule.spaces.space import Space
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from math import sqrt
 from statistics import median
 
 from benchmarks.search.table import Entry, Table, Visit, key, key_of
-from poly.cost import Cost
+from poly.autoschedule.spaces.space import Point, Space, Structure, Values
 from poly.errors import SearchError
-from poly.spaces.space import Point, Space, Structure, Values
+from poly.model.cost import Cost
 
 LOOK_BEST = 3
 """The best point of a half is judged by itself, or by the middle one of so many: a burst must not lower the bar."""

@@ -19,10 +19,10 @@ from benchmarks.case import Case
 from benchmarks.search import store
 from benchmarks.search.table import Entry, Key, Origin, Pass, Table, key
 from codegen.errors import ToolchainError
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import RecordError, SearchError
 from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask, Measurer, Trial
-from poly.spaces.space import Point, Space
 
 SAMPLES = 4
 """Samples of a visit that a table keeps."""

@@ -12,14 +12,14 @@ from benchmarks.peers.compiler import compiler_version
 from benchmarks.search.problems import DTYPE
 from benchmarks.search.table import Origin
 from microkernels.isa import ISAS
+from poly.autoschedule.spaces.derive import derive
+from poly.autoschedule.spaces.space import Space
 from poly.errors import RecordError
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured
 from poly.machine.tiles import TileSpeed, tile_speeds
 from poly.model import Caches
 from poly.model.host import caches_of
 from poly.model.rates import from_machine
-from poly.spaces.derive import derive
-from poly.spaces.space import Space
 from poly.version import __version__
 
 

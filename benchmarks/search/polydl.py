@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from benchmarks.search import origins
 from benchmarks.search.landscape import Landscape
+from poly.autoschedule.spaces.space import Point
 from poly.model import Caches
-from poly.spaces.space import Point
 from poly.working_sets import Placement, pairs, pessimistic, working_sets
 
 LATENCIES = (4, 14, 60, 84)

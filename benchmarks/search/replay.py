@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from random import Random
 
 from benchmarks.search.landscape import Landscape, Side
+from poly.autoschedule.spaces.space import Point
 from poly.search.events import Ask, Trial
 from poly.search.significance import next_rounds
-from poly.spaces.space import Point
 
 SAMPLES = 5
 """Samples of a point that is timed alone."""

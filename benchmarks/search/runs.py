@@ -9,12 +9,12 @@ from statistics import median
 
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.replay import Replay
+from poly.autoschedule.spaces.space import Point
 from poly.errors import SearchError
 from poly.search.events import Decided, Event, Strategy, Trial
 from poly.search.journal import Journal
 from poly.search.run import search
 from poly.search.stopping import Budget
-from poly.spaces.space import Point
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from benchmarks.search import polydl
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.runs import Runs, repeated
 from benchmarks.search.table import Key, key
+from poly.autoschedule.spaces.space import Point
 from poly.records import Key as Class
 from poly.search.stopping import Budget
 from poly.search.strategies import strategies, strategy
-from poly.spaces.space import Point
 from poly.tuning.history import seeded, transferred
 
 FEW = 40

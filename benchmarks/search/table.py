@@ -8,7 +8,7 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
-from poly.spaces.space import Point, Space, Structure, Value
+from poly.autoschedule.spaces.space import Point, Space, Structure, Value
 
 Traits = tuple[tuple[str, str], ...]
 Values = tuple[tuple[str, Value], ...]

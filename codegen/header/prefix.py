@@ -1,7 +1,7 @@
 """Names under one prefix: the file's text is written with `pfx_name` and `PFX_NAME`, and made with its own prefix.
 
-    pfx_status pfx_check(…)  ->  matmul_status matmul_check(…)
-    PFX_OK                   ->  MATMUL_OK
+pfx_status pfx_check(…)  ->  matmul_status matmul_check(…)
+PFX_OK                   ->  MATMUL_OK
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from microkernels.dtypes import DType
 from poly.function import nest, sizes
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 M, N, K = sizes("M N K")
 

@@ -17,17 +17,17 @@ from codegen.header.values import Routine, Variant
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA
+from poly.analysis.bounds import check
+from poly.analysis.roles import ASSUMED
+from poly.autoschedule.default import contracted, default_schedule
 from poly.blas.nests import gemm_panels, gemm_small, gemv_dots, gemv_sums
-from poly.bounds import check
-from poly.default import contracted, default_schedule
 from poly.embed.routine import USUAL
-from poly.lower import lower
+from poly.ir.nest import Nest
+from poly.lowering.lower import lower
 from poly.model import Choice
 from poly.model.choice import tile_shape
 from poly.model.rates import nominal
-from poly.nest import Nest
-from poly.roles import ASSUMED
-from poly.schedule import Schedule, schedule
+from poly.schedules.schedule import Schedule, schedule
 
 DTYPES = (f32, f64)
 NESTS = {"gemm": (gemm_panels, gemm_small), "gemv": (gemv_dots, gemv_sums)}

@@ -11,16 +11,16 @@ from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names
+from poly.commands.nestfile import NestFile, open_nests
 from poly.commands.options import parse_sizes, size_option
 from poly.compilation import compile_nest
 from poly.embed import write_header
 from poly.embed.files import write_output
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
+from poly.ir.nest import Nest
 from poly.kernel import Kernel
-from poly.nest import Nest
-from poly.nestfile import NestFile, open_nests
-from poly.target import checked_threads
+from poly.machine.target import checked_threads
 
 
 def parse_isas(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:

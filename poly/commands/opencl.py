@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from poly.commands.nestfile import open_nests
 from poly.commands.options import size_option
 from poly.compilation import compile_nest
 from poly.embed.opencl import write_opencl
 from poly.errors import SpecError
-from poly.nest import Nest
-from poly.nestfile import open_nests
+from poly.ir.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
+from poly.analysis.dependences import dependences
+from poly.commands.nestfile import load_nest
 from poly.commands.options import nest_argument, size_option, target_option, threads_option
 from poly.compilation import compile_nest
-from poly.dependences import dependences
 from poly.machine import machine
 from poly.machine.measured import kept
-from poly.nestfile import load_nest
-from poly.schedule import Schedule
+from poly.machine.target import text_of
 from poly.scheduled import Scheduled
-from poly.target import text_of
+from poly.schedules.schedule import Schedule
 
 
 @click.command("show")

@@ -6,8 +6,8 @@ import json
 
 import click
 
+from poly.commands.nestfile import load_nest
 from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
-from poly.nestfile import load_nest
 from poly.tuning.options import Options, Start
 from poly.tuning.session import tuned
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from codegen.names import function_name
 from microkernels.errors import shown
 from poly.errors import SpecError
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
 """What every header declares behind its prefix."""

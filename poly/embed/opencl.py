@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from microkernels.errors import shown
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import DeviceISA
-from poly.bounds import check
+from poly.analysis.bounds import check
+from poly.analysis.facts import delicate, drifts
 from poly.checks import checked_path
 from poly.compiled import device_program
 from poly.embed.files import make_folder, write_output
@@ -17,10 +18,9 @@ from poly.embed.naming import check_arguments
 from poly.embed.routine import note
 from poly.embed.trials import trials
 from poly.errors import SpecError
-from poly.lower import lower
-from poly.measure.facts import delicate, drifts
-from poly.schedule import schedule
+from poly.lowering.lower import lower
 from poly.scheduled import Scheduled
+from poly.schedules.schedule import schedule
 from poly.version import __version__
 
 if TYPE_CHECKING:

@@ -11,21 +11,21 @@ from codegen.program import Program
 from codegen.signature import Signature
 from microkernels.errors import TargetError
 from microkernels.isa import ISA, host_machine
-from poly.bounds import check
+from poly.analysis.bounds import check
+from poly.analysis.facts import delicate, drifts
+from poly.autoschedule.default import default_schedule
 from poly.compiled import custom_kernels
-from poly.default import default_schedule
 from poly.embed.group import Group
 from poly.embed.trials import trials
 from poly.errors import ScheduleError
-from poly.lower import lower
-from poly.measure.facts import delicate, drifts
+from poly.ir.nest import Nest
+from poly.ir.strided import with_strides
+from poly.lowering.lower import lower
 from poly.model import Caches
 from poly.model.host import caches, known_rates
-from poly.nest import Nest
-from poly.recorded import recorded
-from poly.schedule import Schedule, schedule
+from poly.records.followed import recorded
 from poly.scheduled import Scheduled
-from poly.strided import with_strides
+from poly.schedules.schedule import Schedule, schedule
 
 USUAL = Caches(32 << 10, 512 << 10, 1 << 20)
 """The caches that a core of another family is taken to have: nearly every one of the last ten years has these."""

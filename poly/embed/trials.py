@@ -8,9 +8,9 @@ from math import prod
 from random import Random
 
 from codegen.header.values import Trial
-from poly.measure.facts import facts
-from poly.nest import Nest
-from poly.work import work
+from poly.analysis.facts import facts
+from poly.analysis.work import work
+from poly.ir.nest import Nest
 
 Sizes = dict[str, int]
 

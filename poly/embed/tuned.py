@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from microkernels.isa import ISA
-from poly.nest import Nest
+from poly.ir.nest import Nest
 from poly.records import Store, key_for
 
 

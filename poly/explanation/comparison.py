@@ -12,11 +12,11 @@ from poly.explanation.explained import explanation_of, subject
 from poly.explanation.explanation import Explanation
 from poly.explanation.text import bytes_text
 from poly.explanation.values import ARITHMETIC, Level
+from poly.ir.nest import difference
 from poly.machine.text import columns
-from poly.nest import difference
-from poly.schedule import Schedule
 from poly.scheduled import Scheduled
-from poly.tuning.work import time_text
+from poly.schedules.schedule import Schedule
+from poly.tuning.yardstick import time_text
 
 SAME = 0.03
 """Differences of times below this part of the larger one are none."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from statistics import median
 
 from poly.explanation.values import Measurement
-from poly.nest import Nest
+from poly.ir.nest import Nest
+from poly.machine.target import Target
 from poly.records.key import key_for
 from poly.records.store import Store
-from poly.schedule import Schedule
-from poly.target import Target
+from poly.schedules.schedule import Schedule
 
 
 def measurement(

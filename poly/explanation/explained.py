@@ -8,25 +8,25 @@ from dataclasses import dataclass, replace
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError, shown
 from microkernels.opencl_isa import is_gpu
-from poly.budget import CALL, TooCostly, limited
+from poly.analysis.work import work
 from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
 from poly.explanation.values import Level
-from poly.fixing import fix_tree
-from poly.guards import without_conditions
+from poly.ir.budget import CALL, TooCostly, limited
+from poly.ir.fixing import fix_tree
+from poly.ir.guards import without_conditions
+from poly.ir.nest import Nest
 from poly.machine import Measured, machine, measured
+from poly.machine.target import Target, parse
 from poly.model import Caches
 from poly.model.core import FULL, Core
 from poly.model.host import caches, rates
 from poly.model.schedules import predicted
-from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
-from poly.schedule import Schedule
 from poly.scheduled import Scheduled
-from poly.target import Target, parse
-from poly.work import work
+from poly.schedules.schedule import Schedule
 from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
 
 

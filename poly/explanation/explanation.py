@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from poly.cost import Cost
 from poly.explanation.text import loops, placements, roofline, working_sets
 from poly.explanation.values import ARITHMETIC, Level, Measurement
 from poly.model import Caches
-from poly.schedule import Schedule
-from poly.tuning.work import time_text
+from poly.model.cost import Cost
+from poly.schedules.schedule import Schedule
+from poly.tuning.yardstick import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
 ESTIMATED = "Some sets were too large or too irregular to count: boxes around them stand for them."

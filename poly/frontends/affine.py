@@ -11,7 +11,7 @@ import islpy as isl
 from codegen.integer import Affine, Linear
 from codegen.promotion import LARGEST_INDEX
 from poly.frontends.scope import Scope
-from poly.sets import function, number
+from poly.ir.sets import function, number
 
 COMPARISONS: dict[type[ast.cmpop], Callable[[isl.Aff, isl.Aff], isl.Set]] = {
     ast.Lt: isl.Aff.lt_set, ast.LtE: isl.Aff.le_set, ast.Gt: isl.Aff.gt_set, ast.GtE: isl.Aff.ge_set,

@@ -20,7 +20,7 @@ from microkernels.errors import plain, shown
 from poly.errors import SpecError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 MOST_OPERANDS = len(ascii_uppercase) - 1
 """The operands and the output each have a letter."""

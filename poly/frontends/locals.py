@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from codegen.integer import Affine
 from microkernels.dtypes import DType
 from poly.frontends.scope import Local, Loop
-from poly.nest import Array
+from poly.ir.nest import Array
 
 
 class Locals:

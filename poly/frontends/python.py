@@ -10,7 +10,6 @@ from typing import Any
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import shown
-from poly.budget import QUESTION, limited
 from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends import names
@@ -19,8 +18,9 @@ from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.frontends.walker import Walker
-from poly.nest import Array, Nest
-from poly.sets import at_least
+from poly.ir.budget import QUESTION, limited
+from poly.ir.nest import Array, Nest
+from poly.ir.sets import at_least
 
 DEEPEST = 150
 """Levels of an expression, or of conditions in each other; a sum of 100 terms has 100."""

@@ -12,7 +12,7 @@ from codegen.integer import Affine
 from poly.frontends import names
 from poly.frontends.affine import affine
 from poly.frontends.scope import Loop, Scope
-from poly.sets import function, number, zero
+from poly.ir.sets import function, number, zero
 
 
 def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> Loop:

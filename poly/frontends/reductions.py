@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.expr import Binary, Call, Expr, Load, Unary, loads
-from poly.nest import Op
+from poly.ir.nest import Op
 
 
 def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:

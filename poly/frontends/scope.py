@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from codegen.integer import Affine
 from poly.errors import SpecError
 from poly.frontends.source import Source
-from poly.nest import Array
+from poly.ir.nest import Array
 
 
 @dataclass(frozen=True, eq=False)

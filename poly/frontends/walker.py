@@ -18,10 +18,10 @@ from poly.frontends.reductions import as_reduction
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
-from poly.instances import coordinate
-from poly.nest import Op, Statement
-from poly.sets import set_space
-from poly.tree import Band, Leaf, Node, Sequence, statements
+from poly.ir.instances import coordinate
+from poly.ir.nest import Op, Statement
+from poly.ir.sets import set_space
+from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
 UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 

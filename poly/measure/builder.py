@@ -15,10 +15,10 @@ from pathlib import Path
 from codegen.build import build, precompile
 from codegen.errors import ToolchainError
 from codegen.opencl.values_json import to_json
+from poly.autoschedule.spaces.space import Point, Space
 from poly.compiled import translate, translate_device
 from poly.errors import PolyError
 from poly.machine.cores import allowed_cores
-from poly.spaces.space import Point, Space
 
 SECONDS = 60.0
 """A compiler that takes longer for one candidate is given up."""

@@ -10,11 +10,11 @@ import sys
 from dataclasses import dataclass
 from time import perf_counter
 
+from poly.autoschedule.spaces.derive import space
 from poly.function import einsum
 from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask
 from poly.search.significance import LEVEL, beats
-from poly.spaces.derive import space
 
 SIZES = (48, 128, 256, 512)
 

@@ -13,12 +13,12 @@ from time import perf_counter
 from types import TracebackType
 
 from codegen.cache import DAY, private_directory, unusable
+from poly.autoschedule.spaces.space import Point, Space
 from poly.measure.builder import Builder, Built, DeviceBuilder
 from poly.measure.child import Child
 from poly.measure.timer import RIVAL, Timer, Timing
 from poly.measure.trusted import prepared
 from poly.search.events import Ask, Trial
-from poly.spaces.space import Point, Space
 
 BATCH = 32
 """Candidates that are compiled before they are timed."""

@@ -21,23 +21,23 @@ from codegen.expr import loads
 from codegen.integer import Affine
 from microkernels.dtypes import f64
 from microkernels.isa import ISA
-from poly.bounds import check
+from poly.analysis.bounds import check
+from poly.analysis.facts import Facts, facts
+from poly.autoschedule.default import default_schedule
+from poly.autoschedule.spaces.space import Space
 from poly.compiled import Compiled, translate
-from poly.default import default_schedule
 from poly.errors import SearchError
+from poly.ir.nest import Nest
+from poly.ir.sets import function, index, number, set_space, zero
 from poly.kernel import signature
 from poly.machine import machine
 from poly.machine.cores import allowed_cpus
 from poly.measure.child import Child, Died
 from poly.measure.data import difference
-from poly.measure.facts import Facts, facts
 from poly.measure.orders import Cores, Data, Failed, Setup, Trust, result
 from poly.measure.process import choose
 from poly.model.host import caches
-from poly.nest import Nest
-from poly.schedule import schedule
-from poly.sets import function, index, number, set_space, zero
-from poly.spaces.space import Space
+from poly.schedules.schedule import schedule
 
 PLAIN = 30_000_000
 """Iterations of plain loops that are affordable: some tenths of a second."""

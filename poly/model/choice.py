@@ -14,8 +14,8 @@ from microkernels.catalogue import fits, gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
+from poly.analysis.roles import Axis, Roles
 from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches
-from poly.roles import Axis, Roles
 
 TRAFFIC, STREAM = 0.1, 0.004
 """What a load beside each multiply-add costs, relative to it, and one more row read in place (a stream of its own)."""

@@ -1,6 +1,6 @@
 """A point of a contraction's space as the parts that the model prices, without a question to isl.
 
-structure and tiles    ->    the loops over tiles as `poly.plan` orders them, what an iteration of each touches
+structure and tiles    ->    the loops over tiles as autoschedule/plan.py orders them, what an iteration of each touches
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from math import ceil, prod
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from poly.cost import Cost
-from poly.grouping import Side, turned
+from poly.analysis.roles import Axis, Roles
 from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
 from poly.model.core import Caches, Core
+from poly.model.cost import Cost
 from poly.model.footprint import Dimension, Operand, spread
+from poly.model.grouping import Side, turned
 from poly.model.parts import Copy, Form, Part
 from poly.model.price import price
 from poly.model.rates import Rates
 from poly.model.tiles import SHORT, Pitches, Tiles
-from poly.roles import Axis, Roles
 
 OUTPUT, LEFT, RIGHT = range(3)
 """The operands' numbers."""
@@ -157,7 +157,7 @@ class Model:
         return Form(below[0], (computed,), copied, ahead)
 
     def _walk(self, choice: Choice) -> _Walk:
-        """The loops over tiles as `poly.plan` orders them."""
+        """The loops over tiles as `poly.autoschedule.plan` orders them."""
         work, c = self._work, choice
         r, walk, along = work.roles, _Walk(work.axes), work.turned(c.pack_right)
         inside = c.rows_inside or along is not None

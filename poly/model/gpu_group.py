@@ -12,7 +12,7 @@ from math import ceil
 
 from microkernels.group_kernel import PATCH, GroupKernel
 from microkernels.opencl_isa import DeviceISA
-from poly.cost import Cost, Part
+from poly.model.cost import Cost, Part
 from poly.model.gpu import (
     BARRIER,
     CLOCK,

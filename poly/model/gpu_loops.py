@@ -13,17 +13,17 @@ from math import ceil, log2, prod
 
 from codegen.expr import Load
 from microkernels.opencl_isa import DeviceISA
-from poly.cost import Cost, Part
-from poly.defaults.strides import accesses, extent, lines, moved_iterator
-from poly.instances import iterations
-from poly.mapping.work_groups import Kernel, item_loops, kernels
+from poly.analysis.roles import ASSUMED
+from poly.ir.instances import iterations
+from poly.ir.nest import Nest, Statement
+from poly.ir.paths import Path, paths
+from poly.ir.strides import accesses, extent, lines, moved_iterator
+from poly.ir.tree import Band, Micro, Pack, statements, walk
+from poly.lowering.mapping.work_groups import Kernel, item_loops, kernels
+from poly.model.cost import Cost, Part
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
 from poly.model.work import work
-from poly.nest import Nest, Statement
-from poly.paths import Path, paths
-from poly.roles import ASSUMED
-from poly.schedule import Schedule
-from poly.tree import Band, Micro, Pack, statements, walk
+from poly.schedules.schedule import Schedule
 
 SECTOR = 32
 """Bytes that come from memory at least."""

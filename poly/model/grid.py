@@ -18,11 +18,11 @@ from math import ceil, prod
 
 from microkernels.catalogue import fits, gemm
 from microkernels.kernel import OuterProduct
+from poly.analysis.roles import Axis
 from poly.machine.tiles import ROWS
 from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import Model, Work
 from poly.model.core import Caches
-from poly.roles import Axis
 
 Value = int | None
 Values = Mapping[str, Value]

@@ -9,16 +9,16 @@ from math import ceil, prod
 from codegen.expr import Load
 from microkernels.dtypes import DType
 from microkernels.kernel import TileKernel
-from poly.calls import absorbed, inner_bands
-from poly.legality import lane_conflict
+from poly.analysis.legality import lane_conflict
+from poly.ir.tree import Band, Micro
+from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Core
 from poly.model.footprint import Operand
 from poly.model.parts import Compute
 from poly.model.tiles import Pitches, Tiles
 from poly.model.view import Sizes, View
 from poly.model.work import Work, work
-from poly.schedule import Schedule
-from poly.tree import Band, Micro
+from poly.schedules.schedule import Schedule
 
 START = 5.0
 """Cycles that an innermost loop takes beside its iterations: its bounds, and the branch out that is not foreseen."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from poly.cost import Cost, Part
 from poly.model.core import FORK, FULL, MISS, WALK, Core
+from poly.model.cost import Cost, Part
 from poly.model.parts import Compute, Form, Place
 from poly.model.traffic import Moved, Traffic
 

@@ -11,20 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from codegen.expr import Load
-from poly.calls import untaken
-from poly.cost import Cost
-from poly.layout import strides
+from poly.ir.layout import strides
+from poly.ir.nest import Nest, Statement
+from poly.ir.paths import paths
+from poly.ir.tree import Band, Micro, Node, Pack, children, statements, walk
+from poly.lowering.calls import untaken
 from poly.model.core import Core
+from poly.model.cost import Cost
 from poly.model.footprint import Dimension, Footprint, Operand
 from poly.model.leaf import Leaf, leaf, sides
 from poly.model.parts import Copy, Form, Part
 from poly.model.price import price
 from poly.model.tiles import SHORT, Tiles
 from poly.model.view import Reference, Sizes, View, references, view
-from poly.nest import Nest, Statement
-from poly.paths import paths
-from poly.schedule import Schedule
-from poly.tree import Band, Micro, Node, Pack, children, statements, walk
+from poly.schedules.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ import islpy as isl
 
 from codegen.expr import Load
 from codegen.integer import Affine
-from poly.coordinates import linear
+from poly.ir.coordinates import linear
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band
 from poly.model.footprint import spread
-from poly.nest import Nest, Statement
-from poly.tree import Band
 
 Size = int | str
 """The values of a block: a number, or the name of the knob that says it."""

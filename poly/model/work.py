@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen.expr import Binary, Call, Expr, Load, Unary, walk
-from poly.layout import step
+from poly.ir.layout import step
+from poly.ir.nest import Nest, Statement
 from poly.model.core import LATENCY
-from poly.nest import Nest, Statement
 
 WEIGHTS: Mapping[str, float] = {"/": 8, "sqrt": 12, "exp": 20, "tanh": 40}
 """Vector operations that each costs where it isn't one, as for an addition; as vector libraries make them."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from codegen.cache import digest
 from codegen.compiler import compiler_name
 from microkernels.isa import ISA
+from poly.ir.nest import Nest
 from poly.machine import machine
+from poly.machine.target import OPENCL
 from poly.machine.text import size_text
-from poly.nest import Nest
-from poly.target import OPENCL
 from poly.version import __version__
 
 if TYPE_CHECKING:

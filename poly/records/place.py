@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from poly.spaces.space import Point, Space, Value
+    from poly.autoschedule.spaces.space import Point, Space, Value
 
 
 def point_text(space: Space, point: Point) -> str:
@@ -28,7 +28,7 @@ def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]
 
 def find_point(space: Space, text: str) -> Point | None:
     """The point with exactly these traits and values; None where the space has none."""
-    from poly.spaces.space import Point  # a compilation that looks up a record needs no spaces
+    from poly.autoschedule.spaces.space import Point  # a compilation that looks up a record needs no spaces
 
     traits, values = read_point(text)
     for number, structure in enumerate(space.structures):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from poly.errors import RecordError
-from poly.nest import Nest
+from poly.ir.nest import Nest
 from poly.records.key import machine_name
 from poly.records.machines import machines_here
 from poly.records.record import Record
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 
 def schedule_of(record: Record, nest: Nest) -> Schedule:

@@ -12,9 +12,9 @@ from poly.errors import RecordError
 from poly.records.choice import Choice
 from poly.records.database import peek, read, write
 from poly.records.key import Key, Sizes
+from poly.records.location import records_file
 from poly.records.record import Record, StoredTrial
 from poly.records.rows import RECORDS, key_id, put_record, put_trial, records_of, trials_of
-from poly.records_file import records_file
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import exp, inf, log
 from random import Random
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.events import Ask, Search
 from poly.search.journal import Journal, Ranking
 from poly.search.neighbourhood import neighbours
 from poly.search.proposals import sampled
-from poly.spaces.space import Point, Space
 
 WALKERS = 4
 """Walks side by side: their steps make a batch."""

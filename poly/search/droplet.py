@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.events import Ask, Search
 from poly.search.journal import Journal
 from poly.search.proposals import ExpectedFirst, NearestFirst
-from poly.spaces.space import Point, Space
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from poly.spaces.space import Point, Space
+from poly.autoschedule.spaces.space import Point, Space
 
 
 @dataclass(frozen=True)

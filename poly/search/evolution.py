@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.events import Ask, Search
 from poly.search.journal import Journal
 from poly.search.neighbourhood import neighbours
 from poly.search.proposals import everywhere, sampled
-from poly.spaces.space import Point, Space
 
 POPULATION = 16
 """How many of the fastest breed."""

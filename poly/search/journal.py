@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import median
 
+from poly.autoschedule.spaces.space import Point
 from poly.errors import SearchError
 from poly.search.events import Ask, Decided, Event, Stopped, Trial
 from poly.search.significance import gain, winner
-from poly.spaces.space import Point
 
 
 class Ranking:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from poly.spaces.space import Point, Space
+from poly.autoschedule.spaces.space import Point, Space
 
 
 def along(space: Space, point: Point, radius: int) -> Iterator[Point]:

@@ -8,10 +8,10 @@ from itertools import chain, zip_longest
 from math import prod
 from random import Random
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.journal import Journal
 from poly.search.neighbourhood import neighbours
 from poly.search.surrogate import Surrogate
-from poly.spaces.space import Point, Space
 
 Order = Callable[[Iterable[Point]], list[Point]]
 """Puts points to be tried into an order."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.events import Ask, Search, Trial
 from poly.search.journal import Journal, successor
 from poly.search.neighbourhood import across, along
 from poly.search.proposals import MOST, Order, batches, by_model, everywhere, sampled
-from poly.spaces.space import Point, Space
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from math import log
 from random import Random
 from time import monotonic
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import SearchError
 from poly.search.events import Ask, Measurer, Search, Stopped, Strategy, Trial
 from poly.search.journal import Journal, Outcome, Ranking
 from poly.search.stopping import Budget, ExpectedGain
 from poly.search.strategies import strategy as find
-from poly.spaces.space import Point, Space
 
 IDLE = 100
 """After so many asks in a row for nothing that is not known, a strategy has no more to ask."""

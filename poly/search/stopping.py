@@ -25,11 +25,11 @@ from random import Random
 
 import numpy as np
 
+from poly.autoschedule.spaces.space import Space
 from poly.errors import SearchError
 from poly.search.journal import Journal
 from poly.search.proposals import MOST, sampled
 from poly.search.surrogate import Surrogate, Vector
-from poly.spaces.space import Space
 
 AHEAD = 8
 """How many measurements the promise looks ahead, and back at least: a batch or two."""

@@ -26,6 +26,7 @@ from importlib.metadata import entry_points
 from random import Random
 
 from microkernels.errors import shown
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import SearchError
 from poly.search.annealing import annealing
 from poly.search.droplet import Droplet, from_origin
@@ -33,7 +34,6 @@ from poly.search.events import Ask, Search, Strategy
 from poly.search.evolution import evolution
 from poly.search.proposals import batches, by_model, everywhere
 from poly.search.raindrop import Raindrop
-from poly.spaces.space import Point, Space
 
 GROUP = "poly.strategies"
 MANY, FEW = 16, 4

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.journal import Ranking
-from poly.spaces.space import Point, Space
 
 Vector = NDArray[np.floating[Any]]
 BIAS = 25.0

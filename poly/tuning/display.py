@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from poly.tuning.outcome import Failure, in_words
-from poly.tuning.work import Yardstick, speed_text
+from poly.tuning.yardstick import Yardstick, speed_text
 
 PAUSE = 5.0
 """Seconds between two lines that tell of nothing new."""

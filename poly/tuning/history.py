@@ -13,11 +13,11 @@ from functools import cached_property
 from random import Random
 from statistics import median, quantiles
 
+from poly.analysis.work import Work
+from poly.autoschedule.spaces.space import Point, Space, Value
 from poly.records import Key, Record, Store, StoredTrial, find_point, point_text, read_point
 from poly.search.events import Ask, Search, Strategy, Trial
 from poly.search.journal import Journal
-from poly.spaces.space import Point, Space, Value
-from poly.work import Work
 
 NEIGHBOURS = 4
 """Other sizes whose best schedules are looked at, and the most points that are measured for their sake."""

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
-from poly.schedule import Schedule
-from poly.spaces.space import Point, Space
-from poly.tuning.work import Yardstick, speed_text, time_text
+from poly.schedules.schedule import Schedule
+from poly.tuning.yardstick import Yardstick, speed_text, time_text
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from microkernels.isa import ISA
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.checks import checked_sizes
 from poly.errors import SearchError
-from poly.nest import Nest, checked_nest
-from poly.target import Target, parse
+from poly.ir.nest import Nest, checked_nest
+from poly.machine.target import Target, parse
 
 
 @dataclass(frozen=True)

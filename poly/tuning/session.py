@@ -16,18 +16,19 @@ from types import FrameType, TracebackType
 from typing import Protocol
 
 from microkernels.opencl_isa import is_gpu
+from poly.analysis.work import work
+from poly.autoschedule.spaces.derive import space as derive
+from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
 from poly.errors import SearchError
+from poly.ir.nest import Nest
 from poly.machine import machine, measured
 from poly.measure import LiveMeasurer
-from poly.nest import Nest
 from poly.records import Store, key_for
 from poly.search.events import Ask, Event, Strategy, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import reserve, search
 from poly.search.strategies import strategy as find
-from poly.spaces.derive import space as derive
-from poly.spaces.space import Point, Space
 from poly.tuning.display import Display, Silent, Status, display
 from poly.tuning.history import History, seeded
 from poly.tuning.options import Options
@@ -41,8 +42,7 @@ from poly.tuning.outcome import (
     with_tuning,
 )
 from poly.tuning.problem import Problem, problem
-from poly.tuning.work import Yardstick, gpu_yardstick, yardstick
-from poly.work import work
+from poly.tuning.yardstick import Yardstick, gpu_yardstick, yardstick
 
 
 def tuned(

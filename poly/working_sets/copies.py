@@ -16,7 +16,7 @@ from functools import reduce
 
 import islpy as isl
 
-from poly.sets import index, mapped, set_space, zero
+from poly.ir.sets import index, mapped, set_space, zero
 from poly.working_sets.memory import Memory, Touch
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out

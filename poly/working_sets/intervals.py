@@ -6,7 +6,7 @@ from functools import reduce
 
 import islpy as isl
 
-from poly.sets import SET, number, set_space
+from poly.ir.sets import SET, number, set_space
 
 Time = tuple[int, ...]
 

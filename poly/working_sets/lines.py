@@ -9,10 +9,10 @@ from math import prod
 import islpy as isl
 import numpy as np
 
-from poly.budget import TooCostly, limited
+from poly.ir.budget import TooCostly, limited
+from poly.ir.counting import RESERVE, Count, count, points
+from poly.ir.sets import index, mapped, number, set_space
 from poly.model import LINE
-from poly.sets import index, mapped, number, set_space
-from poly.working_sets.counting import RESERVE, Count, count, points
 from poly.working_sets.memory import Memory
 
 EXACT = 1_000_000

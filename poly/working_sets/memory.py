@@ -1,6 +1,6 @@
 """What a schedule touches, and when: each access as a relation from time to elements.
 
-The time of an instance is the vector of `poly.paths`: the values of the loops around it and its positions in sequences.
+The time of an instance is a vector as in ir/paths.py: the values of the loops around it and its positions in sequences.
 The order of execution is the lexicographic order of these vectors.
 """
 

@@ -27,8 +27,8 @@ from typing import Literal
 
 import islpy as isl
 
-from poly.schedule import Schedule
-from poly.working_sets.counting import count
+from poly.ir.counting import count
+from poly.schedules.schedule import Schedule
 from poly.working_sets.intervals import Time, between
 from poly.working_sets.memory import Touch, Trace
 from poly.working_sets.trace import trace

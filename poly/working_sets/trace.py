@@ -1,6 +1,6 @@
 """From a schedule to all that it touches, and when.
 
-The time of an instance is the vector of `poly.paths`, with a position more for each copy: the copy is made at 0, what
+The time of an instance is a vector as in ir/paths.py, with a position more for each copy: the copy is made at 0, what
 it serves runs at 1. Scalars are no memory, and a statement whose start value a microkernel sets does not touch what the
 kernel does for it.
 
@@ -17,13 +17,13 @@ from functools import reduce
 import islpy as isl
 
 from codegen.expr import Load, loads
-from poly.calls import absorbed, untaken
 from poly.errors import ScheduleError
-from poly.fixing import fix_tree
-from poly.nest import Nest, Statement
-from poly.schedule import Schedule
-from poly.tree import Band, Leaf, Micro, Node, Pack, statements
-from poly.tree import Sequence as InOrder
+from poly.ir.fixing import fix_tree
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Leaf, Micro, Node, Pack, statements
+from poly.ir.tree import Sequence as InOrder
+from poly.lowering.calls import absorbed, untaken
+from poly.schedules.schedule import Schedule
 from poly.working_sets.copies import copy
 from poly.working_sets.memory import Memory, Touch, Trace
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from poly.model import Caches
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 from poly.working_sets.footprints import Footprint, Part
 from poly.working_sets.trace import trace
 

@@ -22,12 +22,12 @@ from benchmarks.search.replay import Replay
 from benchmarks.search.runs import Run, Runs, Step, repeated, run
 from benchmarks.search.scores import best_of_nearest, score
 from benchmarks.search.table import Entry, Pass, Table, key
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import SearchError
-from poly.nest import Nest
+from poly.ir.nest import Nest
 from poly.search.events import Ask
 from poly.search.stopping import Budget
 from poly.search.strategies import strategies
-from poly.spaces.space import Point, Space
 
 WORST = Point(0, (3, 0))
 

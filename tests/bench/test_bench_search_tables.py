@@ -16,9 +16,9 @@ from benchmarks.search import origins, store
 from benchmarks.search.making import Maker, Plan, thinned
 from benchmarks.search.problems import all_problems, chosen
 from benchmarks.search.table import Entry, Table, key
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import RecordError, SearchError
 from poly.search.events import Measurer
-from poly.spaces.space import Point, Space
 
 NAME = CASE.size
 

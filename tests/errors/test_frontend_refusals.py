@@ -13,7 +13,7 @@ from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 SIZES = {name: Affine.name(name) for name in ("M", "N", "K")}
 KNOWN: dict[str, Any] = {"f32": f32, "f64": f64, "range": range, **SIZES}

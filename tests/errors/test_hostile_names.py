@@ -16,13 +16,13 @@ from opencl_device import TARGET, device
 
 import poly
 from microkernels.isa import ISAS
-from poly.default import default_schedule
+from poly.autoschedule.default import default_schedule
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
+from poly.ir.nest import Nest
 from poly.measure.trusted import Rows, only
 from poly.model.host import caches
-from poly.nest import Nest
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 from poly.working_sets import footprints, working_sets
 
 pytestmark = pytest.mark.slow
@@ -312,7 +312,7 @@ def test_isl_reads_no_text_with_names_in_it() -> None:
         and is_reader(node.func)
         and not all(isinstance(a, ast.Constant) for a in node.args)
     ]
-    assert not found, f"build these sets from spaces (poly/sets.py): {', '.join(found)}"
+    assert not found, f"build these sets from spaces (poly/ir/sets.py): {', '.join(found)}"
 
 
 def is_reader(function: ast.expr) -> bool:

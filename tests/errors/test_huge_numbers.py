@@ -19,13 +19,14 @@ from shared_nests import matmul
 
 import poly
 from poly import f64
-from poly.bounds import check
+from poly.analysis.bounds import check
+from poly.analysis.overflow import MOST, largest_sizes
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.lower import lower
-from poly.nest import Nest
-from poly.overflow import MOST, largest_sizes
-from poly.target import parse
+from poly.ir.nest import Nest
+from poly.ir.tree import bands
+from poly.lowering.lower import lower
+from poly.machine.target import parse
 
 M, N, T = poly.sizes("M N T")
 HUGE = (2**31, 2**32, 2**47, 2**48, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 2**70, 10**30)
@@ -247,7 +248,7 @@ def test_no_usual_nest_is_refused(nest: Nest, seed: int) -> None:
     except poly.SpecError:
         return
     made, random = poly.schedule(safe), Random(seed)
-    for band in poly.tree.bands(made.tree):
+    for band in bands(made.tree):
         made = made.split(**{band.name: random.choice([3, 64, 1000])})
     lower(made.nest, made.tree, parse("c:portable").isa)
     assert MOST > 2**61

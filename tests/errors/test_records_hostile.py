@@ -177,7 +177,7 @@ def alive(process: int) -> bool:
 
 
 def test_a_text_that_is_too_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.recorded.RECORD_CHARACTERS", 100)
+    monkeypatch.setattr("poly.records.followed.RECORD_CHARACTERS", 100)
     store.save(own(schedule="[]"))
     with pytest.warns(RecordWarning, match="its text has .* characters, more than 100"):
         assert compiled().origin == "model"

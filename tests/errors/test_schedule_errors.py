@@ -8,7 +8,7 @@ from doc_nests import chain, copy, dot, late, matmul, wave
 
 import poly
 from poly import ScheduleError, f64, i64, schedule
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 M, N, T = poly.sizes("M N T")
 

@@ -20,12 +20,12 @@ from shared_nests import matmul
 
 import poly
 from poly import f32
+from poly.autoschedule.spaces import derive
 from poly.blas import write_blas
 from poly.explanation import explained
 from poly.machine import Bandwidth, Measured, Peak
 from poly.model.rates import from_machine
-from poly.spaces import derive
-from poly.steps import STEPS
+from poly.schedules.steps import STEPS
 from poly.tuning import session
 
 pytestmark = pytest.mark.slow

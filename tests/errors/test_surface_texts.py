@@ -17,8 +17,8 @@ from codegen.compiler import find_compiler
 from poly import f32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
-from poly.steps import STEPS
+from poly.ir.nest import Nest
+from poly.schedules.steps import STEPS
 
 N = poly.sizes("N")
 

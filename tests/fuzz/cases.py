@@ -19,9 +19,9 @@ from fuzz.nests import draw_program
 from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
 from fuzz.routes import ROUTES, device_isa
 from fuzz.schedules import REFUSALS, Drawing, StepFailed, kinds
-from poly.schedule import Schedule
-from poly.spaces.derive import derive
-from poly.target import parse
+from poly.autoschedule.spaces.derive import derive
+from poly.machine.target import parse
+from poly.schedules.schedule import Schedule
 
 SHARES = {"c": 0.9, "public": 0.02, "header": 0.04, "opencl": 0.04}
 """How often a case goes by a route, where all are asked for."""

@@ -20,11 +20,11 @@ from fuzz.interpreter import Rejected
 from fuzz.schedules import REFUSALS, Step, StepFailed, Taken
 from fuzz.sources import nest_of
 from fuzz.syntax import Program
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.compiled import Compiled, followed, translate
 from poly.kernel import Kernel, signature
-from poly.schedule import Schedule
-from poly.target import parse
+from poly.machine.target import parse
+from poly.schedules.schedule import Schedule
 
 Steps = tuple[Step, ...] | None
 """The steps of a schedule; None leaves it to poly."""

@@ -27,7 +27,7 @@ from fuzz.sources import nest_of
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
 from poly.kernel import Kernel, signature
 from poly.opencl_kernel import opencl_kernel
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 Outcome = Failure | Refused | None
 Announce = Callable[[Pair], None]

@@ -16,8 +16,8 @@ import poly
 from microkernels.catalogue import shapes
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
-from poly.schedule import Schedule
-from poly.tree import Band, bands, statements
+from poly.ir.tree import Band, bands, statements
+from poly.schedules.schedule import Schedule
 
 REFUSALS = (
     poly.PolyError,

@@ -14,7 +14,7 @@ from opencl_device import device
 from pages import lessons
 
 from poly import commands
-from poly.nestfile import open_nests
+from poly.commands.nestfile import open_nests
 
 pytestmark = pytest.mark.slow
 

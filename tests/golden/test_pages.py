@@ -13,7 +13,7 @@ from opencl_device import device
 from pages import check_page, played
 
 import poly
-from poly.steps import STEPS
+from poly.schedules.steps import STEPS
 
 
 def page(project: Path, name: str) -> Path:

@@ -7,7 +7,7 @@ import sys
 import doc_nests
 
 import poly
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 NESTS = {name: value for name, value in vars(doc_nests).items() if isinstance(value, poly.Nest)}
 

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 from tuning_fakes import bowl, grid_space
 
+from poly.autoschedule.spaces.space import Point
 from poly.commands import tune
 from poly.search import strategies
 from poly.search.events import Ask, Trial
 from poly.search.run import search
-from poly.spaces.space import Point
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from tuning_fakes import grid_space
 
 import poly
+from poly.autoschedule.spaces.space import Point
 from poly.measure import LiveMeasurer
 from poly.search.events import Ask
-from poly.spaces.space import Point
 
 CALLS = [
     "pathlib.os.mkdir",

@@ -15,8 +15,8 @@ import poly
 from codegen.integer import Affine
 from poly import f32
 from poly.errors import SearchError
+from poly.ir.nest import Nest
 from poly.measure import trusted
-from poly.nest import Nest
 
 
 @pytest.mark.parametrize("cold", [False, True])

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 from tuning_fakes import grid_space
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.search.events import Ask, Search, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import search
 from poly.search.stopping import Budget
-from poly.spaces.space import Point, Space
 from poly.tuning.session import Interrupts, Source, Stoppable
 
 A, B, C = (Point(0, (i, 0)) for i in range(3))

@@ -14,11 +14,11 @@ from random_nests import nests
 import poly
 from microkernels.isa import ISAS
 from poly import Nest, Schedule, f32
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.compiled import translate
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.tree import bands
+from poly.ir.tree import bands
 
 PRODUCTS = (
     "mk,kn->mn",

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from codegen.integer import Affine
 from microkernels.dtypes import f32
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.errors import SpecError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 KNOWN = {"f32": f32} | {name: Affine.name(name) for name in "MNPR"}
 

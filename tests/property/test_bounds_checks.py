@@ -26,11 +26,11 @@ from codegen.program import Buffer, Program
 from codegen.signature import Signature
 from microkernels.dtypes import f32
 from microkernels.isa import host
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.compiled import followed
-from poly.lower import lower
-from poly.nest import Nest
-from poly.schedule import Schedule
+from poly.ir.nest import Nest
+from poly.lowering.lower import lower
+from poly.schedules.schedule import Schedule
 
 COUNTING = """#include <stdint.h>
 static int64_t asked, broken;

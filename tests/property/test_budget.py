@@ -24,21 +24,22 @@ from test_schedule_property import steps
 
 import poly
 from microkernels.isa import PORTABLE
-from poly import budget, f32, f64
-from poly.budget import CALL, GAUGE, TooCostly, limited
+from poly import f32, f64
+from poly.analysis.legality import is_parallel, violations
+from poly.autoschedule.default import default_schedule
 from poly.compiled import translate
-from poly.default import default_schedule
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.guards import guarded, unconditional
-from poly.legality import is_parallel, violations
+from poly.ir import budget
+from poly.ir.budget import CALL, GAUGE, TooCostly, limited
+from poly.ir.guards import guarded, unconditional
+from poly.ir.reference import reference
+from poly.ir.sets import first_point
+from poly.ir.tree import Leaf, bands, statements
+from poly.lowering.scan import scan
 from poly.model.host import caches
-from poly.reference import reference
-from poly.scan import scan
-from poly.schedule import Schedule
-from poly.sets import first_point
-from poly.steps import Pack, Part, Step
-from poly.tree import Leaf, bands, statements
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Pack, Part, Step
 
 M, N, K, T = poly.sizes("M N K T")
 
@@ -94,7 +95,7 @@ def test_what_is_too_costly_says_so() -> None:
 
 
 def test_loops_stay_as_written_where_a_schedule_is_too_costly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.default.AFFORDABLE", 1)
+    monkeypatch.setattr("poly.autoschedule.default.AFFORDABLE", 1)
     kernel = poly.compile(poly.nest(matmul), threads=1)
     assert kernel.schedule.steps == ()
 
@@ -122,7 +123,7 @@ def test_a_reserve_is_left_for_cheaper_answers() -> None:
 def test_a_first_point_that_takes_too_long_gives_way_to_any(monkeypatch: pytest.MonkeyPatch) -> None:
     corner = isl.Set("{ [i, j] : 3 <= i < 9 and i <= j < 9 }")
     assert first_point(corner) == (3, 3)
-    monkeypatch.setattr("poly.sets.LEAST", 1)
+    monkeypatch.setattr("poly.ir.sets.LEAST", 1)
     i, j = first_point(corner)
     assert 3 <= i <= j < 9
 
@@ -354,7 +355,7 @@ def test_a_stencil_skewed_and_tiled_three_times(blocks: tuple[tuple[int, ...], .
 
 
 def test_what_has_no_bounds_is_printed_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.scan.SCANNED", 1)
+    monkeypatch.setattr("poly.lowering.scan.SCANNED", 1)
     text = str(poly.schedule(poly.nest(matmul)).split(k=4).pack("A", at="i"))
     assert "bounds of these loops are left out" in text
     assert "for k_tile in …:" in text and "# pack A" in text and "C[i, j] += A[i, k] * B[k, j]" in text

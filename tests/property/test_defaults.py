@@ -11,14 +11,14 @@ import pytest
 import poly
 from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host
 from poly import f32, f64
-from poly.defaults import dependence_schedule
-from poly.defaults.distances import slope
-from poly.defaults.strides import extent, moved_iterator, strided_cost
-from poly.legality import broken_flag, violations
+from poly.analysis.legality import broken_flag, violations
+from poly.autoschedule.defaults import dependence_schedule
+from poly.autoschedule.defaults.distances import slope
+from poly.ir.paths import paths
+from poly.ir.strides import extent, moved_iterator, strided_cost
+from poly.ir.tree import Micro, bands, walk
 from poly.model import Caches
-from poly.paths import paths
-from poly.schedule import Schedule
-from poly.tree import Micro, bands, walk
+from poly.schedules.schedule import Schedule
 
 T, N, M = poly.sizes("T N M")
 

@@ -14,8 +14,8 @@ from random_nests import VALUE_OF_N, nests
 
 import poly
 from poly import f64
-from poly.dependences import Dependence, dependences
-from poly.nest import Nest
+from poly.analysis.dependences import Dependence, dependences
+from poly.ir.nest import Nest
 
 M, N, T = poly.sizes("M N T")
 
@@ -158,7 +158,7 @@ def test_dependences_are_computed_once_and_forgotten_with_the_nest():
     nest = replace(doc_nests.wave)
     assert dependences(nest) is dependences(nest)
     assert dependences(replace(nest)) is not dependences(nest)
-    from poly.dependences import _known
+    from poly.analysis.dependences import _known
 
     key = id(nest)
     assert key in _known

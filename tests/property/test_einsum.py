@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.dtypes import f32, f64, i32
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum, parse_subscripts
-from poly.reference import reference
+from poly.ir.reference import reference
 
 EXTENTS = dict(zip("abcdijkmnI", [2, 3, 4, 1, 3, 2, 4, 2, 3, 2], strict=True))
 

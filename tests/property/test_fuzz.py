@@ -45,12 +45,12 @@ from fuzz.workers import Worker
 
 import poly
 import poly.compiled
-import poly.proof
 from codegen import scalar
 from codegen.integer import Linear
-from poly.edits import sequence
-from poly.steps import Reverse, Shift
-from poly.tree import Sequence
+from poly.ir.edits import sequence
+from poly.ir.tree import Sequence
+from poly.schedules import proof
+from poly.schedules.steps import Reverse, Shift
 
 N, M, K = (Lin.name(n) for n in "NMK")
 i, j, k, t = (Lin.name(n) for n in "ijkt")
@@ -239,12 +239,12 @@ def instances(pair: Pair) -> list[Assign]:
 
 
 def test_a_proof_that_accepts_too_much(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    true = poly.proof._objection
+    true = proof._objection
 
     def lax(nest, tree, step):
         return None if isinstance(step, Reverse | Shift) else true(nest, tree, step)
 
-    monkeypatch.setattr(poly.proof, "_objection", lax)
+    monkeypatch.setattr(proof, "_objection", lax)
     failure = found_by(range(60), tmp_path)
     pair = smallest(failure)
     assert pair.steps and len(pair.steps) <= 3
@@ -282,7 +282,7 @@ def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_):
         raise KeyError("tile")
 
-    monkeypatch.setattr("poly.steps.tile.Tile.apply", broken)
+    monkeypatch.setattr("poly.schedules.steps.tile.Tile.apply", broken)
     failure = tried(replace(pair_of(MATMUL), steps=(Step("tile", (), (("i", 4),)),)))
     assert failure is not None
     assert failure.kind == "error" and "KeyError" in failure.text

@@ -9,8 +9,8 @@ import islpy as isl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poly.ctext import constants
-from poly.instances import Instances
+from poly.ir.instances import Instances
+from poly.lowering.ctext import constants
 
 Point = tuple[int, int]
 Function = Callable[[int, int], int]

@@ -25,8 +25,8 @@ import poly
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
-from poly.reference import reference as interpreted
+from poly.ir.nest import Nest
+from poly.ir.reference import reference as interpreted
 
 INTEGERS = (i8, i32, i64)
 ROWS, COUNT = 24, 19

@@ -14,14 +14,14 @@ import poly
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 from microkernels.opencl_isa import OPENCLGPU
+from poly.analysis.legality import broken_flag, violations
+from poly.autoschedule.defaults.gpu import gpu_schedule
+from poly.autoschedule.defaults.gpu.items import GroupShape
 from poly.compiled import translate_device
-from poly.defaults.gpu import gpu_schedule
-from poly.defaults.gpu.items import GroupShape
-from poly.legality import broken_flag, violations
-from poly.mapping.legality import conflict
-from poly.mapping.work_groups import misfit
+from poly.ir.tree import bands
+from poly.lowering.mapping.legality import conflict
+from poly.lowering.mapping.work_groups import misfit
 from poly.opencl_kernel import opencl_kernel
-from poly.tree import bands
 
 Array = np.ndarray[Any, Any]
 GPU = replace(OPENCLGPU, local_bytes=48 * 1024, max_items=1024)

@@ -11,16 +11,16 @@ from opencl_device import device
 import poly
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
 from poly import f32
+from poly.autoschedule.default import default_schedule
+from poly.autoschedule.spaces.derive import derive
+from poly.autoschedule.spaces.space import Point, Space
 from poly.compiled import translate_device
-from poly.default import default_schedule
+from poly.ir.nest import Nest
 from poly.measure import LiveMeasurer
 from poly.model.host import caches
 from poly.model.rates import nominal
-from poly.nest import Nest
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 from poly.search.events import Ask
-from poly.spaces.derive import derive
-from poly.spaces.space import Point, Space
 
 M, N, K, T = poly.sizes("M N K T")
 GPU = replace(OPENCLGPU, units=20, max_items=256, local_bytes=16 * 1024)

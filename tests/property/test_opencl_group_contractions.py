@@ -15,14 +15,14 @@ import poly
 from microkernels.dtypes import f32, f64
 from microkernels.errors import TargetError
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
+from poly.autoschedule.default import gpu_contracted
+from poly.autoschedule.defaults.gpu import gpu_schedule
 from poly.compiled import translate_device
-from poly.default import gpu_contracted
-from poly.defaults.gpu import gpu_schedule
 from poly.errors import ScheduleError
-from poly.nest import Nest
-from poly.reference import reference
-from poly.schedule import Schedule, schedule
-from poly.tree import Micro, bands, walk
+from poly.ir.nest import Nest
+from poly.ir.reference import reference
+from poly.ir.tree import Micro, bands, walk
+from poly.schedules.schedule import Schedule, schedule
 
 Array = np.ndarray[Any, Any]
 GPU = replace(OPENCLGPU, max_items=1024, local_bytes=48 << 10, units=8)

@@ -15,9 +15,9 @@ import poly
 from codegen.opencl.plan import device_program
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU
 from poly import f16
+from poly.autoschedule.default import default_schedule
 from poly.compiled import translate_device
-from poly.default import default_schedule
-from poly.lower import lower
+from poly.lowering.lower import lower
 from poly.model.host import caches
 from poly.opencl_kernel import opencl_kernel
 

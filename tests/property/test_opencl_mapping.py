@@ -30,13 +30,13 @@ from codegen.opencl.items import Share
 from codegen.opencl.plan import device_program
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU
 from poly import ScheduleError, schedule
-from poly.box_copy import with_boxes
-from poly.lower import lower
-from poly.mapping.items import with_items
-from poly.mapping.partials import Shared
-from poly.nest import Nest
-from poly.schedule import Schedule
-from poly.tree import Band, Leaf, Node, Pack, Sequence, bands
+from poly.ir.nest import Nest
+from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, bands
+from poly.lowering.box_copy import with_boxes
+from poly.lowering.lower import lower
+from poly.lowering.mapping.items import with_items
+from poly.lowering.mapping.partials import Shared
+from poly.schedules.schedule import Schedule
 
 GPU = replace(OPENCLGPU, max_items=4096)
 

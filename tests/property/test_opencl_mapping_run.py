@@ -22,10 +22,10 @@ from test_opencl_mapping import mapped
 from microkernels.opencl_isa import OPENCLGPU
 from poly import schedule
 from poly.compiled import translate_device
-from poly.nest import Nest
+from poly.ir.nest import Nest
+from poly.ir.reference import reference
 from poly.opencl_kernel import OpenCLKernel
-from poly.reference import reference
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 GPU = replace(OPENCLGPU, max_items=4096)
 Array = np.ndarray[Any, Any]

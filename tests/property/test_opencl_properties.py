@@ -31,11 +31,11 @@ import poly
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
 from poly import f32, f64
 from poly.errors import ScheduleError
+from poly.ir.reference import reference
+from poly.ir.tree import Node, bands
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
-from poly.reference import reference
-from poly.schedule import Schedule, schedule
-from poly.steps import Groups, Items
-from poly.tree import Node, bands
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Groups, Items
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Each example is built for the device: to shrink one takes minutes. POLY_SHRINK=1 takes them."""

@@ -20,16 +20,16 @@ import poly
 from codegen.opencl.values import DeviceProgram
 from microkernels.isa import ISA
 from poly import commands
+from poly.autoschedule.spaces.space import Space
 from poly.compiled import translate_device
+from poly.ir.nest import Nest
 from poly.measure import LiveMeasurer, builder
-from poly.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
 from poly.records import Key, Store, key_for
 from poly.records.exchange import export, merge
 from poly.records.key import machine_name
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 from poly.search.events import Ask, Trial
-from poly.spaces.space import Space
 
 ELEMENTS = 20 * 16
 SIZE = {"M": 40, "N": 48, "K": 24}

@@ -19,8 +19,8 @@ from opencl_device import TARGET, device
 import poly
 from codegen.c import UNFUSED
 from poly import f32, f64
-from poly.contraction import recognise
-from poly.tree import bands
+from poly.analysis.contraction import recognise
+from poly.ir.tree import bands
 
 M, N, K = poly.sizes("M N K")
 SIZES = {"M": 13, "N": 37, "K": 29}

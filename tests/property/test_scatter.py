@@ -13,8 +13,8 @@ from scatters import Scatter, check_scatter, scatters
 import poly
 from poly import f32, f64
 from poly.errors import ScheduleError
-from poly.schedule import Schedule, schedule
-from poly.tree import Micro, bands, walk
+from poly.ir.tree import Micro, bands, walk
+from poly.schedules.schedule import Schedule, schedule
 
 POLYNOMIALS = Scatter(
     ("i", "j", "k"), (5, 8, 3), ((("i", 1), ("j", 1)),), ((("i", 1),), (("k", 1),)), ((("k", 1),), (("j", 1),))

@@ -15,7 +15,7 @@ from microkernels.catalogue import find
 from microkernels.isa import ISAS
 from microkernels.kernel import OuterProduct
 from poly import Nest, Schedule, f32, f64
-from poly.steps import Pack, Step
+from poly.schedules.steps import Pack, Step
 
 Array = np.ndarray[Any, Any]
 Steps = Callable[[Schedule, OuterProduct], Schedule]

@@ -10,10 +10,11 @@ from interpreter import Instance, accesses, conflict, execute, instances, loop_r
 from random_nests import VALUE_OF_N, nests
 
 from poly.errors import ScheduleError
-from poly.fixing import fix_tree
-from poly.nest import Nest
-from poly.schedule import Schedule, schedule
-from poly.steps import (
+from poly.ir.fixing import fix_tree
+from poly.ir.nest import Nest
+from poly.ir.tree import Node, bands, statements
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import (
     Distribute,
     Fuse,
     Interchange,
@@ -28,7 +29,6 @@ from poly.steps import (
     Unroll,
     Vectorize,
 )
-from poly.tree import Node, bands, statements
 
 WITNESS = re.compile(r"(\w+)\[([^\]]*)\] (must run before|and) (\w+)\[([^\]]*)\](?:.*with N = (\d+))?")
 

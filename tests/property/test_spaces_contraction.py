@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 import poly
 from microkernels.isa import AVX512, ISA, ISAS, host
-from poly.bounds import check
+from poly.analysis.bounds import check
+from poly.autoschedule.default import default_schedule
+from poly.autoschedule.spaces.contraction import _heaviest
+from poly.autoschedule.spaces.derive import derive
+from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
-from poly.default import default_schedule
-from poly.lower import lower
-from poly.makeable import check_makeable
+from poly.lowering.lower import lower
 from poly.model import Caches
 from poly.model.core import Core
 from poly.model.grid import Grid
 from poly.model.rates import nominal
 from poly.model.schedules import predicted
-from poly.spaces.contraction import _heaviest
-from poly.spaces.derive import derive
-from poly.spaces.space import Point, Space
-from poly.steps import Microkernel
+from poly.schedules.makeable import check_makeable
+from poly.schedules.steps import Microkernel
 
 HOST = host()
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)

@@ -16,13 +16,13 @@ import poly
 from benchmarks.workloads import nests, stencil
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
-from poly.default import default_schedule
+from poly.autoschedule.default import default_schedule
+from poly.autoschedule.spaces.loops import loop_structures
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import ScheduleError
 from poly.model import Caches
 from poly.model.rates import nominal
-from poly.schedule import Schedule
-from poly.spaces.loops import loop_structures
-from poly.spaces.space import Point, Space
+from poly.schedules.schedule import Schedule
 
 HOST = host()
 
@@ -164,7 +164,7 @@ def test_open_sizes_are_predicted_where_they_are_measured() -> None:
 
 
 def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.spaces.loops.AFFORDABLE", 1)
+    monkeypatch.setattr("poly.autoschedule.spaces.loops.AFFORDABLE", 1)
     space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
     assert space.schedule(space.choice) == default_schedule(space.nest, HOST, LARGE, 1, nominal(HOST))
 

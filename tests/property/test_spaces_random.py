@@ -12,9 +12,9 @@ from test_spaces_loops import derived
 
 import poly
 from microkernels.isa import host
-from poly.default import default_schedule
+from poly.autoschedule.default import default_schedule
 from poly.model.rates import nominal
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -24,10 +24,10 @@ from codegen.header.pthreads import PTHREADS
 from codegen.program import Program, Threading
 from codegen.signature import Signature
 from microkernels.isa import host
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.compiled import followed
-from poly.lower import lower
-from poly.nest import Nest
+from poly.ir.nest import Nest
+from poly.lowering.lower import lower
 
 Array = np.ndarray[Any, Any]
 WAYS: tuple[Threading, ...] = get_args(Threading)

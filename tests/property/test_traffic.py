@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from interpreter import points
 from working_set_nests import heat, product, solve, triangle, zeroed
 
+from poly.ir.nest import Nest
+from poly.ir.tree import Node
 from poly.model import Caches
-from poly.nest import Nest
-from poly.schedule import Schedule, schedule
-from poly.tree import Node
+from poly.schedules.schedule import Schedule, schedule
 from poly.working_sets import Traffic, footprints, traffic
 from poly.working_sets.lines import LINE, lines
 from poly.working_sets.memory import Memory

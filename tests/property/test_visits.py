@@ -15,10 +15,10 @@ from test_schedule_property import steps
 import poly
 from codegen.isl_ast import loops
 from poly import i64
-from poly.budget import TooCostly, limited
-from poly.scan import ast
-from poly.schedule import Schedule
-from poly.visits import visits_all
+from poly.ir.budget import TooCostly, limited
+from poly.lowering.scan import ast
+from poly.lowering.visits import visits_all
+from poly.schedules.schedule import Schedule
 
 K = poly.sizes("K")
 

@@ -12,10 +12,10 @@ from test_schedule_property import fixed, steps
 from working_set_nests import heat, product, solve, strided, triangle, zeroed
 
 from poly.errors import ScheduleError
+from poly.ir.counting import count
 from poly.model import Caches
-from poly.schedule import Schedule, schedule
+from poly.schedules.schedule import Schedule, schedule
 from poly.working_sets import Instance, Placement, Reuse, WorkingSet, optimistic, pairs, pessimistic, working_sets
-from poly.working_sets.counting import count
 from poly.working_sets.intervals import between
 
 

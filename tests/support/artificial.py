@@ -11,15 +11,15 @@ import pytest
 
 import poly
 from microkernels.isa import ISA, host
+from poly.autoschedule.default import default_schedule
+from poly.autoschedule.spaces.space import Knob, Point, Space, Structure, Value
 from poly.compiled import Compiled, translate
-from poly.cost import Cost
-from poly.default import default_schedule
+from poly.ir.nest import Nest
 from poly.measure import LiveMeasurer, builder
+from poly.model.cost import Cost
 from poly.model.host import caches
-from poly.nest import Nest
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 from poly.search.events import Ask, Trial
-from poly.spaces.space import Knob, Point, Space, Structure, Value
 
 MATMUL = doc_nests.matmul.with_sizes({"M": 20, "N": 16, "K": 12})
 SIZES = tuple(range(2, 14))

@@ -10,7 +10,7 @@ from typing import Any
 from interpreter import run_order
 
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 Cells = dict[tuple[str, tuple[int, ...]], float]
 """The value of each element."""

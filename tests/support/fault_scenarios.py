@@ -34,6 +34,7 @@ from codegen.errors import ToolchainError
 from codegen.files import write_file
 from microkernels.isa import parse_target
 from poly import f64
+from poly.autoschedule.spaces.space import Space
 from poly.compilation import compile_nest
 from poly.errors import PolyError
 from poly.machine.measured import Bandwidth, Measured, Peak
@@ -41,7 +42,6 @@ from poly.records import Record, Store, key_for
 from poly.records.exchange import export, load, merge
 from poly.records.file import inspect
 from poly.search.events import Ask, Trial
-from poly.spaces.space import Space
 from poly.tuning import session
 
 SHIM = ctypes.CDLL(os.environ["FAULTS"])

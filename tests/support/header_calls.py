@@ -27,9 +27,9 @@ from codegen.header.status import STATUSES
 from codegen.parameters import Parameter, prototype
 from codegen.signature import Signature
 from microkernels.isa import PORTABLE
-from poly.lower import lower
-from poly.nest import Nest
-from poly.strided import with_strides
+from poly.ir.nest import Nest
+from poly.ir.strided import with_strides
+from poly.lowering.lower import lower
 
 CODES = {name: number for number, name in enumerate(STATUSES)}
 OWN_MEMORY = 0x5008

@@ -13,8 +13,8 @@ import islpy as isl
 
 from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
 from codegen.integer import Affine
-from poly.nest import Nest, Statement
-from poly.tree import Band, Leaf, Node, Sequence, statements
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
 PRIME = 10007
 

@@ -19,7 +19,7 @@ from codegen.program import Buffer
 from microkernels.dtypes import f32
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import OPENCL256
-from poly.lower import lower
+from poly.lowering.lower import lower
 
 LIBRARIES = ("-lOpenCL", "-lm")
 M, T = poly.sizes("M T")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from poly import f64, sizes
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 N = sizes("N")
 LOOPS = "ijk"

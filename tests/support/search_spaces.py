@@ -9,10 +9,10 @@ from random import Random
 
 import poly
 from microkernels.isa import PORTABLE
-from poly.cost import Cost
-from poly.schedule import Schedule
+from poly.autoschedule.spaces.space import Knob, Point, Space, Structure, Value
+from poly.model.cost import Cost
+from poly.schedules.schedule import Schedule
 from poly.search.events import Ask, Trial
-from poly.spaces.space import Knob, Point, Space, Structure, Value
 
 Seconds = Callable[[Mapping[str, Value]], float]
 

@@ -12,9 +12,9 @@ from benchmarks.search.table import Entry, Origin, Pass, Table, key
 from benchmarks.workloads import nests
 from microkernels.dtypes import DTYPES
 from microkernels.isa import PORTABLE
-from poly.cost import Cost
+from poly.autoschedule.spaces.space import Knob, Point, Space, Structure, Values
+from poly.model.cost import Cost
 from poly.search.events import Ask, Trial
-from poly.spaces.space import Knob, Point, Space, Structure, Values
 
 SIZES = {"M": 8, "N": 8, "K": 8}
 CASE = Case("gemm", "gemm 8x8x8", DTYPES["f32"], Matmul(8, 8, 8), lambda: nests.make("gemm_nn", DTYPES["f32"]), SIZES)

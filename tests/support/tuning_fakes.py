@@ -7,9 +7,9 @@ from functools import cache
 import poly
 from microkernels.isa import parse_target
 from poly import f32
-from poly.cost import Cost, Part
-from poly.schedule import Schedule
-from poly.spaces.space import Knob, Point, Space, Structure, Values
+from poly.autoschedule.spaces.space import Knob, Point, Space, Structure, Values
+from poly.model.cost import Cost, Part
+from poly.schedules.schedule import Schedule
 
 M, N = poly.sizes("M N")
 

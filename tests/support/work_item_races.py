@@ -13,9 +13,9 @@ from itertools import groupby
 from interpreter import Element, Instance, iterations, points, value
 
 from codegen.expr import Load
-from poly.mapping.partials import Shared
-from poly.nest import Statement
-from poly.tree import Band, Leaf, Node, Sequence, bands, statements
+from poly.ir.nest import Statement
+from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements
+from poly.lowering.mapping.partials import Shared
 
 DIMENSIONS = 3
 ALL = -1

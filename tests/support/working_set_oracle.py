@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from interpreter import Element, points, value
 
-from poly.nest import Nest
-from poly.tree import Band, Leaf, Micro, Node, Sequence, walk
+from poly.ir.nest import Nest
+from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, walk
 
 Key = tuple[str, str, str | None, str, str, str, str]
 """Kind, array, loop, and statement and access of the first and of the second use."""

@@ -27,13 +27,13 @@ from codegen.macros import definitions
 from codegen.program import Buffer, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.compiled import followed
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.lower import lower
-from poly.nest import Nest
-from poly.strided import with_strides
+from poly.ir.nest import Nest
+from poly.ir.strided import with_strides
+from poly.lowering.lower import lower
 
 C_TYPES = {name: dtype for name, dtype in DTYPES.items() if name != "f16"}
 """Halves are OpenCL's."""

@@ -24,7 +24,7 @@ from codegen.header.text import header_text
 from codegen.names import c_name
 from microkernels.isa import PORTABLE
 from poly.embed.write import make
-from poly.nest import Nest
+from poly.ir.nest import Nest
 
 KIT = Header("kit", tuple(routine(nest) for nest in ALL), (PORTABLE,))
 SANITIZED = ("-std=c99", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")

@@ -23,7 +23,7 @@ from test_classic_nests import arguments
 
 import poly
 from poly.embed import write_header
-from poly.reference import reference as run_loops
+from poly.ir.reference import reference as run_loops
 
 SOAK = int(os.environ.get("POLY_SOAK", "1"))
 HERE = [name for name in NUMBERS if name != "neon"]

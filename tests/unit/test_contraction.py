@@ -10,7 +10,7 @@ from contractions import Contraction as Loops
 import poly
 from codegen.expr import Binary, Const, Expr, Load
 from poly import Nest, f32
-from poly.contraction import Contraction, exchange, recognise
+from poly.analysis.contraction import Contraction, exchange, recognise
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 

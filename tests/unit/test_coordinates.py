@@ -6,7 +6,7 @@ import islpy as isl
 import pytest
 
 from codegen.integer import Affine
-from poly.coordinates import Coordinates, linear, solve
+from poly.ir.coordinates import Coordinates, linear, solve
 
 BOX = isl.Set("[N] -> { S[i, j, k] : 0 <= i < 6 and 0 <= j < 5 and 0 <= k < 4 }")
 ITERATORS = ("i", "j", "k")

@@ -15,8 +15,8 @@ import poly
 from microkernels.isa import host
 from poly import f32, f64
 from poly.commands import poly as command
+from poly.commands.nestfile import load_nest
 from poly.embed.write import make
-from poly.nestfile import load_nest
 from poly.records import Store, key_for
 
 M, N, K = poly.sizes("M N K")

@@ -12,7 +12,6 @@ from working_set_nests import product, solve
 
 import poly
 from poly.commands import poly as command
-from poly.cost import Cost, Part
 from poly.errors import ScheduleError, SpecError
 from poly.explanation import Measurement, compare, explain, explained
 from poly.explanation.comparison import against
@@ -21,13 +20,14 @@ from poly.explanation.facts import comparison_facts, facts
 from poly.explanation.text import bytes_text, size_text
 from poly.explanation.values import ARITHMETIC, Level
 from poly.machine import Bandwidth, Measured, Peak
+from poly.machine.target import Target
 from poly.model import Caches
+from poly.model.cost import Cost, Part
 from poly.model.rates import from_machine
 from poly.records.key import key_for
 from poly.records.record import Record, StoredTrial
 from poly.records.store import Store
-from poly.schedule import schedule
-from poly.target import Target
+from poly.schedules.schedule import schedule
 
 BANDWIDTHS = {"L1": 200.0, "L2": 100.0, "L3": 50.0, "memory": 10.0}
 RATES = Measured(

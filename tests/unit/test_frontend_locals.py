@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from codegen.expr import Load
 from codegen.integer import Affine
 from microkernels.dtypes import f32, f64
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.errors import SpecError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.nest import Nest
-from poly.reference import reference
+from poly.ir.nest import Nest
+from poly.ir.reference import reference
 
 N, M = Affine.name("N"), Affine.name("M")
 i, j = Affine.name("i"), Affine.name("j")

@@ -13,8 +13,8 @@ from codegen.integer import Affine
 from microkernels.dtypes import f32, f64, i32
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source
-from poly.nest import Array, Nest, Statement
-from poly.tree import Band, Leaf, Sequence
+from poly.ir.nest import Array, Nest, Statement
+from poly.ir.tree import Band, Leaf, Sequence
 
 M, N, K = map(Affine.name, "MNK")
 i, j = Affine.name("i"), Affine.name("j")

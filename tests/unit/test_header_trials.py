@@ -11,7 +11,7 @@ from shared_nests import matmul
 
 import poly
 from codegen.header import Trial
-from poly.bounds import check
+from poly.analysis.bounds import check
 from poly.embed.trials import FLOPS, LIMIT, LONG, trials
 
 

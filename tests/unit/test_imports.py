@@ -17,7 +17,7 @@ SLOW = ("scipy", "matplotlib", "cgen", "click", "rich")
 
 
 def module_name(root: Path, path: Path) -> str:
-    """`poly/steps/tile.py` is `poly.steps.tile`, `poly/__init__.py` is `poly`."""
+    """`poly/ir/tree.py` is `poly.ir.tree`, `poly/__init__.py` is `poly`."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -63,6 +63,22 @@ def upward(imports: Mapping[str, set[str]]) -> list[str]:
     return [f"{a} imports {b}" for a, targets in imports.items() for b in sorted(targets) if layer[b] > layer[a]]
 
 
+def between_folders(imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The same for the folders of `poly`; what lies beside them counts by itself."""
+    folders = {".".join(name.split(".")[:2]) for name in imports if name.count(".") > 1}
+
+    def place(name: str) -> str:
+        folder = ".".join(name.split(".")[:2])
+        return folder if folder in folders else name
+
+    found: dict[str, set[str]] = {}
+    for name, targets in imports.items():
+        if name.startswith("poly."):
+            targets = {place(target) for target in targets if target.startswith("poly.")}
+            found.setdefault(place(name), set()).update(targets - {place(name)})
+    return found
+
+
 def circle(imports: Mapping[str, set[str]]) -> list[str]:
     """The modules of one circle, or none."""
     try:
@@ -80,6 +96,13 @@ def test_imports_run_down(project: Path) -> None:
 
 def test_no_circle(project: Path) -> None:
     assert circle(graph(project)) == []
+
+
+def test_no_circle_of_folders(project: Path) -> None:
+    """Imports between the folders of `poly` run one way, as those between files do."""
+    folders = between_folders(graph(project))
+    assert {"poly.ir", "poly.lowering", "poly.kernel"} <= set(folders), "folders, and the files beside them"
+    assert circle(folders) == []
 
 
 @pytest.mark.parametrize(
@@ -113,6 +136,13 @@ def test_an_arrow_upward_is_found() -> None:
 
 def test_a_circle_is_found() -> None:
     assert set(circle({"poly.a": {"poly.b"}, "poly.b": {"poly.c"}, "poly.c": {"poly.b"}})) == {"poly.b", "poly.c"}
+
+
+def test_a_circle_of_folders_is_found() -> None:
+    """One that no two files make."""
+    imports = {"poly.ir.a": {"poly.low.a"}, "poly.low.b": {"poly.ir.b"}, "poly.low.a": set(), "poly.ir.b": set()}
+    assert circle(imports) == []
+    assert set(circle(between_folders(imports))) == {"poly.ir", "poly.low"}
 
 
 def test_importing_poly_is_cheap(project: Path) -> None:

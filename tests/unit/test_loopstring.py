@@ -13,9 +13,9 @@ from interpreter import run_order
 import poly
 from poly import f64
 from poly.errors import ScheduleError
-from poly.loopstring import Level, parse
-from poly.schedule import schedule
-from poly.tree import bands
+from poly.ir.tree import bands
+from poly.schedules.loopstring import Level, parse
+from poly.schedules.schedule import schedule
 
 SIZES = {"a": 4, "b": 12, "c": 8}
 

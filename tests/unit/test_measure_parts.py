@@ -15,10 +15,10 @@ from codegen.integer import Affine
 from codegen.program import Buffer
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
+from poly.analysis.facts import CALLS, DRIFT, facts
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.measure.data import Arena, difference
-from poly.measure.facts import CALLS, DRIFT, facts
 from poly.measure.orders import Data
 from poly.measure.trusted import Rows
 from poly.search.significance import FIRST, LOOKS, STAGES, beats, first_rounds, next_rounds

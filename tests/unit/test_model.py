@@ -13,9 +13,9 @@ from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source
-from poly.reference import reference
-from poly.sizes import deduce_sizes
-from poly.tree import bands
+from poly.ir.reference import reference
+from poly.ir.sizes import deduce_sizes
+from poly.ir.tree import bands
 
 M, N, P, R = map(Affine.name, "MNPR")
 

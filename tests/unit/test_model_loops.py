@@ -13,9 +13,11 @@ from test_defaults import LARGE, TINY, chain, jacobi_2d
 import poly
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
-from poly.defaults.marks import vectorized
-from poly.defaults.wavefront import overlapped
-from poly.layout import strides
+from poly.autoschedule.defaults.marks import vectorized
+from poly.autoschedule.defaults.wavefront import overlapped
+from poly.ir.layout import strides
+from poly.ir.paths import paths, times
+from poly.ir.tree import Band
 from poly.model import Caches
 from poly.model.core import Core
 from poly.model.leaf import Loops
@@ -25,9 +27,7 @@ from poly.model.tiles import Pitches, Tiles
 from poly.model.traffic import Traffic
 from poly.model.view import View, extents, references, view
 from poly.model.work import work
-from poly.paths import paths, times
-from poly.schedule import Schedule
-from poly.tree import Band
+from poly.schedules.schedule import Schedule
 
 HOST = host()
 LINE = 64

@@ -13,7 +13,7 @@ import pytest
 import poly
 from microkernels.isa import ISAS
 from poly import f32, f64
-from poly.nest import difference
+from poly.ir.nest import difference
 from poly.records.key import key_for
 
 M, N = poly.sizes("M N")

@@ -18,7 +18,7 @@ NESTS = """
 import sys
 import numpy as np
 import poly
-from poly.tree import bands
+from poly.ir.tree import bands
 from poly import f32
 
 M, N, K, T = poly.sizes("M N K T")

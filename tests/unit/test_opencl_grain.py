@@ -12,7 +12,7 @@ import poly
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 from microkernels.opencl_isa import OPENCL512
-from poly.default import default_schedule
+from poly.autoschedule.default import default_schedule
 from poly.model.host import caches
 from poly.opencl_kernel import opencl_kernel
 

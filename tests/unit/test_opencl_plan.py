@@ -17,9 +17,9 @@ from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Lau
 from codegen.opencl.values_json import from_json, to_json
 from microkernels.opencl_isa import OPENCL512, DeviceISA
 from poly import f32, f64
-from poly.lower import lower
+from poly.lowering.lower import lower
 from poly.opencl_kernel import opencl_kernel
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 M, N, K, T = poly.sizes("M N K T")
 TIME = Linear.name("t")

@@ -9,7 +9,7 @@ from doc_nests import copy, solve
 
 import poly
 from poly.errors import ScheduleError
-from poly.schedule import Schedule
+from poly.schedules.schedule import Schedule
 
 
 def points(made: Schedule, name: str) -> set[tuple[int, ...]]:

@@ -12,10 +12,10 @@ from tuning_records import OTHER_SCHEDULE, SCHEDULE, key, record, trial
 
 import poly
 from microkernels.isa import parse_target
+from poly.autoschedule.spaces.space import Knob, Point
 from poly.errors import RecordError, ScheduleError
 from poly.records import Choice, Store, find_point, key_for, point_text, read_point, schedule_of
 from poly.records.exchange import Merged, export, merge
-from poly.spaces.space import Knob, Point
 
 
 @pytest.fixture

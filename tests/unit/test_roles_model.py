@@ -9,15 +9,15 @@ import poly
 from microkernels.catalogue import fits
 from microkernels.isa import AVX2, AVX512, ISA, ISAS
 from poly import DType, Nest, f32, f64
-from poly.bounds import check
-from poly.default import default_schedule
+from poly.analysis.bounds import check
+from poly.analysis.roles import ASSUMED, Axis, Roles, roles
+from poly.autoschedule.default import default_schedule
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.lower import lower
+from poly.lowering.lower import lower
 from poly.model import Caches, tile_shape
-from poly.roles import ASSUMED, Axis, Roles, roles
-from poly.schedule import Schedule
-from poly.steps import Microkernel, Pack
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Microkernel, Pack
 
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 """A Zen 4 core's: half of the last level is its share."""

@@ -10,10 +10,10 @@ from interpreter import execute, run_order
 import poly
 from codegen.loop_text import assignment
 from poly import f64, schedule
-from poly.legality import is_parallel, violations
-from poly.schedule import Schedule
-from poly.steps import Interchange, Parallel, Tile
-from poly.tree import bands
+from poly.analysis.legality import is_parallel, violations
+from poly.ir.tree import bands
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Interchange, Parallel, Tile
 
 M, N, K = poly.sizes("M N K")
 SMALL = copy.with_sizes({"M": 4, "N": 6})

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_spaces import as_predicted, two_bowls
 
+from poly.autoschedule.spaces.space import Point
 from poly.search.events import Ask, Decided, Event, Stopped, Trial
 from poly.search.journal import Journal, Ranking, fresh_seconds, reasons
 from poly.search.run import search
 from poly.search.stopping import Budget
 from poly.search.strategies import strategies
-from poly.spaces.space import Point
 
 A, B, C, D = (Point(0, (i, 0, 0)) for i in range(4))
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_spaces import Landscape, as_predicted, bowl, space, structure, two_bowls
 
+from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import SearchError
 from poly.search.events import Ask, Event, Search, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import search
 from poly.search.stopping import Budget
 from poly.search.strategies import strategies
-from poly.spaces.space import Point, Space
 
 NO_LIMIT = Budget(gain=None)
 

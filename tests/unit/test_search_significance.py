@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poly.autoschedule.spaces.space import Point
 from poly.search.events import Trial
 from poly.search.significance import LEVEL, LOOKS, beats, gain, p_value, winner
-from poly.spaces.space import Point
 
 STAGES = (4, 8, 16)
 COMPARISONS = 400

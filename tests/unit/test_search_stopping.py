@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from search_spaces import Landscape, as_predicted, bowl, space, structure, two_bowls
 
+from poly.autoschedule.spaces.space import Point
 from poly.search.events import Ask, Trial
 from poly.search.journal import Journal, Ranking
 from poly.search.run import finalists, reserve, search
 from poly.search.stopping import ExpectedGain, expected_improvement
 from poly.search.surrogate import SPREAD, Surrogate
-from poly.spaces.space import Point
 
 A, B, C, D = (Point(0, (i, 0, 0)) for i in range(4))
 

@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from search_spaces import Landscape, as_predicted, bowl, space, structure, two_bowls
 
+from poly.autoschedule.spaces.space import Point, Space, Value
 from poly.errors import SearchError
 from poly.search import strategies as registry
 from poly.search.droplet import Droplet
@@ -30,7 +31,6 @@ from poly.search.raindrop import Raindrop
 from poly.search.run import search
 from poly.search.stopping import Budget
 from poly.search.strategies import strategies, strategy
-from poly.spaces.space import Point, Space, Value
 
 NO_LIMIT = Budget(gain=None)
 WIDE = (9, 9, 9)

@@ -15,9 +15,9 @@ from tuning_fakes import NEST, bowl, double, grid_space
 
 import poly
 from poly import commands, f32
+from poly.autoschedule.spaces.space import Point, Space
 from poly.records import Store, point_text
 from poly.search.events import Ask, Search, Trial
-from poly.spaces.space import Point, Space
 from poly.tuning import session
 from poly.tuning.display import Silent, Status
 from poly.tuning.options import MOST, Options

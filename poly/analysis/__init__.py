@@ -1,0 +1,1 @@
+"""What is known of a nest before it gets a schedule: dependences, legality, contractions, bounds, work."""

@@ -1,0 +1,156 @@
+"""Recognise contractions: which loops are free in one operand, free in the other, reduced, or batch.
+
+A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition,
+batches, matrix-vector products, einsums of two operands, convolutions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from codegen.expr import Binary, Const, Expr, Load, Unary, walk
+from poly.analysis.dependences import dependences
+from poly.ir.instances import coordinates, loop_values
+from poly.ir.layout import step
+from poly.ir.nest import Nest, Statement
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The operands of a contraction, and its loops by role, each in the statement's order.
+
+    `columns` are the loops of `output` and `right` alone, and hold the loop along which `output` is contiguous (where
+    there is one that is no batch loop); `rows` are those of `output` and `left` alone (or of `output` alone); `reduce`
+    those absent from `output`; `batch` those of all three. Where an index of the output adds several loops, not all of
+    these may be inside of one tile (see `overlapping`).
+    """
+
+    statement: str
+    output: Load
+    left: Load
+    right: Load
+    factor: Expr
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    reduce: tuple[str, ...]
+    batch: tuple[str, ...]
+
+
+def recognise(nest: Nest, statement: Statement) -> Contraction | None:
+    """The statement as a contraction, or None where it is none, or its sums must keep their order."""
+    if statement.op != "+" or not nest.reassociate:
+        return None
+    factors = _factors(statement.expr)
+    operands = [f for f in factors if isinstance(f, Load) and f.indices]
+    others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
+    if len(operands) != 2:
+        return None
+    if any(load.array == statement.target.array for load in operands) and _feeds_itself(nest, statement):
+        return None
+    if any(not _is_scalar(nest, f) for f in others):
+        return None
+    dtypes = {nest.array(load.array).dtype for load in (statement.target, *operands)}
+    if len(dtypes) != 1 or not next(iter(dtypes)).is_float:
+        return None
+    return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
+
+
+def distinct(statement: Statement, apart: Iterable[isl.PwAff]) -> bool:
+    """Whether any two iterations that agree in the functions `apart` write different elements.
+
+    A tile adds up each element of the output on its own, so this must hold of its rows and columns, with all other
+    loops held: `y[i + j] += a[i, k] * b[k, j]` has no tile of both i and j.
+    """
+    held = loop_values(statement.domain, apart)
+    return bool(held.flat_range_product(statement.relation(statement.target)).is_injective())
+
+
+def overlapping(statement: Statement, counted: Sequence[str]) -> tuple[str, ...]:
+    """Those of the output's loops that must stay outside of tiles, so that the others reach different elements.
+
+    Of loops that an index adds, the first in `counted` stays inside: for `Y[p + r, k]` and (p, k, r) that leaves r out,
+    as the taps of a convolution.
+    """
+    added = [index.names.intersection(statement.iterators) for index in statement.target.indices]
+    if set().union(*(names for names in added if len(names) == 1)).issuperset(counted):
+        return ()
+    inside: list[str] = []
+    for iterator in counted:
+        taken = (*inside, iterator)
+        if distinct(statement, _others(statement, taken)):
+            inside.append(iterator)
+    return tuple(iterator for iterator in counted if iterator not in inside)
+
+
+def _others(statement: Statement, iterators: Collection[str]) -> list[isl.PwAff]:
+    """The statement's iterators but these, as functions."""
+    return [c for name, c in coordinates(statement.domain, statement.iterators).items() if name not in iterators]
+
+
+def _feeds_itself(nest: Nest, statement: Statement) -> bool:
+    """Whether instances of the statement depend on each other, the reduction aside: then they are no product."""
+    return any(d.source == d.sink == statement.name for d in dependences(nest).binding)
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    match expr:
+        case Binary("*", left, right):
+            return _factors(left) + _factors(right)
+        case Unary("-", operand):
+            return [Const(-1), *_factors(operand)]
+    return [expr]
+
+
+def _product(factors: list[Expr]) -> Expr:
+    result: Expr = Const(1)
+    for factor in factors:
+        result = factor if result == Const(1) else Binary("*", result, factor)
+    return result
+
+
+def _is_scalar(nest: Nest, expr: Expr) -> bool:
+    """A constant or an argument passed by value, or a product of such."""
+    leaves = [n for n in walk(expr) if not isinstance(n, Unary | Binary)]
+    return all(isinstance(n, Const) or (isinstance(n, Load) and nest.array(n.array).kind == "scalar") for n in leaves)
+
+
+def _with_roles(statement: Statement, left: Load, right: Load, factor: Expr) -> Contraction:
+    def uses(access: Load, iterator: str) -> bool:
+        return any(index.coefficient(iterator) for index in access.indices)
+
+    roles: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "batch": []}
+    for iterator in statement.iterators:
+        in_left, in_right = uses(left, iterator), uses(right, iterator)
+        if not uses(statement.target, iterator):
+            roles["reduce"].append(iterator)
+        elif in_left and in_right:
+            roles["batch"].append(iterator)
+        else:
+            roles["columns" if in_right else "rows"].append(iterator)
+    lists = {role: tuple(names) for role, names in roles.items()}
+    return Contraction(statement.name, statement.target, left, right, factor, **lists)
+
+
+def _oriented(nest: Nest, c: Contraction) -> Contraction:
+    """The same with the contiguous loop of the output among the columns; a loop of one iteration is none."""
+    output, statement = nest.array(c.output.array), nest.statement(c.statement)
+
+    def contiguous(iterator: str) -> bool:
+        return step(output, c.output, iterator).number == 1 and not _is_single(statement, iterator)
+
+    return exchange(c) if any(contiguous(i) for i in c.rows) or (not c.columns and c.rows) else c
+
+
+def _is_single(statement: Statement, iterator: str) -> bool:
+    """Whether an iterator has one value, whatever the sizes are."""
+    place = statement.iterators.index(iterator)
+    ends = statement.domain.dim_min_val(place), statement.domain.dim_max_val(place)
+    return bool(ends[0].eq(ends[1]) and ends[0].is_int())
+
+
+def exchange(c: Contraction) -> Contraction:
+    """The same with the operands, and so rows and columns, exchanged."""
+    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows)

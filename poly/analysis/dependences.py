@@ -1,0 +1,276 @@
+"""The exact dependences of a nest: which statement instances must stay in order, and why.
+
+A dependence is a relation between instances that touch the same element, at least one of which writes it:
+
+    flow     a write, then a read of the written value
+    anti     a read, then the write that replaces the value
+    output   a write, then the next write of the element
+
+They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
+Where the analysis would take too long (loops with steps, many statements), implied pairs are there too; what is legal
+stays the same. Where even these take too long (many statements under conditions with `%` and `or`), conditions are left
+out: more pairs are ordered than need be, so less is found legal, and `rough` says so.
+Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
+listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
+not only the last.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from typing import Literal
+
+import islpy as isl
+
+from codegen.expr import Load, loads
+from poly.errors import CostWarning
+from poly.ir.budget import TooCostly, limited, printed
+from poly.ir.guards import without_conditions
+from poly.ir.nest import Nest, Statement, checked_nest
+from poly.ir.paths import times
+
+Kind = Literal["flow", "anti", "output"]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """`relation`: `{ source[...] -> sink[...] }`, from each instance to those that must run after it."""
+
+    kind: Kind
+    array: str
+    source: str
+    sink: str
+    relation: isl.Map
+    reduction: bool = False
+
+    @property
+    def distance(self) -> tuple[int, ...] | None:
+        """Sink minus source in each iterator, where both are one statement and that is constant."""
+        return constant_distance(self.relation) if self.source == self.sink else None
+
+    def __str__(self) -> str:
+        label = f"{self.kind} on {self.array}" + (" (reduction)" if self.reduction else "")
+        relation = "{" + printed(self.relation).partition("{")[2]
+        distance = "" if self.distance is None else f"  distance {vector(self.distance)}"
+        return f"{label}: {relation}{distance}"
+
+
+@dataclass(frozen=True)
+class Dependences:
+    """All dependences of a nest.
+
+    `races` relates, for each array and reduction, every two different updates of one element, in both directions: what
+    a parallel loop must not carry even where the updates may be reordered.
+    """
+
+    items: tuple[Dependence, ...]
+    races: tuple[Dependence, ...]
+    reassociate: bool
+    rough: bool = False
+    """Whether conditions of statements were left out, so that more seems to depend than does."""
+
+    @property
+    def binding(self) -> tuple[Dependence, ...]:
+        """Those that a schedule must keep."""
+        return tuple(d for d in self.items if not (d.reduction and self.reassociate))
+
+    def __iter__(self) -> Iterator[Dependence]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        lines = [*map(str, self.items)] or ["no dependences"]
+        return "\n".join([*lines, *[f"# {ROUGH}"] * self.rough])
+
+
+EXACT = 300_000
+"""Operations that isl may take for the exact dependences of one kind on one array; a large stencil takes a tenth."""
+
+ALL = 2_000_000
+"""Operations that isl may take for all of a nest's, and once more for the rough ones."""
+
+ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
+
+_known: dict[int, tuple[weakref.ref[Nest], Dependences | None]] = {}
+"""None where even rough ones take too much work."""
+
+
+def dependences(nest: Nest) -> Dependences:
+    """The dependences of a nest; computed once for each nest, and forgotten with it.
+
+    Where they are rough, a CostWarning says so.
+
+    Raises:
+        SpecError: no nest.
+        TooCostly: even rough ones take too much work.
+    """
+    key = id(nest)
+    if key not in _known or _known[key][0]() is not nest:
+        analysed = _analyse(checked_nest(nest))
+        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), analysed
+        if analysed is not None and analysed.rough:
+            warnings.warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning, stacklevel=2)
+    found = _known[key][1]
+    if found is None:
+        raise TooCostly
+    return found
+
+
+def vector(values: tuple[int, ...]) -> str:
+    """`(1, -1)`."""
+    return f"({', '.join(map(str, values))})"
+
+
+def constant_distance(relation: isl.Map) -> tuple[int, ...] | None:
+    """Range minus domain, where it is the same for all pairs."""
+    deltas = relation.deltas()
+    values = [deltas.dim_max_val(d) for d in range(deltas.dim(isl.dim_type.set))]
+    lowest = [deltas.dim_min_val(d) for d in range(deltas.dim(isl.dim_type.set))]
+    if not all(value.is_int() and value.eq(low) for value, low in zip(values, lowest, strict=True)):
+        return None
+    return tuple(value.to_python() for value in values)
+
+
+def _analyse(nest: Nest) -> Dependences | None:
+    for rough in (False, True):
+        with suppress(TooCostly), limited(ALL, apart=True):
+            return _found(nest, rough)
+    return None
+
+
+def _found(given: Nest, rough: bool) -> Dependences:
+    nest = without_conditions(given) if rough else given
+    order = _Order.of(nest)
+    flows = [_ArrayFlow(nest, array.name, order, rough) for array in nest.arrays if array.name in nest.written]
+    items = tuple(dependence for flow in flows for dependence in flow.dependences())
+    races = tuple(dependence for flow in flows for dependence in flow.races())
+    return Dependences(items, races, nest.reassociate, nest is not given)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """When each instance runs: `schedule`."""
+
+    schedule: isl.UnionMap
+
+    @staticmethod
+    def of(nest: Nest) -> _Order:
+        return _Order(reduce(isl.UnionMap.union, times(nest, nest.tree).values(), _empty(nest)))
+
+    @cached_property
+    def before(self) -> isl.UnionMap:
+        """Each two instances, the first of which runs before the second."""
+        return self.schedule.lex_lt_union_map(self.schedule)
+
+
+def _empty(nest: Nest) -> isl.UnionMap:
+    return isl.UnionMap.empty(nest.context.get_space())
+
+
+class _ArrayFlow:
+    """The dataflow through one array.
+
+    A plain write ends what came before it: later accesses depend on it instead. With reassociation the updates of a
+    reduction end nothing, so that whatever depends on one of a run depends on all of them.
+    """
+
+    def __init__(self, nest: Nest, array: str, order: _Order, rough: bool) -> None:
+        self.nest, self.array, self.order = nest, array, order
+        self.exact = not rough
+        writers = [s for s in nest.statements if s.target.array == array]
+        self.ops = {s.name: s.op for s in writers}
+        self.reads = [
+            self._relation(s, load)
+            for s in nest.statements
+            for load in dict.fromkeys(loads(s.expr))
+            if load.array == array
+        ]
+        self.writes = self._union(writers)
+        self.plain = self._union([s for s in writers if s.op == "="])
+        self.updates = {op: self._union([s for s in writers if s.op == op]) for op in self.ops.values() if op != "="}
+        self.ending = self.plain if nest.reassociate else self.writes
+
+    def _relation(self, statement: Statement, access: Load) -> isl.UnionMap:
+        return isl.UnionMap.from_map(statement.relation(access).intersect_params(self.nest.context))
+
+    def _union(self, writers: list[Statement]) -> isl.UnionMap:
+        return reduce(isl.UnionMap.union, (self._relation(s, s.target) for s in writers), _empty(self.nest))
+
+    def dependences(self) -> Iterator[Dependence]:
+        """All of them. An update reads what it writes, so flow dependences alone order it after earlier writes."""
+        for read in self.reads:
+            yield from self._pairs("flow", self.writes, read, self._after_writes)
+        for op, update in self.updates.items():
+            after = self._pairs("flow", self.writes, update, self._after_writes)
+            yield from (d for d in after if self.ops[d.source] != op)
+            before = self._pairs("flow", self.writes, update, self._after_any_write)
+            yield from (replace(d, reduction=True) for d in before if self.ops[d.source] == op)
+        for read in self.reads:
+            yield from self._pairs("anti", read, self.writes, partial(self._before_writes, read))
+        yield from self._pairs("output", self.writes, self.plain, self._after_writes)
+
+    def races(self) -> Iterator[Dependence]:
+        """Each two different updates of one element."""
+        for update in self.updates.values():
+            for pairs in _maps(update.apply_range(update.reverse())):
+                if pairs.get_tuple_name(isl.dim_type.in_) == pairs.get_tuple_name(isl.dim_type.out):
+                    pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
+                yield self._dependence("flow", pairs, True)
+
+    def _after_writes(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        """Each access of `sink` after the last write before it that ends something, and after the updates since."""
+        return self._access(sink).set_must_source(self.ending).set_may_source(self.writes.subtract(self.ending))
+
+    def _after_any_write(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        """Each access of `sink` after the last write before it, of whatever kind."""
+        return self._access(sink).set_must_source(self.writes)
+
+    def _before_writes(self, read: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        """Each write after the reads before it, back to what ended them."""
+        return self._access(sink).set_may_source(read).set_kill(self.ending)
+
+    def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
+        return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.order.schedule)
+
+    def _pairs(
+        self,
+        kind: Kind,
+        source: isl.UnionMap,
+        sink: isl.UnionMap,
+        access: Callable[[isl.UnionMap], isl.UnionAccessInfo],
+    ) -> Iterator[Dependence]:
+        """What isl's dataflow finds; where that takes it too long, each two accesses of one element, in their order."""
+        found = self._exact_pairs(sink, access)
+        for relation in _maps(self._ordered_pairs(source, sink) if found is None else found):
+            yield self._dependence(kind, relation.coalesce(), False)
+
+    def _exact_pairs(
+        self, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
+    ) -> isl.UnionMap | None:
+        """Those of isl's dataflow; None where they take too long, and from then on: the next would, too."""
+        try:
+            with limited(EXACT):
+                return access(sink).compute_flow().get_may_dependence() if self.exact else None
+        except TooCostly:
+            self.exact = False
+            return None
+
+    def _ordered_pairs(self, source: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionMap:
+        """Each two accesses of one element, in their order."""
+        return source.apply_range(sink.reverse()).intersect(self.order.before)
+
+    def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
+        source, sink = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)
+        return Dependence(kind, self.array, source, sink, relation, reduction)
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    maps = union.get_map_list()
+    return [maps.get_at(index) for index in range(maps.n_map())]

@@ -1,0 +1,87 @@
+"""What is known of a nest before it runs: how much it computes, and what its values do when it runs again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+
+from codegen.expr import Binary, Call, Expr, Index, Load, loads, walk
+from codegen.integer import Affine
+from poly.ir.instances import box_extents, iterations
+from poly.ir.nest import Nest, Statement
+
+DRIFT = 8
+"""The most calls in a row where each works on the last one's result: after more, values may leave the normal range."""
+CALLS = 100_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What measuring needs to know of a nest.
+
+    `length` is about how many terms an element is made of; the same one r times counts r times as much again, as it is
+    rounded the same way each time. `calls` is how many calls in a row keep the values normal.
+    `delicate`: it divides by its data, takes roots or multiplies up. `settable` are the arrays that it both sets and
+    reads.
+    """
+
+    iterations: int
+    length: int
+    calls: int
+    delicate: bool
+    settable: frozenset[str]
+
+
+def facts(nest: Nest) -> Facts:
+    """The facts of a nest without open sizes."""
+    assigned = frozenset(s.target.array for s in nest.statements if s.op == "=")
+    read = frozenset(load.array for s in nest.statements for load in s.reads)
+    return Facts(
+        iterations=sum(iterations(s.domain) for s in nest.statements),
+        length=sum(_length(nest, s) for s in nest.statements if not s.domain.is_empty()),
+        calls=DRIFT if drifts(nest) else CALLS,
+        delicate=delicate(nest),
+        settable=frozenset(a.name for a in nest.arguments if a.name in assigned & read and a.dtype.is_float),
+    )
+
+
+def _length(nest: Nest, statement: Statement) -> int:
+    """About how many terms an element of the target is made of; see `Facts`."""
+    extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
+    target = statement.target.indices
+    used = (*target, *(affine for node in walk(statement.expr) for affine in _affines(node)))
+    same = prod(extents[loop] for loop in extents if not any(loop in affine.names for affine in used))
+    terms = ceil(prod(extents.values()) / _elements(nest, statement.target, extents))
+    return terms if statement.op == "=" else terms * same
+
+
+def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
+    """No fewer than a statement writes: the whole array, or all values of its indices or of their loops."""
+    whole = prod(extent.evaluate({}) for extent in nest.array(target.array).shape)
+    values = prod(1 + sum(abs(c) * (extents[n] - 1) for n, c in index.terms) for index in target.indices)
+    loops = prod(extents[name] for name in {name for index in target.indices for name in index.names})
+    return max(1, min(whole, values, loops))
+
+
+def _affines(node: Expr) -> tuple[Affine, ...]:
+    """The loops that a part of an expression speaks of."""
+    return node.indices if isinstance(node, Load) else (node.affine,) if isinstance(node, Index) else ()
+
+
+def drifts(nest: Nest) -> bool:
+    """A second call starts from other values than the first, and not just from larger sums."""
+    return any(s.op == "*" or any(load.array in nest.written for load in loads(s.expr)) for s in nest.statements)
+
+
+def delicate(nest: Nest) -> bool:
+    """It divides by its data, takes roots or multiplies up."""
+    return any(_delicate(statement) for statement in nest.statements)
+
+
+def _delicate(statement: Statement) -> bool:
+    return statement.op == "*" or any(
+        (isinstance(node, Binary) and node.op == "/" and bool(loads(node.right)))
+        or (isinstance(node, Call) and node.function == "sqrt")
+        for node in walk(statement.expr)
+    )

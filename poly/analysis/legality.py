@@ -1,0 +1,185 @@
+"""Whether a loop tree keeps a nest's dependences, and which of its loops may run in parallel or in vector lanes.
+
+A dependence is kept where the first loop or sequence position in which source and sink differ puts the source first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from poly.analysis.dependences import Dependence, dependences
+from poly.ir.nest import Nest
+from poly.ir.paths import Path, Position, paths
+from poly.ir.sets import first_point
+from poly.ir.tree import Band, Node, bands
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Two concrete iterations of a dependence, and the sizes for which they occur."""
+
+    dependence: Dependence
+    sizes: tuple[tuple[str, int], ...]
+    source: tuple[int, ...]
+    sink: tuple[int, ...]
+
+    @property
+    def distance(self) -> tuple[int, ...] | None:
+        """Sink minus source, where both are of one statement."""
+        if self.dependence.source != self.dependence.sink:
+            return None
+        return tuple(after - before for before, after in zip(self.source, self.sink, strict=True))
+
+    def __str__(self) -> str:
+        """`S[2, 5] must run before S[3, 4] (flow on x, distance (1, -1))`."""
+        dependence = self.dependence
+        notes = ["reduction" if dependence.reduction else f"{dependence.kind} on {dependence.array}"]
+        if self.distance is not None:
+            notes.append(f"distance ({', '.join(map(str, self.distance))})")
+        if self.sizes:
+            notes.append("with " + ", ".join(f"{name} = {value}" for name, value in self.sizes))
+        source, sink = f"{dependence.source}{list(self.source)}", f"{dependence.sink}{list(self.sink)}"
+        if dependence.reduction:
+            return f"{source} and {sink} update one element of {dependence.array} ({', '.join(notes)})"
+        return f"{source} must run before {sink} ({', '.join(notes)})"
+
+
+def witness(violated: Dependence) -> Witness:
+    """The smallest concrete pair of a dependence that is not empty: smallest sizes first, then the earliest source."""
+    relation = violated.relation
+    sizes, inputs = relation.dim(isl.dim_type.param), relation.dim(isl.dim_type.in_)
+    pairs = relation.move_dims(isl.dim_type.in_, 0, isl.dim_type.param, 0, sizes).wrap().flatten()
+    values = first_point(pairs)
+    names = [relation.get_dim_name(isl.dim_type.param, d) or "" for d in range(sizes)]
+    return Witness(
+        violated,
+        tuple(zip(names, values[:sizes], strict=True)),
+        values[sizes : sizes + inputs],
+        values[sizes + inputs :],
+    )
+
+
+def violations(nest: Nest, tree: Node) -> Dependence | None:
+    """The first dependence that the order of `tree` breaks, cut down to the broken pairs; None where it keeps all."""
+    found = paths(tree)
+    for dependence in dependences(nest).binding:
+        broken = _broken(dependence.relation, found[dependence.source], found[dependence.sink])
+        if broken is not None:
+            return replace(dependence, relation=broken)
+    return None
+
+
+def is_parallel(nest: Nest, tree: Node, loop: str) -> bool:
+    """Whether no two iterations of the loop depend on each other, for fixed values of the loops around it.
+
+    Two iterations that update one element (a reduction) do: they would race.
+    """
+    return race(nest, tree, loop) is None
+
+
+def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
+    """The first dependence that a loop carries, updates of one element counted, cut down to the carried pairs."""
+    known = dependences(nest)
+    return _carried((*known.races, *known.binding), tree, loop)
+
+
+def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
+    """The first dependence that forbids to run the loop in vector lanes, cut down to the carried pairs.
+
+    A reduction into one element doesn't, where the nest allows reassociation: each lane gets a partial result. But
+    where only some of the iterations of an innermost loop share an element, two lanes would update it at a time.
+    """
+    known = dependences(nest)
+    carried = _carried(known.binding, tree, loop)
+    innermost = not any(bands(band.body) for band in bands(tree) if band.name == loop)
+    return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
+
+
+def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
+    """The first reduction of which some, but not all, iterations of a loop update one element."""
+    found = paths(tree)
+    for race in races:
+        shared = _differing(race.relation, found[race.source], found[race.sink], loop)
+        if shared is None:
+            continue
+        every = _iteration_pairs(nest, race.source, found[race.source], loop)
+        if race.source != race.sink or every is None or not every.is_subset(shared):
+            return replace(race, relation=shared)
+    return None
+
+
+def _iteration_pairs(nest: Nest, statement: str, path: Path, loop: str) -> isl.Map | None:
+    """All pairs of a statement's instances in two iterations of one run of a loop; None where there are none."""
+    domain = nest.statement(statement).domain
+    return _differing(isl.Map.from_domain_and_range(domain, domain), path, path, loop)
+
+
+def iterates(nest: Nest, tree: Node, loop: str) -> bool:
+    """Whether a loop makes more than one iteration, for some sizes and some values of the loops around it."""
+    return any(_iteration_pairs(nest, name, path, loop) is not None for name, path in paths(tree).items())
+
+
+def broken_flag(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
+    """The first loop that is marked parallel or vectorised and may not be, with what it carries."""
+    for band in bands(tree):
+        for marked, check in ((band.parallel, race), (band.vectorize, lane_conflict)):
+            carried = check(nest, tree, band.name) if marked else None
+            if carried is not None:
+                return band, carried
+    return None
+
+
+def _carried(candidates: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
+    found = paths(tree)
+    for dependence in candidates:
+        pairs = _differing(dependence.relation, found[dependence.source], found[dependence.sink], loop)
+        if pairs is not None:
+            return replace(dependence, relation=pairs)
+    return None
+
+
+def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
+    """The pairs whose sink does not run after their source; None where there are none."""
+    for before, after in zip(source, sink, strict=False):
+        if isinstance(before, Position) or isinstance(after, Position):
+            if before != after:
+                return pairs if _index(before) > _index(after) else None
+            continue
+        first, second = _functions(pairs, before, after)
+        backward = pairs.intersect(first.gt_map(second))
+        if not backward.is_empty():
+            return backward
+        pairs = pairs.intersect(first.eq_map(second))
+        if pairs.is_empty():
+            return None
+    return pairs
+
+
+def _differing(pairs: isl.Map, source: Path, sink: Path, loop: str) -> isl.Map | None:
+    """The pairs in one iteration of all loops around `loop` and in two of `loop`; None where there are none."""
+    for before, after in zip(source, sink, strict=False):
+        if isinstance(before, Position) or isinstance(after, Position):
+            if before != after:
+                return None
+            continue
+        first, second = _functions(pairs, before, after)
+        if before.name == loop:
+            apart = pairs.intersect(first.gt_map(second).union(first.lt_map(second)))
+            return None if apart.is_empty() else apart
+        pairs = pairs.intersect(first.eq_map(second))
+        if pairs.is_empty():
+            return None
+    return None
+
+
+def _functions(pairs: isl.Map, before: Band, after: Band) -> tuple[isl.PwAff, isl.PwAff]:
+    source, sink = pairs.get_tuple_name(isl.dim_type.in_), pairs.get_tuple_name(isl.dim_type.out)
+    return before.function(source), after.function(sink)
+
+
+def _index(position: Position | Band) -> int:
+    assert isinstance(position, Position), "two statements share every loop above the sequence that parts them"
+    return position.index

@@ -1,0 +1,150 @@
+"""Proof that the integers of the loops made fit in 64 bits, at the sizes given or else at the largest there may be.
+
+What is generated is looked at, not what was asked for: each expression in the loops gets the interval of its values,
+from the intervals of sizes and of the loops around.
+
+    for i in 0 … floor((N + 63)/64):       N: [0, 2**48]      i: [0, 2**42]
+      for j in 64*i … min(N, 64*i + 64):   j: [0, 2**48]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import islpy as isl
+
+from codegen.integer import Atom, Choice, Int, Op, replaced
+from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
+from codegen.program import Workspace
+from codegen.promotion import LARGEST_INDEX
+from codegen.ranges import Interval, Ranges
+from microkernels.errors import shown
+from poly.errors import ScheduleError
+from poly.ir.guards import Conditions
+from poly.ir.nest import Nest
+from poly.ir.sets import PARAM, at_least, number, set_space
+
+MOST = (1 << 62) - 1
+"""No integer is larger, so that none overflows when a step or a line's length is added to it."""
+
+MOST_KNOWN = 1 << 40
+"""The product of the numbers in the extents of a copy that depends on sizes."""
+
+
+def prove(loops: Node, nest: Nest, conditions: Conditions) -> None:
+    """Refuse loops in which an integer may leave 64 bits, and conditions of statements in them.
+
+    Raises:
+        ScheduleError: which loop or statement, and how large the integer may be.
+    """
+    _Proof(nest, conditions, "the loops", largest_sizes(nest)).node(loops)
+
+
+def check_room(workspaces: Iterable[Workspace]) -> None:
+    """Refuse copies of which the known part alone is larger than all memory, so that no product of it overflows.
+
+    Raises:
+        ScheduleError: which copy.
+    """
+    for workspace in workspaces:
+        known = _known(workspace.count) * workspace.dtype.size
+        if known > (MOST_KNOWN if workspace.count.terms else LARGEST_INDEX):
+            raise ScheduleError(f"{workspace.name} would take {shown(known)} bytes or more. Remedy: smaller blocks.")
+
+
+def _known(count: Int) -> int:
+    """The product of the numbers in a product: 8*64 for `8*N*min(64, N)`."""
+    parts = (abs(c) * _known_part(atom) for atom, c in count.terms)
+    return max(abs(count.constant), *parts, 1)
+
+
+def _known_part(atom: Atom) -> int:
+    if isinstance(atom, Choice):
+        return max(_known(atom.then), _known(atom.other))
+    return prod(map(_known, atom.args)) if isinstance(atom, Op) else 1
+
+
+def largest_sizes(nest: Nest) -> dict[str, Interval]:
+    """The interval of each open size: no array is larger than all memory, as if each extent of 0 were 1."""
+    allowed = nest.context
+    for array in nest.arrays:
+        known = prod((max(extent.constant, 1) for extent in array.shape if not extent.terms), start=array.dtype.size)
+        opened = [LARGEST_INDEX // known - extent for extent in array.shape if extent.terms]
+        allowed = allowed.intersect(at_least(nest.sizes, opened, 0)) if known <= LARGEST_INDEX else allowed
+    space = set_space(nest.sizes, 0).params()
+    for at in range(len(nest.sizes)):
+        allowed = allowed.intersect(isl.Set.universe(space).upper_bound_val(PARAM, at, number(LARGEST_INDEX)))
+    values = allowed.move_dims(isl.dim_type.set, 0, PARAM, 0, len(nest.sizes)) if nest.sizes else allowed
+    return {size: (0, _greatest(values, at)) for at, size in enumerate(nest.sizes)}
+
+
+def _greatest(values: isl.Set, dimension: int) -> int:
+    most = values.dim_max_val(dimension)
+    return int(most.to_python()) if most.is_int() else 0
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """What is known at a place in the loops: the intervals of names, and what to call it."""
+
+    nest: Nest
+    conditions: Conditions
+    place: str
+    intervals: Mapping[str, Interval]
+
+    @property
+    def known(self) -> Ranges:
+        """The intervals of expressions; each is checked."""
+        return Ranges(self.intervals, self._checked)
+
+    def node(self, node: Node) -> None:
+        match node:
+            case For():
+                self._at(node.mark)._for(node)
+            case Once():
+                inner = self._at(node.mark)
+                inner.known.interval(node.value)
+                inner.node(node.body)
+            case If():
+                self.known.look_at(node.test)
+                self.node(node.then)
+                if node.other is not None:
+                    self.node(node.other)
+            case Block():
+                for child in node.nodes:
+                    self.node(child)
+            case Comment():
+                self.node(node.body)
+            case Run():
+                self._statement(node)
+
+    def _at(self, mark: LoopMark) -> _Proof:
+        return replace(self, place=f"loop {mark.name}") if mark.name else self
+
+    def _for(self, loop: For) -> None:
+        inner = self.known.inside(loop)
+        low, high = inner.of[loop.variable]
+        self._checked((low, high + loop.step))
+        replace(self, intervals=inner.of).node(loop.body)
+
+    def _statement(self, run: Run) -> None:
+        known = replace(self, place=f"statement {run.statement}").known
+        for value in run.values:
+            known.interval(value)
+        if run.statement in self.conditions:
+            iterators = self.nest.statement(run.statement).iterators
+            own = dict(zip(iterators, run.values, strict=False))  # more are of copies
+            known.look_at(replaced(self.conditions[run.statement], own))
+
+    def _checked(self, interval: Interval) -> None:
+        low, high = interval
+        if low >= -MOST and high <= MOST:
+            return
+        most = max(-low, high)
+        sizes = ", at sizes up to 2**48" if self.nest.sizes else ""
+        raise ScheduleError(
+            f"{self.place} of {self.nest.name} would count up to {shown(most)}{sizes}, and 2**62 is the most."
+            f" Remedy: smaller factors, blocks or constants{', or known sizes' if self.nest.sizes else ''}."
+        )

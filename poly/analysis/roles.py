@@ -1,0 +1,140 @@
+"""A contraction's loops with what the model needs of each: extent and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from codegen.expr import Load
+from codegen.integer import Int
+from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
+from poly.ir.instances import coordinate
+from poly.ir.layout import step
+from poly.ir.nest import Nest, Statement
+
+ASSUMED = 1024
+"""The extent that the model assumes for a loop whose size is symbolic."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop of a contraction."""
+
+    iterator: str
+    extent: int | None
+    """How many iterations it has; None where that depends on a size that is still open."""
+    output: Int
+    left: Int
+    right: Int
+    """In each operand, the elements between neighbours along the loop."""
+
+    @property
+    def guess(self) -> int:
+        """The extent, or the assumed one."""
+        return ASSUMED if self.extent is None else self.extent
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The axes by role. Loops of extent 1 are left out: they are no loops.
+
+    `overlaps` are the loops of the output that stay outside of all others but the batch's, for with them inside two
+    iterations of a tile would add to one element: the taps of a transposed convolution.
+    """
+
+    contraction: Contraction
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    batch: tuple[Axis, ...]
+    overlaps: tuple[Axis, ...] = ()
+
+
+def roles(nest: Nest, statement: Statement) -> Roles | None:
+    """The axes of a contraction over a box that starts at 0; None for anything else."""
+    contraction = recognise(nest, statement)
+    if contraction is None:
+        return None
+    extents = _extents(statement)
+    if extents is None:
+        return None
+
+    def axis(iterator: str) -> Axis:
+        def along(access: Load) -> Int:
+            return step(nest.array(access.array), access, iterator)
+
+        c = contraction
+        return Axis(iterator, extents[iterator], along(c.output), along(c.left), along(c.right))
+
+    outside = overlapping(statement, counted(contraction, extents))
+
+    def axes(iterators: tuple[str, ...]) -> tuple[Axis, ...]:
+        return tuple(axis(i) for i in iterators if extents[i] != 1 and i not in outside)
+
+    return _oriented(
+        Roles(
+            contraction,
+            axes(contraction.rows),
+            axes(contraction.columns),
+            axes(contraction.reduce),
+            axes(contraction.batch),
+            tuple(axis(i) for i in outside),
+        )
+    )
+
+
+def counted(c: Contraction, extents: Mapping[str, int | None]) -> list[str]:
+    """The loops of the output by what they are worth in a tile: rows and columns before batches, long ones first.
+
+    Loops of one iteration are left out.
+    """
+    lengths = {name: ASSUMED if extent is None else extent for name, extent in extents.items()}
+    own = [*sorted((*c.rows, *c.columns), key=lambda name: -lengths[name]), *c.batch]
+    return [name for name in own if lengths[name] != 1]
+
+
+def _extents(statement: Statement) -> dict[str, int | None] | None:
+    """The extent of each iterator (None: symbolic); None altogether where the domain is no box that starts at 0."""
+    extents: dict[str, int | None] = {}
+    domain = statement.domain
+    box = isl.Set.universe(domain.get_space())
+    for position, iterator in enumerate(statement.iterators):
+        high = domain.dim_max(position)
+        pieces = high.get_pieces()
+        if not pieces:
+            return None
+        constant = len(pieces) == 1 and pieces[0][1].is_cst()
+        extents[iterator] = int(pieces[0][1].get_constant_val().to_python()) + 1 if constant else None
+        above = box.lower_bound_val(isl.dim_type.set, position, isl.Val(0))
+        box = above.intersect(_at_most(domain, position, high))
+    return extents if domain.is_equal(box.intersect_params(domain.params())) else None
+
+
+def _at_most(domain: isl.Set, position: int, high: isl.PwAff) -> isl.Set:
+    """The points whose coordinate is at most `high`, a function of the sizes alone."""
+    bound = high.project_domain_on_params().insert_domain(domain.get_space())
+    return coordinate(domain, position).le_set(bound)
+
+
+def _oriented(r: Roles) -> Roles:
+    """Operands exchanged where only so the output is contiguous along a column loop."""
+
+    def contiguous(axes: tuple[Axis, ...]) -> bool:
+        return any(axis.output.number == 1 for axis in axes)
+
+    if contiguous(r.columns) or not (contiguous(r.rows) or (r.rows and not r.columns)):
+        return r
+
+    def swapped(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        return tuple(replace(axis, left=axis.right, right=axis.left) for axis in axes)
+
+    return Roles(
+        exchange(r.contraction),
+        rows=swapped(r.columns),
+        columns=swapped(r.rows),
+        reduce=swapped(r.reduce),
+        batch=swapped(r.batch),
+        overlaps=swapped(r.overlaps),
+    )

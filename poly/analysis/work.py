@@ -1,0 +1,59 @@
+"""What one call of a nest does, so that a time becomes a rate: operations, and bytes that it must at least move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import islpy as isl
+
+from codegen.expr import Binary, Call, Index, Unary, walk
+from poly.ir.budget import TooCostly, limited
+from poly.ir.counting import points
+from poly.ir.nest import Nest, Statement
+
+AFFORDABLE = 3_000_000
+"""The operations of isl that counting the points of one domain may take: about a second."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """`flop` counts additions, products, calls and reductions; `bytes` what the arguments read and written take."""
+
+    flop: int
+    bytes: int
+
+
+def work(nest: Nest) -> Work | None:
+    """The work of a nest whose sizes are all fixed.
+
+    None where the points of a domain cannot be counted in reasonable time.
+    """
+    try:
+        flop = sum(_operations(statement) * _points(statement.domain) for statement in nest.statements)
+    except TooCostly:
+        return None
+    moved = 0
+    for array in nest.arguments:
+        size = array.dtype.size * prod(extent.constant for extent in array.shape)
+        ways = (array.name in nest.written) + any(
+            load.array == array.name for statement in nest.statements for load in statement.reads
+        )
+        moved += ways * size
+    return Work(flop, moved)
+
+
+def _operations(statement: Statement) -> int:
+    """Arithmetic of one instance; index arithmetic is not counted."""
+    nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]
+    return sum(isinstance(node, Binary | Unary | Call) for node in nodes) + (statement.op != "=")
+
+
+def _points(domain: isl.Set) -> int:
+    if domain.is_empty():
+        return 0
+    if domain.is_box():
+        spans = [domain.dim_max_val(d) - domain.dim_min_val(d) + 1 for d in range(domain.dim(isl.dim_type.set))]
+        return prod(int(span.to_python()) for span in spans)
+    with limited(AFFORDABLE):
+        return points(domain)

@@ -1,0 +1,50 @@
+"""Steps that are taken only where they are legal."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from poly.analysis.legality import broken_flag, violations
+from poly.errors import CostWarning, ScheduleError
+from poly.ir.budget import QUESTION, TooCostly, limited
+from poly.lowering.mapping.legality import conflict
+from poly.lowering.mapping.work_groups import misfit
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Step
+
+
+def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
+    """The schedule with all of the steps; None where what they make is illegal, or one does not fit the loops.
+
+    None too, and a CostWarning says so, where that takes too much work to find out.
+
+    Only the result is checked, not each step on the way: checks are what a schedule costs.
+    """
+    try:
+        with limited(QUESTION):
+            made = proven(schedule, steps)
+            return made if _is_legal(made) else None
+    except ScheduleError:
+        return None
+    except TooCostly:
+        told = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
+        warnings.warn(f"{told}. Remedy: known sizes, or simpler conditions.", CostWarning, stacklevel=2)
+        return None
+
+
+def _is_legal(made: Schedule) -> bool:
+    checks = (violations, broken_flag, conflict)
+    return not misfit(made.tree) and not any(check(made.nest, made.tree) for check in checks)
+
+
+def proven(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
+    """The schedule with steps that the caller knows to be legal.
+
+    Raises:
+        ScheduleError: a step does not fit the loops.
+    """
+    tree, added = schedule.tree, tuple(steps)
+    for step in added:
+        tree = step.apply(schedule.nest, tree)
+    return Schedule(schedule.nest, (*schedule.steps, *added), tree)

@@ -1,0 +1,86 @@
+"""How far dependences reach along loops, and the shifts and skews that make them all point forward.
+
+A loop counts a function of each statement's iterators. The distance of a dependence along it is the function's value at
+the sink minus that at the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+
+from poly.analysis.dependences import dependences
+from poly.ir.nest import Nest
+
+Functions = Mapping[str, isl.PwAff]
+"""What a loop counts, for each statement."""
+
+STEEPEST = 4
+"""The largest factor by which a loop is skewed."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A loop made permutable with an outer one: it counts `loop + shift[statement] + factor*outer`."""
+
+    factor: int
+    shifts: Mapping[str, int]
+
+
+def slope(nest: Nest, outer: Functions, inner: Functions) -> Slope | None:
+    """The least skew of `inner` by `outer`, with shifts, for which no dependence has a negative distance.
+
+    None where no factor up to STEEPEST does.
+    """
+    edges = _edges(nest, outer, inner)
+    for factor in range(STEEPEST + 1):
+        weights = {ends: _least(pairs, factor) for ends, pairs in edges.items()}
+        known = {ends: weight for ends, weight in weights.items() if weight is not None}
+        shifts = _shifts(tuple(inner), known) if len(known) == len(weights) else None
+        if shifts is not None:
+            return Slope(factor, shifts)
+    return None
+
+
+def _edges(nest: Nest, outer: Functions, inner: Functions) -> dict[tuple[str, str], isl.Set]:
+    """For each pair of statements the distances of their dependences: a set of `[outer, inner]`."""
+    found: dict[tuple[str, str], isl.Set] = {}
+    for dependence in dependences(nest).binding:
+        ends = dependence.source, dependence.sink
+        if not set(ends) <= set(inner):
+            continue
+        before, after = (_position(outer[name], inner[name]) for name in ends)
+        deltas = dependence.relation.apply_domain(before).apply_range(after).deltas()
+        found[ends] = found[ends].union(deltas) if ends in found else deltas
+    return found
+
+
+def _position(outer: isl.PwAff, inner: isl.PwAff) -> isl.Map:
+    return isl.Map.from_pw_aff(outer).flat_range_product(isl.Map.from_pw_aff(inner)).reset_tuple_id(isl.dim_type.out)
+
+
+def _least(distances: isl.Set, factor: int) -> int | None:
+    """The least of `inner + factor*outer`; None where it is unbounded."""
+    space = isl.LocalSpace.from_space(distances.get_space())
+    value = isl.Aff.var_on_domain(space, isl.dim_type.set, 1)
+    value = value.add(isl.Aff.var_on_domain(space, isl.dim_type.set, 0).scale_val(isl.Val(factor)))
+    least = distances.min_val(value)
+    return least.to_python() if least.is_int() else None
+
+
+def _shifts(statements: tuple[str, ...], weights: Mapping[tuple[str, str], int]) -> dict[str, int] | None:
+    """The least shifts, from 0 up, with `shift[sink] - shift[source] + weight >= 0`; None where there are none.
+
+    They are the longest paths from the sources, found as by Bellman and Ford.
+    """
+    shifts = dict.fromkeys(statements, 0)
+    for _ in range(len(statements) + 1):
+        changed = False
+        for (source, sink), weight in weights.items():
+            if shifts[source] - weight > shifts[sink]:
+                shifts[sink], changed = shifts[source] - weight, True
+        if not changed:
+            return shifts
+    return None

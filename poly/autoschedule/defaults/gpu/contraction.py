@@ -1,0 +1,180 @@
+"""The default schedule of a contraction on a GPU: a work-group computes a tile of the output, through a microkernel.
+
+for i:                      for b:                               (work-groups share these three)
+  for j:                      for i_tile:
+    for k:           ->         for j_tile:
+      C[b, i, j] += …             microkernel over i, j, k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from codegen.integer import Int, Linear
+from microkernels.catalogue import group_tiles
+from microkernels.group_kernel import GroupKernel
+from microkernels.kernel import LEVELS
+from microkernels.opencl_isa import DeviceISA
+from poly.analysis.roles import Axis, Roles, roles
+from poly.autoschedule.defaults.gpu.non_rectangular import ragged_steps
+from poly.autoschedule.defaults.gpu.tiles import cost
+from poly.autoschedule.non_rectangular import ragged
+from poly.ir.nest import Nest, Statement
+from poly.model import ASSUMED_STRIDE
+from poly.schedules.steps import Flatten, Groups, Microkernel, Order, Split, Step
+
+Strides = tuple[Int, ...]
+
+WASTE = 1.2
+"""How much longer whole tiles may be than the neighbouring rows or columns in them, before others fill them up."""
+
+SHORT = 8
+"""Neighbouring steps of a reduction that are too few to be read together."""
+
+
+def gpu_contraction_steps(
+    nest: Nest,
+    statement: Statement,
+    loops: Mapping[str, str],
+    isa: DeviceISA,
+    initial: str | None,
+    kernel: GroupKernel | None = None,
+) -> list[Step] | None:
+    """The steps for a contraction that has its loops for itself; None where no microkernel serves it.
+
+    These are contractions without rows or columns, or on a device that cannot hold any of the tiles.
+    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
+    output to 0 before, which the microkernel then takes over. `kernel` replaces the one chosen here.
+    """
+    kernels = (kernel,) if kernel else group_tiles(isa, nest.array(statement.target.array).dtype)
+    if not kernels:
+        return None
+    r = roles(nest, statement)
+    if r is None:
+        box = ragged(nest, statement)
+        return ragged_steps(box, loops, isa, kernels) if box else None
+    if not (r.rows and r.columns and r.reduce):
+        return None
+    best = min((Plan.of(r, choice) for choice in kernels), key=lambda plan: plan.cost(isa))
+    return best.steps(loops, initial)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which axes of a contraction become the rows and the columns of a kernel's tiles, the fastest last.
+
+    `others` count results, too: each of their values has tiles of its own.
+    """
+
+    roles: Roles
+    kernel: GroupKernel
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+
+    @staticmethod
+    def of(r: Roles, kernel: GroupKernel) -> Plan:
+        rows = sorted(r.rows, key=lambda axis: (-_size(axis.left), -_size(axis.output)))
+        columns = sorted(r.columns, key=lambda axis: (-_size(axis.output), -_size(axis.right)))
+        down = [(axis, (axis.output, axis.left)) for axis in rows]
+        across = [(axis, (axis.output, axis.right)) for axis in columns]
+        return Plan(r, kernel, _together(down, kernel.rows), _together(across, kernel.columns))
+
+    @property
+    def others(self) -> tuple[Axis, ...]:
+        """Those whose extent is open come first, since only the first of flattened loops may have such a one."""
+        taken = (*self.rows, *self.columns)
+        rest = [axis for axis in (*self.roles.batch, *self.roles.rows, *self.roles.columns) if axis not in taken]
+        return tuple(sorted(rest, key=lambda axis: axis.extent is not None))
+
+    @property
+    def reduce(self) -> tuple[Axis, ...]:
+        """The reduction's axes in the order of their loops.
+
+        An operand whose rows or columns are no neighbours is read along the steps: they follow its order in memory.
+        """
+        axes = self.roles.reduce
+        sides = (
+            ([axis.left for axis in self.rows], [axis.left for axis in axes]),
+            ([axis.right for axis in self.columns], [axis.right for axis in axes]),
+        )
+        for lanes, strides in sides:
+            along = sorted(zip(strides, axes, strict=True), key=lambda pair: -_size(pair[0]))
+            if Linear.of(1) not in lanes and _run(along) >= SHORT:
+                return tuple(axis for _, axis in along)
+        return tuple(sorted(axes, key=lambda axis: axis.guess))
+
+    def cost(self, isa: DeviceISA) -> float:
+        """How the kernel's tiles suit the extents; less is better."""
+        rows, columns, steps, copies = (
+            prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.reduce, self.others)
+        )
+        return cost(self.kernel, isa, (rows, columns, steps), copies)
+
+    def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
+        """Flatten, split, order, put the kernel in, share out among groups; `loops` names the loop of each iterator."""
+
+        def names(axes: Sequence[Axis]) -> tuple[str, ...]:
+            return tuple(loops[axis.iterator] for axis in axes)
+
+        first = max((at for at, axis in enumerate(self.others) if axis.extent is None), default=0)
+        serial, beside, sums = names(self.others[:first]), names(self.others[first:]), [*map(names, self._chains())]
+        rows, columns = names(self.rows), names(self.columns)
+        inside = [*serial, *(name for axes in (*sums, beside, rows, columns) for name in axes)]
+        idle = [loop for loop in loops.values() if loop not in inside]
+        row, column, *reduced = map("_".join, (rows, columns, *sums))
+        groups = (*(("_".join(beside),) if beside else ()), f"{row}_tile", f"{column}_tile")
+        outer, inner = reduced[:-LEVELS], reduced[-LEVELS:]
+        return [
+            Order((*idle, *inside)),
+            *(Flatten(axes) for axes in (*sums, beside, rows, columns) if len(axes) > 1),
+            Split(((row, self.kernel.rows),)),
+            Split(((column, self.kernel.columns),)),
+            Order((*idle, *groups, *serial, *outer, row, column, *inner)),
+            Microkernel(self.kernel.name, self.roles.contraction.statement, initial),
+            Groups(groups),
+        ]
+
+    def _chains(self) -> list[tuple[Axis, ...]]:
+        """The reduction's axes, those that continue each other in both operands together."""
+        axes = [(axis, (axis.left, axis.right)) for axis in self.reduce]
+        chains: list[tuple[Axis, ...]] = []
+        while axes:
+            chains.insert(0, _together(axes, 1))
+            axes = axes[: -len(chains[0])]
+        return chains
+
+
+def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ...]:
+    """The axes that become one loop: the fastest, and those outside of it that continue it or fill its tiles.
+
+    Each comes with its strides in the operands that have it. Only the first of them may have an open extent.
+    """
+    found = [axes[-1]]
+    for outer in reversed(axes[:-1]):
+        inner, strides = found[0]
+        extents = [axis.extent for axis, _ in found]
+        if inner.extent is None:
+            break
+        length = prod(extent for extent in extents if extent is not None)
+        continues = all(there == here * inner.extent for here, there in zip(strides, outer[1], strict=True))
+        if not continues and ceil(length / tile) * tile <= length * WASTE:
+            break
+        found.insert(0, outer)
+    return tuple(axis for axis, _ in found)
+
+
+def _run(axes: Sequence[tuple[Int, Axis]]) -> int:
+    """How many steps of a reduction are neighbours in an operand; its strides come with the axes."""
+    length = 1
+    for stride, axis in reversed(axes):
+        if stride.number != length:
+            break
+        length *= axis.guess
+    return length
+
+
+def _size(stride: Int) -> int:
+    """How far apart neighbours are; open strides are taken for long ones."""
+    return abs(stride.number) if stride.number is not None else ASSUMED_STRIDE

@@ -1,0 +1,40 @@
+"""How many work-items a group has, and how many of them share a loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from microkernels.opencl_isa import DeviceISA
+from poly.ir.nest import Nest
+from poly.ir.strides import extent
+from poly.ir.tree import Band
+
+
+@dataclass(frozen=True)
+class GroupShape:
+    """The work-items of a group, each number a power of two.
+
+    items    of a usual group: enough to hide what memory takes to answer
+    long     of a group along one loop where each item has a loop of its own: fewer in a group, and more groups
+    across   side by side along the contiguous loop of a two-dimensional tile: whole lines of memory
+    each     iterations of an item in a tile, where these are short: indices then take a small part of the time
+    """
+
+    items: int = 256
+    long: int = 64
+    across: int = 32
+    each: int = 4
+
+    def on(self, isa: DeviceISA) -> GroupShape:
+        """The shape with no more items than the device has."""
+        most = 1 << (isa.max_items.bit_length() - 1)
+        return replace(self, items=min(self.items, most), long=min(self.long, most), across=min(self.across, most))
+
+
+USUAL = GroupShape()
+
+
+def useful_items(nest: Nest, band: Band, most: int) -> int:
+    """The number of work-items that share a loop, a power of two: no more than it keeps busy, where that is known."""
+    known = extent(nest, band)
+    return most if known is None else min(most, 1 << max(0, known - 1).bit_length())

@@ -1,0 +1,64 @@
+"""`poly.space`: the space of a nest for a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from microkernels.isa import ISA
+from microkernels.opencl_isa import is_gpu
+from poly.autoschedule.spaces.contraction import contraction_family
+from poly.autoschedule.spaces.gpu import gpu_family
+from poly.autoschedule.spaces.loops import loop_structures
+from poly.autoschedule.spaces.space import Family, Space
+from poly.checks import checked_flag, checked_sizes
+from poly.ir.budget import CALL, limited
+from poly.ir.nest import Nest, checked_nest
+from poly.machine.target import parse
+from poly.model import Caches
+from poly.model.host import caches, rates
+from poly.model.rates import Rates, nominal
+
+
+@limited(CALL)
+def space(
+    nest: Nest,
+    *,
+    target: str = "c",
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    coarse: bool = False,
+    **more: int,
+) -> Space:
+    """All schedules of a nest that a search may choose from, each legal by construction.
+
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`. `print` shows how many there are and of what kind,
+    iterating gives every point, `sample` some of them. `coarse` thins the grids to some hundreds of points that can be
+    measured as a whole.
+
+    Raises:
+        SpecError: an unknown size, or no nest.
+        TargetError: an unknown target, or one that can't be used here.
+        ArgumentError: a number of threads, or a choice, that is none.
+    """
+    checked_nest(nest)
+    fixed = checked_sizes(sizes, more)
+    thin = checked_flag("coarse", coarse)
+    goal = parse(target)
+    count = goal.threads(threads)
+    dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
+    gpu = is_gpu(goal.isa)
+    known = nominal(goal.isa) if gpu else rates(count, dtypes)
+    made = derive(nest.with_sizes(fixed) if fixed else nest, goal.isa, count, caches(), known, thin)
+    return replace(made, device=goal.device)
+
+
+def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:
+    """The same for the caches and rates of any machine."""
+    if is_gpu(isa):
+        family: Family | None = gpu_family(nest, isa, caches, rates, threads, {})
+    else:
+        family = contraction_family(nest, isa, caches, rates, threads, coarse)
+    if family is None:
+        family = loop_structures(nest, isa, caches, rates, threads, {})
+    return Space(nest, isa, threads, family.structures, family.choice)

@@ -1,0 +1,192 @@
+"""A space of schedules as a value: structures, each with a grid of knobs.
+
+    structure   which operand is copied where, which tile loop is outside, which loop is parallel: named traits
+    knob        a tile size or the shape of the register tile, with its values in ascending order
+    point       a structure and one value for each of its knobs
+
+Every point is a legal schedule; combinations that are none (a register tile that needs more registers than there are)
+are left out of the space, so a grid may have holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from typing import TYPE_CHECKING
+
+from microkernels.isa import ISA
+from poly.ir.nest import Nest
+from poly.model.cost import Cost
+from poly.schedules.schedule import Schedule
+
+if TYPE_CHECKING:
+    from codegen.opencl.devices import Device
+
+Value = int | None
+Values = Mapping[str, Value]
+"""The value of each knob, by name; None is a loop that stays uncut."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One size to choose. `values` ascend; None (uncut), where it is allowed, comes last."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """A structure by its number, and for each of its knobs the position of the value. Points hash and compare."""
+
+    structure: int
+    at: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One way to order, copy and share out, and the grid of its sizes.
+
+    `traits` tell it apart from the others: `(("order", "rows inside"), ("left", "in place"), …)`; structures that
+    differ in one trait are neighbours. `allows` says whether values go together, `schedule` makes them a schedule,
+    `predict` is the model's cost; nothing is measured in any of them.
+    """
+
+    traits: tuple[tuple[str, str], ...]
+    knobs: tuple[Knob, ...]
+    allows: Callable[[Values], bool]
+    schedule: Callable[[Values], Schedule]
+    predict: Callable[[Values], Cost]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.traits) or "as written"
+
+    def points(self) -> Iterator[tuple[int, ...]]:
+        """The positions in the grid that are allowed, the last knob the fastest."""
+        for at in product(*(range(len(knob.values)) for knob in self.knobs)):
+            if self.allows(self.values(at)):
+                yield at
+
+    def values(self, at: tuple[int, ...]) -> dict[str, Value]:
+        return {knob.name: knob.values[i] for knob, i in zip(self.knobs, at, strict=True)}
+
+    def at(self, values: Values) -> tuple[int, ...]:
+        """The positions of values that the knobs have."""
+        return tuple(knob.values.index(values[knob.name]) for knob in self.knobs)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The structures that one rule derives from a nest, and the model's choice among their points."""
+
+    structures: tuple[Structure, ...]
+    choice: Point
+
+
+@dataclass(frozen=True)
+class Space:
+    """All schedules of a nest that a search may choose from.
+
+    `nest` has the sizes that were fixed; `sizes` says at which values the others are measured and predicted.
+    `choice` is the point that `poly.compile` takes without a measurement: the model's best. `device` is the OpenCL
+    device that runs them, where C does not.
+    """
+
+    nest: Nest
+    isa: ISA
+    threads: int
+    structures: tuple[Structure, ...]
+    choice: Point
+    sizes: tuple[tuple[str, int], ...] = ()
+    device: Device | None = None
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Point]:
+        """All points, structure by structure."""
+        for number, structure in enumerate(self.structures):
+            for at in structure.points():
+                yield Point(number, at)
+
+    def __contains__(self, point: object) -> bool:
+        if not isinstance(point, Point) or not 0 <= point.structure < len(self.structures):
+            return False
+        knobs = self.structures[point.structure].knobs
+        inside = len(point.at) == len(knobs) and all(
+            0 <= i < len(k.values) for i, k in zip(point.at, knobs, strict=True)
+        )
+        return inside and self.structures[point.structure].allows(self.values(point))
+
+    @property
+    def origin(self) -> Point:
+        """The un-optimised corner: the first point of the first structure."""
+        return next(iter(self))
+
+    def values(self, point: Point) -> dict[str, Value]:
+        """The value of each knob at a point."""
+        return self.structures[point.structure].values(point.at)
+
+    def schedule(self, point: Point) -> Schedule:
+        """The schedule of a point; its steps are proven legal as they are applied."""
+        return self.structures[point.structure].schedule(self.values(point))
+
+    def predict(self, point: Point) -> Cost:
+        """The model's cost of a point."""
+        return self.structures[point.structure].predict(self.values(point))
+
+    def sample(self, count: int, random: Random) -> list[Point]:
+        """So many different points, each as likely as any other; all of them where there are no more."""
+        points = list(self)
+        return random.sample(points, min(count, len(points)))
+
+    def nearest(self, structure: int, values: Values) -> Point | None:
+        """The point of a structure whose knobs are nearest to these values, in positions of each knob's list.
+
+        None where the structure has no allowed point.
+        """
+        knobs = self.structures[structure].knobs
+        wanted = [_position(knob, values.get(knob.name)) for knob in knobs]
+
+        def distance(at: tuple[int, ...]) -> int:
+            return sum(abs(i - j) for i, j in zip(at, wanted, strict=True))
+
+        at = tuple(wanted)
+        if Point(structure, at) in self:
+            return Point(structure, at)
+        found = min(self.structures[structure].points(), key=distance, default=None)
+        return None if found is None else Point(structure, found)
+
+    def siblings(self, point: Point) -> list[Point]:
+        """The nearest points of the structures that differ from this point's in one trait."""
+        here = dict(self.structures[point.structure].traits)
+        found = []
+        for number, structure in enumerate(self.structures):
+            traits = dict(structure.traits)
+            if sum(traits.get(name) != here.get(name) for name in traits.keys() | here.keys()) == 1:
+                found.append(self.nearest(number, self.values(point)))
+        return [sibling for sibling in found if sibling is not None]
+
+    def ranked(self) -> list[Point]:
+        """All points, the one with the least predicted time first."""
+        return sorted(self, key=lambda point: self.predict(point).seconds)
+
+    def __str__(self) -> str:
+        """How many points and structures there are, and each structure with its knobs."""
+        lines = [f"{len(self)} schedules of {self.nest.name} in {len(self.structures)} structures"]
+        for structure in self.structures:
+            lines.append(f"  {structure}: {sum(1 for _ in structure.points())}")
+            for knob in structure.knobs:
+                values = ", ".join("uncut" if value is None else str(value) for value in knob.values)
+                lines.append(f"    {knob.name:10} {values}")
+        return "\n".join(lines)
+
+
+def _position(knob: Knob, value: Value) -> int:
+    """The place in the knob's list of the value nearest to this one; None is the largest of all."""
+    if value is None:
+        return len(knob.values) - 1
+    known = [(abs(v - value), i) for i, v in enumerate(knob.values) if v is not None]
+    return min(known)[1] if known else 0

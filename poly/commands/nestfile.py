@@ -1,0 +1,126 @@
+"""`FILE.py:NAME`: the nest of that name in a Python file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import sys
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+from microkernels.errors import plain, shown
+from poly.errors import PolyError, SpecError
+from poly.ir.nest import Nest
+
+MODULE = "poly_nest_file"
+LONGEST = 500
+"""Characters of what a user's file raises that are shown."""
+
+
+@dataclass(frozen=True)
+class NestFile:
+    """Nests from a file, each under the name that it has there, and the user's files that they were read from."""
+
+    nests: tuple[Nest, ...]
+    sources: tuple[Path, ...]
+
+
+def open_nests(where: str) -> NestFile:
+    """The nest that `FILE.py:NAME` means, or all nests in `FILE.py` in the order in which they stand there.
+
+    Raises SpecError as `load_nest`, and where a file holds no nest.
+    """
+    file, _, name = where.rpartition(":")
+    if file and name.isidentifier():
+        nests = {name: load_nest(where)}
+        path = Path(file)
+    else:
+        path = Path(where)
+        nests = _nests(_run(path))
+        if not nests:
+            raise SpecError(
+                f"{plain(str(path))} has no nest: decorate a function with @poly.nest, or name a poly.einsum"
+            )
+    return NestFile(tuple(replace(nest, name=key) for key, nest in nests.items()), _sources(path))
+
+
+def _nests(module: ModuleType) -> dict[str, Nest]:
+    """The nests of a module by their names; one with several has the first."""
+    found: dict[str, Nest] = {}
+    for key, value in vars(module).items():
+        if isinstance(value, Nest) and not any(value is other for other in found.values()):
+            found[key] = value
+    return found
+
+
+def _sources(path: Path) -> tuple[Path, ...]:
+    """The file, and the modules beside it or below that it has imported."""
+    folder = path.resolve().parent
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    beside = {Path(file) for file in files if file and folder in Path(file).parents and Path(file) != path.resolve()}
+    own = {module for module in beside if "site-packages" not in module.parts}
+    return (path, *sorted(own))
+
+
+def load_nest(where: str) -> Nest:
+    """The nest that `FILE.py:NAME` means; the file is run, as an import would.
+
+    Raises SpecError where the text has another form, the file is missing or fails, or holds no nest of that name.
+    """
+    file, colon, name = where.rpartition(":")
+    if not colon or not file or not name.isidentifier():
+        raise SpecError(f"{shown(where)} is not of the form FILE.py:NAME, as in gemm.py:matmul")
+    nests = _nests(_run(Path(file)))
+    if name not in nests:
+        close = difflib.get_close_matches(name, nests, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise SpecError(f"{plain(file)} has no nest {shown(name)}; it has {', '.join(nests) or 'none'}.{hint}")
+    return nests[name]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for any file
+        return False
+
+
+def _line(path: Path, error: BaseException) -> str:
+    """`:12`, the line of the file at which it failed; nothing where that is not known."""
+    steps = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        steps.append((error.filename, error.lineno))
+    lines = [number for file, number in steps if Path(file).absolute() == path.absolute()]
+    return f":{lines[-1]}" if lines else ""
+
+
+def _words(error: BaseException) -> str:
+    """The error as Python shows it at the end of a traceback."""
+    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    printable = text.removeprefix(f"{MODULE}.").encode(errors="backslashreplace").decode()
+    return printable if len(printable) <= LONGEST else f"{printable[:LONGEST]}…"
+
+
+def _run(path: Path) -> ModuleType:
+    if not _is_file(path):
+        raise SpecError(f"there is no file {plain(str(path))}")
+    spec = importlib.util.spec_from_file_location(MODULE, path)
+    if spec is None or spec.loader is None:
+        raise SpecError(f"{plain(str(path))} is no Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)  # as for `python FILE.py`: modules beside the file can be imported
+    try:
+        spec.loader.exec_module(module)
+    except PolyError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's file does
+        raise SpecError(f"{path}{_line(path, error)} cannot be run: {_words(error)}") from error
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(folder)
+    return module

@@ -1,0 +1,107 @@
+"""Edits of loop trees that steps and lowering share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+
+import islpy as isl
+
+from microkernels.errors import plain
+from poly.errors import ScheduleError
+from poly.ir.tree import Band, Node, Pack, Sequence, bands, children
+
+
+def find_loop(tree: Node, name: str) -> Band:
+    """The loop of that name.
+
+    Raises:
+        ScheduleError: there is none; the message lists the loops.
+    """
+    for band in bands(tree):
+        if band.name == name:
+            return band
+    loops = ", ".join(band.name for band in bands(tree)) or "none"
+    raise ScheduleError(f"there is no loop {plain(name)}. Loops: {loops}.")
+
+
+def edit(tree: Node, old: Node, new: Node) -> Node:
+    """The tree with the node `old` (that very object) replaced."""
+    if tree is old:
+        return new
+    match tree:
+        case Sequence(nodes):
+            edited = [edit(node, old, new) for node in nodes]
+            return tree if all(a is b for a, b in zip(edited, nodes, strict=True)) else sequence(edited)
+        case Band(body=body) | Pack(body=body):
+            inner = edit(body, old, new)
+            return tree if inner is body else replace(tree, body=inner)
+    return tree
+
+
+def sequence(nodes: list[Node]) -> Node:
+    """The nodes in order; sequences within are spliced, and a single node stands alone."""
+    flat = [leaf for node in nodes for leaf in (node.children if isinstance(node, Sequence) else (node,))]
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def chain(top: Node, bottom: Node) -> list[Node]:
+    """The nodes from `top` down to `bottom`, both included; empty where `bottom` is not below `top`."""
+    if top is bottom:
+        return [top]
+    for child in children(top):
+        below = chain(child, bottom)
+        if below:
+            return [top, *below]
+    return []
+
+
+def map_functions(band: Band, change: Callable[[str, isl.PwAff], isl.PwAff]) -> Band:
+    """The loop with `change(statement, function)` for each of its functions."""
+    return replace(band, functions=tuple((name, change(name, function)) for name, function in band.functions))
+
+
+def fresh(tree: Node, name: str, separator: str = "") -> str:
+    """`name`, or else `name2`, `name3`, …: the first that no loop has."""
+    used = {band.name for band in bands(tree)}
+    return next(candidate for candidate in _numbered(name, separator) if candidate not in used)
+
+
+def _numbered(name: str, separator: str) -> Iterator[str]:
+    yield name
+    for number in count(2):
+        yield f"{name}{separator}{number}"
+
+
+def rename_repeats(tree: Node) -> Node:
+    """The tree with every loop's name its own: the second loop `j` becomes `j_2`, the third `j_3`."""
+    used = {band.name for band in bands(tree)}
+    seen: set[str] = set()
+
+    def visit(node: Node) -> Node:
+        match node:
+            case Band(name=name, body=body):
+                if name in seen:
+                    name = next(n for n in _numbered(name, "_") if n not in used)
+                    used.add(name)
+                seen.add(name)
+                return replace(node, name=name, body=visit(body))
+            case Pack(body=body):
+                return replace(node, body=visit(body))
+            case Sequence(nodes):
+                return Sequence(tuple(visit(child) for child in nodes))
+        return node
+
+    return visit(tree)
+
+
+def parent(tree: Node, node: Node) -> Node | None:
+    """The node right above."""
+    for child in children(tree):
+        if child is node:
+            return tree
+        found = parent(child, node)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,72 @@
+"""Sizes that get a value: they leave sets, functions, expressions and loop trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import islpy as isl
+
+from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence
+
+Values = Mapping[str, int]
+
+
+def fix_set(domain: isl.Set, values: Values) -> isl.Set:
+    """The set for given values of some parameters, which it then no longer has."""
+    for name, value in values.items():
+        position = domain.find_dim_by_name(isl.dim_type.param, name)
+        if position >= 0:
+            domain = domain.fix_val(isl.dim_type.param, position, value).project_out(isl.dim_type.param, position, 1)
+    return domain
+
+
+def fix_function(function: isl.PwAff, values: Values) -> isl.PwAff:
+    """The function for given values of some parameters, which it then no longer has."""
+    graph = isl.Map.from_pw_aff(function)
+    for name, value in values.items():
+        position = graph.find_dim_by_name(isl.dim_type.param, name)
+        if position >= 0:
+            graph = graph.fix_val(isl.dim_type.param, position, value).project_out(isl.dim_type.param, position, 1)
+    return isl.PwMultiAff.from_map(graph).get_pw_aff(0)
+
+
+def fix_load(load: Load, values: Values) -> Load:
+    return Load(load.array, tuple(index.substitute(values) for index in load.indices))
+
+
+def fix_expr(expr: Expr, values: Values) -> Expr:
+    """The expression with values in place of sizes; what has become a number is a `Const`."""
+    match expr:
+        case Index(affine):
+            fixed = affine.substitute(values)
+            return Index(fixed) if fixed.terms else Const(fixed.constant)
+        case Load():
+            return fix_load(expr, values)
+        case Unary(op, operand):
+            return Unary(op, fix_expr(operand, values))
+        case Binary(op, left, right):
+            return Binary(op, fix_expr(left, values), fix_expr(right, values))
+        case Call(function, args):
+            return Call(function, tuple(fix_expr(arg, values) for arg in args))
+    return expr
+
+
+def fix_tree(node: Node, values: Values) -> Node:
+    match node:
+        case Sequence(children):
+            return Sequence(tuple(fix_tree(child, values) for child in children))
+        case Band():
+            return replace(_fix_band(node, values), body=fix_tree(node.body, values))
+        case Pack():
+            return replace(node, body=fix_tree(node.body, values))
+        case Micro():
+            rows, columns = (band and _fix_band(band, values) for band in (node.rows, node.columns))
+            return replace(node, rows=rows, columns=columns, reduce=tuple(_fix_band(b, values) for b in node.reduce))
+        case Leaf():
+            return node
+
+
+def _fix_band(band: Band, values: Values) -> Band:
+    return replace(band, functions=tuple((name, fix_function(f, values)) for name, f in band.functions))

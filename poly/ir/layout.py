@@ -1,0 +1,35 @@
+"""Where an array's elements lie: strides, and the offset of an access."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from codegen.expr import Load
+from codegen.integer import Affine, Int, Linear
+from poly.ir.nest import Array
+
+
+def strides(array: Array) -> tuple[Int, ...]:
+    """Elements between neighbours along each dimension: row-major and dense, unless the array names its own."""
+    if array.strides is not None:
+        return tuple(Linear.name(s) if isinstance(s, str) else Linear.of(s) for s in array.strides)
+    result: list[Int] = [Linear.of(1)]
+    for extent in reversed(array.shape[1:]):
+        result.append(result[-1] * extent)
+    return tuple(reversed(result)) if array.shape else ()
+
+
+def step(array: Array, access: Load, iterator: str) -> Int:
+    """How many elements further the access is when `iterator` grows by one."""
+    total: Int = Linear()
+    for index, stride in zip(access.indices, strides(array), strict=True):
+        total = total + stride * index.coefficient(iterator)
+    return total
+
+
+def offset(array: Array, access: Load, iterators: Mapping[str, Affine]) -> Int:
+    """The offset (in elements) of the element accessed, with each iterator replaced by its expression."""
+    total: Int = Linear()
+    for index, stride in zip(access.indices, strides(array), strict=True):
+        total = total + stride * index.substitute(iterators)
+    return total

@@ -1,0 +1,237 @@
+"""The model: a loop nest as integer sets. Front ends make it, everything else reads it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, SupportsIndex
+
+import islpy as isl
+
+from codegen.cache import digest
+from codegen.expr import Expr, Load, loads
+from codegen.integer import Affine, Linear
+from microkernels.dtypes import DType
+from microkernels.errors import plain, shown
+from poly.checks import checked_size, checked_sizes
+from poly.errors import SpecError
+from poly.ir.budget import printed, unlimited
+from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
+from poly.ir.sets import access_map, box
+from poly.ir.tree import Node
+
+Kind = Literal["array", "scalar", "local"]
+Op = Literal["=", "+", "*", "min", "max"]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
+
+    `strides` (in elements) name sizes or give integers where the array is not dense; None means dense, row-major.
+    An extent of a local that comes out below 0, at sizes for which no loop around it runs, means 0.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Affine, ...]
+    kind: Kind = "array"
+    strides: tuple[str | int, ...] | None = None
+
+    def with_sizes(self, values: Mapping[str, int]) -> Array:
+        """The same array with some sizes fixed."""
+        shape = tuple(extent.substitute(values) for extent in self.shape)
+        if self.kind == "local":
+            shape = tuple(extent if extent.terms else Affine.of(max(extent.constant, 0)) for extent in shape)
+        return replace(self, shape=shape)
+
+    def elements(self, sizes: Sequence[str]) -> isl.Set:
+        """`{ A[x, y] : 0 <= x < M and 0 <= y < N }`, with these sizes as parameters."""
+        return box(sizes, self.name, self.shape)
+
+    def __str__(self) -> str:
+        extents = ", ".join(map(str, self.shape)) or "()"
+        shape = f"[{extents}]" if self.shape or self.kind == "array" else ""
+        return f"{'local ' if self.kind == 'local' else ''}{self.name}: {self.dtype.name}{shape}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`target op= expr` for each point of `domain`.
+
+    `op` is "=" or a reduction's ("-=" is "+" of the negative). `iterators` name the domain's dimensions, outermost
+    first; `text` is the source line that the statement stands on.
+    A local scalar is an array over the loops around its definition, so it carries no false dependence.
+    """
+
+    name: str
+    iterators: tuple[str, ...]
+    domain: isl.Set
+    target: Load
+    op: Op
+    expr: Expr
+    line: int = 0
+    text: str = ""
+
+    @property
+    def reads(self) -> tuple[Load, ...]:
+        """What it reads: for a reduction the target too."""
+        return (() if self.op == "=" else (self.target,)) + loads(self.expr)
+
+    def __str__(self) -> str:
+        """The statement's line, then its domain and access relations, one a line."""
+        kind = "" if self.op == "=" else f"   (reduction by {self.op})"
+        text = printed(self.domain)
+        domain = text.partition(" -> ")[2] if self.domain.dim(isl.dim_type.param) else text
+        instance = f"{self.name}[{', '.join(self.iterators)}]"
+        writes = f"    writes  {{ {instance} -> {self.target} }}"
+        reads = [f"    reads   {{ {instance} -> {load} }}" for load in dict.fromkeys(self.reads)]
+        return "\n".join((f"{self.name}: {self.text}{kind}", f"    domain  {domain}", writes, *reads))
+
+    def relation(self, access: Load) -> isl.Map:
+        """The access relation `{ S[i, k] -> A[i, k] : domain }`."""
+        return access_map(self.domain, self.iterators, access.array, access.indices)
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A loop nest.
+
+    `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters
+    are exactly `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order
+    as written. `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in
+    it stand for. `opened` is the digest of the nest that this one was before sizes were fixed or a statement parted.
+    """
+
+    name: str
+    sizes: tuple[str, ...]
+    arrays: tuple[Array, ...]
+    statements: tuple[Statement, ...]
+    tree: Node
+    context: isl.Set
+    source: str
+    fixed: tuple[tuple[str, int], ...] = ()
+    reassociate: bool = True
+    file: str = ""
+    names: tuple[tuple[str, Affine | float], ...] = ()
+    opened: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _ = self.structure  # isl may write a set in another way after it has worked with it
+
+    def statement(self, name: str) -> Statement:
+        """The statement of that name. Raises SpecError where there is none."""
+        for statement in self.statements:
+            if isinstance(name, str) and statement.name == name:
+                return statement
+        known = ", ".join(s.name for s in self.statements)
+        raise SpecError(f"{self.name} has no statement {plain(name)}. Its statements: {known}.")
+
+    def array(self, name: str) -> Array:
+        """The argument or local of that name. Raises SpecError where there is none."""
+        for array in self.arrays:
+            if isinstance(name, str) and array.name == name:
+                return array
+        known = ", ".join(a.name for a in self.arrays) or "none"
+        raise SpecError(f"{self.name} has no array {plain(name)}. Its arrays: {known}.")
+
+    @property
+    def arguments(self) -> tuple[Array, ...]:
+        """The arrays and scalars that a caller passes, in order."""
+        return tuple(a for a in self.arrays if a.kind != "local")
+
+    @property
+    def integers(self) -> tuple[str, ...]:
+        """The integers that a kernel takes before the arrays: open sizes, then strides that are not known."""
+        return (*self.sizes, *(s for array in self.arrays for s in array.strides or () if isinstance(s, str)))
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The names of the arrays that some statement writes."""
+        return frozenset(s.target.array for s in self.statements)
+
+    @cached_property
+    def structure(self) -> str:
+        """What tells nests apart: a digest of arrays, statements and loops, all sizes open, without the name."""
+        if self.opened:
+            return self.opened
+        arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
+        with unlimited():
+            statements = [(s.name, s.iterators, str(s.domain), s.target, s.op, s.expr) for s in self.statements]
+            text = repr((self.sizes, arrays, statements, self.tree, str(self.context), self.reassociate))
+        return digest(text)
+
+    def __str__(self) -> str:
+        """The loops as written, and each statement with its domain and access relations."""
+        fixed = "".join(f", {name} = {value}" for name, value in self.fixed)
+        head = f"{self.name}({', '.join(map(str, self.arguments))}), sizes {', '.join(self.sizes) or 'none'}{fixed}"
+        body = textwrap.indent(self.source[self.source.index("def ") :].rstrip(), "    ")
+        return "\n".join((head, body, *(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements)))
+
+    def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Nest:
+        """The same nest with some sizes fixed: they leave the sets, shapes and expressions.
+
+        Raises:
+            SpecError: no dictionary, no such size, or a value that is no integer from 0 to 2**48.
+        """
+        fixed = _checked_values(self, values)
+        return replace(
+            self,
+            sizes=tuple(size for size in self.sizes if size not in fixed),
+            arrays=tuple(array.with_sizes(fixed) for array in self.arrays),
+            statements=tuple(_fixed_statement(s, fixed) for s in self.statements),
+            tree=fix_tree(self.tree, fixed),
+            context=fix_set(self.context, fixed),
+            fixed=(*self.fixed, *fixed.items()),
+            names=tuple((n, v.substitute(fixed) if isinstance(v, Linear) else v) for n, v in self.names),
+            opened=self.structure,
+        )
+
+
+def difference(one: Nest, other: Nest) -> str | None:
+    """Where the loops of two nests first differ; None where they are the same but for their name and sizes' values."""
+    if one.structure == other.structure:
+        return None
+    if _arguments(one) != _arguments(other):
+        return f"they take {_arguments(one)}, and {_arguments(other)}"
+    if one.reassociate != other.reassociate:
+        return "only one of them allows to reassociate reductions"
+    numbers, others = _numbers(one), _numbers(other)
+    unlike = (name for name in numbers if name in others and numbers[name] != others[name])
+    told = (f"{name} is {numbers[name]} in the one, {others[name]} in the other" for name in unlike)
+    return next(told, "their loops differ")
+
+
+def _arguments(nest: Nest) -> str:
+    return ", ".join(f"{a.name}: {a.dtype.name}{'[' + ', '.join(':' * len(a.shape)) + ']'}" for a in nest.arguments)
+
+
+def _numbers(nest: Nest) -> dict[str, str]:
+    """What the free names in the loops stand for, but for sizes that were given a value."""
+    return {name: shown(value) for name, value in nest.names if name not in dict(nest.fixed)}
+
+
+def checked_nest(value: Any) -> Nest:
+    """A nest as it is. Raises SpecError for anything else."""
+    if not isinstance(value, Nest):
+        raise SpecError(f"{shown(value)} is no nest. Make one with @poly.nest or poly.einsum.")
+    return value
+
+
+def _checked_values(nest: Nest, values: Mapping[str, SupportsIndex]) -> dict[str, int]:
+    for name in (given := checked_sizes(values, {})):
+        if not isinstance(name, str) or name not in nest.sizes:
+            known = ", ".join(nest.sizes) or "none"
+            raise SpecError(f"{nest.name} has no size {plain(name)} that is still open. Its open sizes: {known}.")
+    return {name: checked_size(f"the size {name} of {nest.name}", value) for name, value in given.items()}
+
+
+def _fixed_statement(statement: Statement, values: Mapping[str, int]) -> Statement:
+    return replace(
+        statement,
+        domain=fix_set(statement.domain, values),
+        target=fix_load(statement.target, values),
+        expr=fix_expr(statement.expr, values),
+    )

@@ -1,0 +1,228 @@
+"""The loops as written, run by Python on NumPy arrays: the oracle of every test. No sets, no schedule, no compiler."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from codegen.expr import FUNCTIONS
+from codegen.integer import Linear
+from codegen.promotion import integer
+from microkernels.dtypes import DTYPES, DType
+from poly.ir.nest import Array, Nest
+from poly.ir.sizes import fitted
+
+TYPES = {np.dtype(dtype.numpy_name).type: dtype for dtype in DTYPES.values()}
+"""The scalar types by NumPy's."""
+OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide"}
+"""The functions that take the place of operators."""
+PREFIX = "_poly_"
+"""Before the names of what the loops get from here."""
+
+
+def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
+    """Run the loops of a nest on its arguments; arrays are updated in place.
+
+    Each operation has the type that NumPy gives it, each local the type that it was declared with. `keywords` are
+    arguments by name, and the sizes that no array tells. Values that overflow or are no numbers go through without a
+    warning. Integers wrap around, also a loop's index that meets a smaller type; a fraction that is assigned to an
+    integer is cut off, and is the type's least number where the type has no such number. What Python's own numbers
+    divided by 0 are is what a float's are.
+
+    Raises:
+        ArgumentError: the arguments don't fit the nest.
+    """
+    taken = fitted(nest, arguments, keywords)
+    if all(taken.values[name].size == 0 for name in nest.written & taken.values.keys()):
+        return  # such arrays may be as long as one likes
+    values = {array.name: _argument(array, taken.values[array.name]) for array in nest.arguments}
+    with np.errstate(all="ignore"):
+        _function(nest, taken.sizes)(**values)
+
+
+def _argument(array: Array, value: Any) -> Any:
+    return _cast(array.dtype)(value) if array.kind == "scalar" else value
+
+
+def _cast(dtype: DType) -> type[np.generic]:
+    """The NumPy type; called, it makes a scalar of a value."""
+    return np.dtype(dtype.numpy_name).type
+
+
+def _maker(dtype: DType) -> Callable[[Any], Any]:
+    """The function that makes a scalar of a value."""
+    kind = _cast(dtype)
+    return kind if dtype.is_float else lambda value: _number(value, kind)
+
+
+def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
+    """The nest's source as a Python function, with values for its free names."""
+    module = _Runnable(nest).visit(ast.parse(nest.source))
+    known = {**dict(nest.fixed), **sizes}
+    names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Linear) else v for n, v in nest.names}
+    names |= {PREFIX + name: function for name, function in _functions().items()}
+    names |= {PREFIX + array.dtype.name: _maker(array.dtype) for array in nest.arrays}
+    exec(compile(ast.fix_missing_locations(module), nest.file, "exec"), names)
+    function: Callable[..., None] = names[nest.name]
+    return function
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    """What the calls in a nest mean, its operators among them, and `local`, which makes a local array."""
+    return {
+        "exp": _real(np.exp), "sqrt": _real(np.sqrt), "tanh": _real(np.tanh), "local": _local, "divide": _divided,
+        "abs": abs, "min": _chosen(min), "max": _chosen(max),
+        "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
+    }  # fmt: skip
+
+
+def _real(function: np.ufunc) -> Callable[[Any], Any]:
+    """The function of a NumPy scalar in its own type, and of a Python number as a Python number."""
+
+    def apply(value: Any) -> Any:
+        if isinstance(value, np.integer):
+            return function(np.float64(value))
+        return function(value) if isinstance(value, np.generic) else float(function(float(value)))
+
+    return apply
+
+
+def _joined(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The function of two values of which one may be a Python integer: it takes the type of a NumPy integer."""
+
+    def apply(a: Any, b: Any) -> Any:
+        if isinstance(a, np.integer) and isinstance(b, int):
+            return function(a, _number(b, type(a)))
+        return function(_number(a, type(b)), b) if isinstance(b, np.integer) and isinstance(a, int) else function(a, b)
+
+    return apply
+
+
+def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`min` or `max` with a result of the type in which all values meet."""
+
+    def apply(first: Any, *others: Any) -> Any:
+        for other in others:
+            kind = None
+            if isinstance(first, np.generic) or isinstance(other, np.generic):
+                kind = np.result_type(first, other).type
+                first, other = _number(first, kind), _number(other, kind)
+            first = function(first, other)
+        return first
+
+    return apply
+
+
+def _divided(a: Any, b: Any) -> Any:
+    """True division; that of Python's numbers by 0 is what IEEE 754 says."""
+    if isinstance(a, np.generic) or isinstance(b, np.generic) or b != 0:
+        return a / b
+    return float(np.float64(a) / np.float64(b))
+
+
+def _number(value: Any, kind: type[np.generic]) -> Any:
+    """A value in a NumPy type, as the generated code converts it."""
+    if not issubclass(kind, np.integer):
+        return kind(value)
+    plain = int(value) if isinstance(value, int | np.integer) else float(value)
+    return kind(integer(plain, TYPES[kind]))
+
+
+def _local(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """A local array; floats start as NaN, so that a test sees an element that was read before it was written."""
+    extents = [max(extent, 0) for extent in shape]
+    kind = np.dtype(DTYPES[dtype].numpy_name)
+    return np.full(extents, np.nan if kind.kind == "f" else 0, kind)
+
+
+class _Runnable(ast.NodeTransformer):
+    """The function without types and decorators; locals are made in their types, and calls go to `_functions`.
+
+    So do divisions and, where there are integers, all operators and assignments: NumPy refuses a Python integer that
+    an array's type has not, and its arithmetic is too slow to go there without need.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self._types = {array.name: array.dtype.name for array in nest.arrays}
+        self._wraps = any(not array.dtype.is_float for array in nest.arrays)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        arguments = [ast.arg(arg.arg) for arg in node.args.args]
+        body = [self.visit(statement) for statement in node.body]
+        signature = ast.arguments([], arguments, None, [], [], None, [])
+        return ast.FunctionDef(node.name, signature, body, [], None)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        node.body = [self.visit(statement) for statement in node.body]  # the bounds keep Python's min and max
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        node.value = self._stored(target, self.visit(node.value))
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if not self._wraps:
+            node.value = self.visit(node.value)
+            return node
+        place = copy.deepcopy(node.target)
+        place.ctx = ast.Load()
+        return self.visit_Assign(ast.Assign([node.target], ast.BinOp(place, node.op, node.value)))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if not (self._wraps or isinstance(node.op, ast.Div)):
+            return ast.BinOp(left, node.op, right)
+        return self._call(OPERATORS[type(node.op)], [left, right])
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        return node  # indices are Python's
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        node.body, node.orelse = ([self.visit(statement) for statement in part] for part in (node.body, node.orelse))
+        return node  # so are conditions
+
+    def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """The value that an assignment stores; a local scalar has no array that would convert it."""
+        if isinstance(target, ast.Name):
+            return self._call(self._types[target.id], [value])
+        assert isinstance(target, ast.Subscript), "the front end takes names and elements alone"
+        dtype = self._types[ast.unparse(target.value)]
+        return self._call(dtype, [value]) if self._wraps else value
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        assert isinstance(node.target, ast.Name), "the front end takes annotations on names alone"
+        dtype = self._types.get(node.target.id)
+        if dtype is None:
+            return ast.Pass()
+        if node.value is not None:
+            return self.visit_Assign(ast.Assign([node.target], node.value))
+        shape = _shape(node.annotation)
+        if shape is None:
+            return ast.Pass()
+        return ast.Assign([node.target], self._call("local", [shape, ast.Constant(dtype)]))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        assert name in FUNCTIONS, "the front end takes these calls alone"
+        return self._call(name, [self.visit(arg) for arg in node.args])
+
+    def _call(self, name: str, arguments: list[ast.expr]) -> ast.Call:
+        return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])
+
+
+def _shape(annotation: ast.expr) -> ast.expr | None:
+    """The shape in `f32[M, K]` as a tuple; None for a scalar's type."""
+    match annotation:
+        case ast.Constant(value=str(text)):
+            return _shape(ast.parse(text, mode="eval").body)
+        case ast.Subscript(slice=ast.Tuple() as shape):
+            return shape
+        case ast.Subscript(slice=extent):
+            return ast.Tuple([extent], ast.Load())
+    return None

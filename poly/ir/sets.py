@@ -1,0 +1,114 @@
+"""Sets and functions of sizes, iterators and array elements, built from spaces.
+
+No name goes into isl's notation: in `[N] -> { A[d0] : 0 <= d0 < N }` a size called `d0` would be taken for the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+import islpy as isl
+
+from codegen.integer import Affine
+from poly.ir.budget import TooCostly, limited
+
+PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
+
+LEAST = 50_000
+"""Operations that isl may take for the first point of a set."""
+
+
+def number(value: int) -> isl.Val:
+    """An integer of any size; isl's own constructor takes 64 bits."""
+    return isl.Val(str(value))
+
+
+def set_space(sizes: Sequence[str], rank: int, name: str = "") -> isl.Space:
+    """`[M, N] -> { name[·, ·] }`, with `rank` dimensions."""
+    space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(sizes), rank)
+    space = reduce(lambda made, at: made.set_dim_name(PARAM, at, sizes[at]), range(len(sizes)), space)
+    return space.set_tuple_name(SET, name) if name else space
+
+
+def parameters(space: isl.Space | isl.Set | isl.PwAff) -> tuple[str, ...]:
+    """The names of the parameters, in order."""
+    return tuple(space.get_dim_name(PARAM, at) or "" for at in range(space.dim(PARAM)))
+
+
+def own_names(what: str, count: int) -> tuple[str, ...]:
+    """Names for the dimensions of a set of the engine's own, `A_box'0` and so on, which no user can write."""
+    return tuple(f"{what}'{at}" for at in range(count))
+
+
+def function(space: isl.Space, value: Affine, iterators: Sequence[str] = ()) -> isl.Aff:
+    """An expression as a function on a space whose dimensions are the iterators, and whose parameters are sizes."""
+    places = {name: (PARAM, at) for at, name in enumerate(parameters(space))}
+    places |= {name: (IN, at) for at, name in enumerate(iterators)}
+    made = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space)).set_constant_val(number(value.constant))
+    for name, coefficient in value.terms:
+        made = made.set_coefficient_val(*places[name], number(coefficient))
+    return made
+
+
+def index(space: isl.Space, position: int) -> isl.Aff:
+    """A dimension of a space as a function on it."""
+    return isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), SET, position)
+
+
+def conjunction(conditions: Iterable[isl.Set], space: isl.Space) -> isl.Set:
+    """What fulfils all conditions; everything where there are none."""
+    return reduce(isl.Set.intersect, conditions, isl.Set.universe(space))
+
+
+def box(sizes: Sequence[str], name: str, extents: Sequence[Affine]) -> isl.Set:
+    """`{ A[x, y] : 0 <= x < M and 0 <= y < N }`."""
+    space = set_space(sizes, len(extents), name)
+    sides = [
+        side
+        for at, extent in enumerate(extents)
+        for side in (zero(space).le_set(index(space, at)), index(space, at).lt_set(function(space, extent)))
+    ]
+    return conjunction(sides, space)
+
+
+def zero(space: isl.Space) -> isl.Aff:
+    """The function 0 on a space."""
+    return function(space, Affine())
+
+
+def at_least(sizes: Sequence[str], values: Iterable[Affine], least: int) -> isl.Set:
+    """`[M, N] -> { : M >= 1 and N >= 1 }`: the sizes for which none of the values is below `least`."""
+    space = set_space(sizes, 0)
+    bound = function(space, Affine.of(least))
+    return conjunction((bound.le_set(function(space, value)) for value in values), space).params()
+
+
+def first_point(points: isl.Set) -> tuple[int, ...]:
+    """The first point of a set that is not empty and has no parameters; any, where that takes too much work.
+
+    isl takes some sets with quotients in them for empty when it is asked for their first point, but not for any point.
+    """
+    try:
+        with limited(LEAST):
+            first = points.lexmin()
+            found = points if first.is_empty() else first
+    except TooCostly:
+        found = points
+    point = found.sample_point()
+    return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(points.dim(isl.dim_type.set)))
+
+
+def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: Sequence[Affine]) -> isl.Map:
+    """`{ S[i, k] -> A[i, k] }` on a domain."""
+    space = domain.get_space()
+    return mapped(space, array, [function(space, value, iterators) for value in indices]).intersect_domain(domain)
+
+
+def mapped(space: isl.Space, name: str, functions: Sequence[isl.Aff]) -> isl.Map:
+    """`{ domain -> name[values of the functions] }`; the functions are on the space, which is the domain's."""
+    target = isl.Space.map_from_domain_and_range(space, set_space(parameters(space), len(functions), name))
+    values = isl.MultiAff.zero(target)
+    for at, value in enumerate(functions):
+        values = values.set_aff(at, value)
+    return isl.Map.from_multi_aff(values)

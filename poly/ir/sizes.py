@@ -1,0 +1,43 @@
+"""The sizes of a nest, read from the arrays of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codegen.arguments import Fitted, fit
+from codegen.program import Buffer
+from codegen.signature import Signature
+from poly.ir.nest import Array, Nest
+
+
+def deduce_sizes(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
+    """The value of each open size: from plain extents first, then from composite ones such as `P + R - 1`.
+
+    `keywords` may hold arguments by name, must hold the sizes that no array tells, and may hold others: these are
+    compared.
+
+    Raises:
+        ArgumentError: the arguments don't fit the nest or each other.
+    """
+    return dict(fitted(nest, arguments, keywords).sizes)
+
+
+def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Fitted:
+    """The arguments by name, checked, and the sizes.
+
+    Raises:
+        ArgumentError: as `deduce_sizes`.
+    """
+    buffers = tuple(_buffer(array, nest) for array in nest.arguments)
+    names = [buffer.name for buffer in buffers]
+    bound = {name: value for name, value in keywords.items() if name in names}
+    bound |= dict(zip(names, arguments, strict=False))
+    sizes = {name: value for name, value in keywords.items() if name not in names}
+    return fit(Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed), bound, arguments[len(names) :], sizes)
+
+
+def _buffer(array: Array, nest: Nest) -> Buffer:
+    if array.kind == "scalar":
+        return Buffer(array.name, array.dtype, (), "scalar")
+    return Buffer(array.name, array.dtype, array.shape, "inout" if array.name in nest.written else "in")

@@ -1,0 +1,27 @@
+"""Arrays that are not dense: a nest whose strides are sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.names import another
+from poly.ir.nest import Array, Nest
+
+
+def with_strides(nest: Nest) -> Nest:
+    """The same nest with the strides of its arrays as further sizes: `A_ld` of a matrix, else `A_stride0`, …
+
+    Neighbours along the last dimension stay neighbours.
+    """
+    indices = (iterator for statement in nest.statements for iterator in statement.iterators)
+    taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays), *indices})
+    names = {a.name: tuple(another(name, taken) for name in _stride_names(a)) for a in nest.arguments if a.shape}
+    arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
+    return replace(nest, arrays=arrays)
+
+
+def _stride_names(array: Array) -> tuple[str, ...]:
+    """Names for all strides but the last."""
+    if len(array.shape) == 2:
+        return (f"{array.name}_ld",)
+    return tuple(f"{array.name}_stride{dimension}" for dimension in range(len(array.shape) - 1))

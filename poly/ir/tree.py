@@ -1,0 +1,137 @@
+"""The loop tree: what a schedule is made of. Immutable; every transformation returns a new tree.
+
+    Band("i", {S0: i, S1: i})            for i:
+      Sequence                              S0
+        Leaf("S0")                          for j:
+        Band("j", {S1: j})                    S1
+          Leaf("S1")
+
+A band is one loop. For each statement below it, it says which quasi-affine function of the statement's own
+iterators the loop counts: `i`, `floor(i/6)`, `t + i`, `-i`. The order of execution is the lexicographic order of
+these functions and of the positions in sequences, outermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import islpy as isl
+
+from microkernels.kernel import Microkernel
+
+Memory = Literal["global", "local", "private"]
+"""Where a copy lies on an OpenCL device: in reach of all, of one work-group, or of one work-item."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A statement."""
+
+    statement: str
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Children in order. A statement stands below exactly one of them."""
+
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """One loop over `body`.
+
+    `functions` holds, for each statement below, an `isl.PwAff` on the statement's domain space
+    (`{ S0[i, j] -> [(floor(i/6))] }`); a tuple of pairs, in the order of the leaves.
+    """
+
+    name: str
+    functions: tuple[tuple[str, isl.PwAff], ...]
+    body: Node
+    parallel: bool = False
+    vectorize: bool = False
+    unroll: int = 0
+    group: bool = False
+    """On an OpenCL device, work-groups share the iterations; such a loop is parallel, too."""
+    items: int = 0
+    """On an OpenCL device, so many work-items of a group share the iterations (0: each item runs them all)."""
+
+    def function(self, statement: str) -> isl.PwAff:
+        return dict(self.functions)[statement]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Before `body` runs, copy what it reads of `array` into a buffer, and read that instead.
+
+    Where a microkernel below reads the array, the copy is laid out in that kernel's panels.
+    Where plain statements do, it is a dense box, the array's footprint for one pass of `body`.
+    """
+
+    array: str
+    body: Node
+    role: str | None = None
+    """`left` or `right` where one microkernel reads the array in both roles."""
+    statement: str | None = None
+    """Whose reads, where not those of all statements below."""
+    memory: Memory = "global"
+    pad: int = 0
+    """So many elements of a box lie unused behind each of its rows."""
+    buffers: int = 1
+    """With 2, the passes of the loop around fill two boxes in turn."""
+
+    @property
+    def label(self) -> str:
+        """`A into local memory, rows 1 further apart, 2 boxes in turn`."""
+        where = f" into {self.memory} memory" if self.memory != "global" else ""
+        apart = f", rows {self.pad} further apart" if self.pad else ""
+        return f"{self.array}{where}{apart}{f', {self.buffers} boxes in turn' if self.buffers > 1 else ''}"
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A microkernel in place of the innermost loops of one contraction statement.
+
+    The loops that it absorbs are kept, by the role that they have in the kernel's contract; their bodies are not used.
+    """
+
+    kernel: Microkernel
+    statement: str
+    rows: Band | None
+    columns: Band | None
+    reduce: tuple[Band, ...]
+    exchanged: bool = False
+    """The operands have changed sides: `left` is the one that `poly.analysis.contraction.recognise` calls right."""
+    initial: str | None = None
+    """A statement that assigns the output's start value 0, done by the kernel's first visit of each element."""
+
+
+Node = Leaf | Sequence | Band | Pack | Micro
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Sequence(nodes):
+            return nodes
+        case Band(body=body) | Pack(body=body):
+            return (body,)
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def statements(node: Node) -> tuple[str, ...]:
+    """The statements below, in textual order."""
+    return tuple(n.statement for n in walk(node) if isinstance(n, Leaf | Micro))
+
+
+def bands(node: Node) -> tuple[Band, ...]:
+    """The loops, outermost first, in textual order."""
+    return tuple(n for n in walk(node) if isinstance(n, Band))

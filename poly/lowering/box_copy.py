@@ -1,0 +1,223 @@
+"""Copies that no microkernel reads: dense boxes of their own, which plain statements read instead of the array.
+
+    for i_tile:                                for i_tile:
+      pack A                                     for A_0: for A_1:
+      for i: for j:                    ->          A_box[A_0 - 64*i_tile, A_1] = A[A_0, A_1]
+        B[j, i] = A[i, j]                        for i: for j:
+                                                   B[j, i] = A_box[i - 64*i_tile, j]
+
+The copy is a statement `A_box_copy[i_tile, x0, x1]` over the elements read in one iteration of the loops around it. A
+statement that reads the box has its start as further iterators, `S0[i, j, s0, s1]`, so that its indices stay affine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import islpy as isl
+
+from codegen.expr import Load, map_loads
+from codegen.integer import Affine
+from codegen.names import another
+from codegen.program import Buffer, Workspace
+from microkernels.isa import ISA
+from poly.analysis.contraction import recognise
+from poly.ir.instances import Instances, coordinate, loop_values
+from poly.ir.nest import Array, Nest, Statement
+from poly.ir.sets import own_names
+from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
+from poly.lowering.box import Box, enclose
+from poly.lowering.box_loops import copy_loops
+from poly.lowering.box_place import BoxLayout, Place
+
+
+@dataclass(frozen=True)
+class Boxed:
+    """A nest and its tree with the copies as statements, and the memory of the boxes.
+
+    The nest has the boxes among its arrays, and the tree as its order, so its dependences are those through boxes, too.
+    `taken` has the bytes of local memory that boxes take, by the outermost loop that work-groups share.
+    """
+
+    nest: Nest
+    tree: Node
+    buffers: tuple[Buffer, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+    taken: Mapping[str, int] = field(default_factory=dict)
+
+
+def with_boxes(nest: Nest, tree: Node, isa: ISA) -> Boxed:
+    """The nest with a statement for each copy that no microkernel reads; inner copies first, which the outer ones feed.
+
+    Raises:
+        ScheduleError: a memory that `isa` lacks, that is too small, or that not all who read the copy can reach.
+    """
+    boxed = Boxed(nest, tree)
+    while packs := [n for n in walk(boxed.tree) if isinstance(n, Pack) and not reading_kernels(nest, n)]:
+        boxed = _with_box(nest, boxed, packs[-1], isa)
+    return boxed
+
+
+def reading_kernels(nest: Nest, node: Pack) -> list[Micro]:
+    """The microkernels below a copy that read it."""
+    micros = [n for n in walk(node.body) if isinstance(n, Micro) and node.statement in (None, n.statement)]
+    return [m for m in micros if any(load.array == node.array for load in nest.statement(m.statement).reads)]
+
+
+def boxed_reads(written: Nest, nest: Nest, node: Pack) -> dict[str, tuple[Load, ...]]:
+    """For each plain statement below a copy that reads it, what it reads there; `written` is the nest without copies.
+
+    With a role, that is a contraction's operand in that role alone.
+    """
+    names = [n.statement for n in walk(node.body) if isinstance(n, Leaf) and node.statement in (None, n.statement)]
+    found = {name: tuple(dict.fromkeys(nest.statement(name).reads)) for name in names}
+    if node.role is not None:
+        operands = {s.name: _operand(written, s, node.role) for s in written.statements if s.name in found}
+        found = {name: tuple(load for load in found[name] if load == operand) for name, operand in operands.items()}
+    own = {name: tuple(load for load in loads if load.array == node.array) for name, loads in found.items()}
+    return {name: loads for name, loads in own.items() if loads}
+
+
+def _operand(nest: Nest, statement: Statement, role: str) -> Load | None:
+    """What a contraction reads in a role; None where the statement is none."""
+    contraction = recognise(nest, statement)
+    if contraction is None:
+        return None
+    return contraction.left if role == "left" else contraction.right
+
+
+def _with_box(written: Nest, boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
+    """One copy made a statement; `written` is the nest without any."""
+    nest, tree = boxed.nest, boxed.tree
+    place = Place.of(tree, node)
+    place.check(isa)
+    above = place.above
+    read = boxed_reads(written, nest, node)
+    readers = [nest.statement(name) for name in read]
+    groups = {s.name: _groups(s.domain, [band.function(s.name) for band in above]) for s in readers}
+    footprints = [groups[s.name].reverse().apply_range(s.relation(load)) for s in readers for load in read[s.name]]
+    footprint = reduce(isl.Map.union, footprints) if footprints else None
+    if footprint is None or footprint.is_empty():  # what is read here lies in other copies, or nothing is
+        return replace(boxed, tree=_Change(node, node.body).visit(tree))
+    array = nest.array(node.array)
+    taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
+    name = another(f"{array.name}_box", frozenset(taken))
+    box = enclose(footprint, array.elements(nest.sizes))
+    layout = BoxLayout.of(node, box.extents)
+    taken_there = boxed.taken.get(place.kernel_name, 0) if node.memory == "local" else 0
+    size = place.check_size(isa, layout.count, array.dtype, taken_there)
+    starts = Starts.of(name, box, node.buffers)
+    copy = _copy(array.name, starts, box, len(above))
+    redirected = {s.name: _redirected(s, read[s.name], starts, groups[s.name]) for s in readers}
+    loops = copy_loops(nest, tree, place, copy, box.extents)
+    changed = _Change(node, Sequence((loops, node.body)), above, copy, redirected).visit(tree)
+    shape = (*[Affine.of(node.buffers)] * (node.buffers > 1), *array.shape)
+    return Boxed(
+        replace(
+            nest,
+            arrays=(*nest.arrays, Array(name, array.dtype, shape, "local")),
+            statements=(*(redirected.get(s.name, s) for s in nest.statements), copy),
+            tree=changed,
+        ),
+        changed,
+        (*boxed.buffers, Buffer(name, array.dtype, shape, "local", layout=layout.strides)),
+        (
+            *boxed.workspaces,
+            Workspace(name, array.dtype, layout.count, place.is_private, node.memory, f"a box of {array.name}"),
+        ),
+        {**boxed.taken, place.kernel_name: taken_there + size} if node.memory == "local" else boxed.taken,
+    )
+
+
+def _groups(domain: isl.Set, loops: list[isl.PwAff]) -> isl.Map:
+    """`{ S0[i, j] -> copy[i_tile] }`."""
+    return Instances("copy", domain, tuple(("", function) for function in loops)).groups
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where the box `buffer` starts, and which of several it is: functions `{ copy[loops] -> [x] }`."""
+
+    buffer: str
+    functions: tuple[isl.PwAff, ...]
+    turns: bool
+    """The last function is the number of the box."""
+
+    @staticmethod
+    def of(buffer: str, box: Box, buffers: int) -> Starts:
+        if buffers == 1:
+            return Starts(buffer, box.starts, False)
+        domain = box.elements.domain()
+        turn = coordinate(domain, domain.dim(isl.dim_type.set) - 1).mod_val(isl.Val(buffers))
+        return Starts(buffer, (*box.starts, turn), True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The iterators that hold them."""
+        return own_names(f"{self.buffer}_start", len(self.functions))
+
+    def shifted(self, load: Load) -> Load:
+        """`A[i, j]` as `A_box[i - s0, j - s1]`, or as `A_box[turn, i - s0, j - s1]`."""
+        indices = (index - Affine.name(self.names[d]) for d, index in enumerate(load.indices))
+        return Load(self.buffer, (*[Affine.name(self.names[-1])] * self.turns, *indices))
+
+    def added(self, statement: Statement, groups: isl.Map) -> Statement:
+        """The statement with them as its last iterators."""
+        starts = loop_values(isl.Set.universe(groups.get_space().range()), self.functions)
+        domain = groups.apply_range(starts).wrap().flatten().set_tuple_name(statement.name)
+        return replace(statement, iterators=(*statement.iterators, *self.names), domain=domain)
+
+
+def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
+    """`A_box_copy[i_tile, x0, x1, s0, s1]`, which is `A_box[x0 - s0, x1 - s1] = A[x0, x1]`."""
+    name = f"{starts.buffer}_copy"
+    domain = box.elements.wrap().flatten().set_tuple_name(name)
+    iterators = own_names(starts.buffer, depth + len(box.starts))
+    indices = tuple(Affine.name(i) for i in iterators[depth:])
+    copy = Statement(name, iterators, domain, Load(array, indices), "=", Load(array, indices))
+    moved = starts.added(copy, _groups(domain, [coordinate(domain, d) for d in range(depth)]))
+    return replace(moved, target=starts.shifted(copy.target))
+
+
+def _redirected(statement: Statement, read: tuple[Load, ...], starts: Starts, groups: isl.Map) -> Statement:
+    """The statement with the box in place of the array, where it reads these elements."""
+    expr = map_loads(statement.expr, lambda load: starts.shifted(load) if load in read else load)
+    return replace(starts.added(statement, groups), expr=expr)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The tree with `body` in place of the copy `node`, and every loop's functions on the statements' new iterators."""
+
+    node: Pack
+    body: Node
+    above: tuple[Band, ...] = ()
+    copy: Statement | None = None
+    redirected: Mapping[str, Statement] = field(default_factory=dict)
+
+    def visit(self, node: Node) -> Node:
+        match node:
+            case Sequence(nodes):
+                return Sequence(tuple(self.visit(child) for child in nodes))
+            case Pack():
+                return self.visit(self.body) if node is self.node else replace(node, body=self.visit(node.body))
+            case Band():
+                functions = tuple((name, self._function(name, function)) for name, function in node.functions)
+                return replace(node, functions=(*functions, *self._copied(node)), body=self.visit(node.body))
+        return node
+
+    def _function(self, name: str, function: isl.PwAff) -> isl.PwAff:
+        """The loop's value in terms of a redirected statement's iterators, of which it does not use the last."""
+        if name not in self.redirected:
+            return function
+        old, new = function.dim(isl.dim_type.in_), len(self.redirected[name].iterators)
+        space = self.redirected[name].domain.get_space()
+        dropped = isl.MultiAff.project_out_map(space, isl.dim_type.set, old, new - old)
+        return function.pullback_multi_aff(dropped.set_tuple_name(isl.dim_type.out, name))
+
+    def _copied(self, band: Band) -> tuple[tuple[str, isl.PwAff], ...]:
+        """The function of the copy's statement in a loop around it."""
+        depth = next((d for d, one in enumerate(self.above) if one is band), None)
+        return () if self.copy is None or depth is None else ((self.copy.name, coordinate(self.copy.domain, depth)),)

@@ -1,0 +1,174 @@
+"""Calls of hand-tuned routines as statements: what the texts of microkernels and copies have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from codegen.expr import Load
+from codegen.integer import Int, Linear
+from codegen.names import c_name
+from codegen.program import Text, Workspace
+from microkernels.ctext import GLOBAL, Space, Spaces
+from poly.analysis.contraction import Contraction, exchange, recognise
+from poly.ir.coordinates import Coordinates
+from poly.ir.instances import Instances
+from poly.ir.layout import offset
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Micro, Node, walk
+from poly.lowering.ctext import value
+
+
+@dataclass(frozen=True)
+class Call:
+    """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `text`.
+
+    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any); `spaces` are
+    the address spaces of a microkernel's operands, `to` is that of a copy's panels, `workspaces` scratch arrays of its
+    own.
+    """
+
+    name: str
+    iterators: tuple[str, ...]
+    domain: isl.Set
+    text: Text
+    routine: str
+    rows: frozenset[int] | None = None
+    columns: frozenset[int] | None = None
+    spaces: Spaces = GLOBAL
+    to: Space = "global"
+    workspaces: tuple[Workspace, ...] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """An operand's copy: panels of `width` lanes, one after another for each step of the reduction.
+
+    `offset` is where in the buffer the panel that a microkernel call reads begins; the buffer has `count` elements, in
+    the address space `space` of an OpenCL device.
+    """
+
+    buffer: str
+    offset: Int
+    width: int
+    count: Int
+    space: Space = "global"
+
+    @property
+    def start(self) -> str:
+        """The C expression of its first element."""
+        return f"{self.buffer} + {self.offset}" if self.offset != Linear() else self.buffer
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How one call addresses an array: an offset in terms of loops, sizes and atoms, and the atoms' quotients.
+
+    `places` has the index in each dimension, in the same terms, with the dimension's extent.
+    """
+
+    array: str
+    offset: Int
+    coordinates: Coordinates
+    places: tuple[tuple[Int, Int], ...]
+
+    def is_linear(self, loop: str) -> bool:
+        """Whether neighbours along the loop are the same distance apart everywhere."""
+        return not any(name in self.offset.names for name, (of, _) in self.coordinates.atoms.items() if of == loop)
+
+    def stride(self, loop: str) -> Int:
+        return self.offset.factor(loop)
+
+    def part(self, loop: str) -> Int:
+        """The part of the offset that depends on one loop."""
+        atoms = (atom for atom, (of, _) in self.coordinates.atoms.items() if of == loop)
+        return self.offset.part(frozenset({loop, *atoms}))
+
+
+def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
+    """The addressing of an access."""
+    array = nest.array(access.array)
+    sizes = {size: c_name(size) for size in (*nest.sizes, *filter(str.isidentifier, map(str, array.strides or ())))}
+    names = {size: Linear.name(name) for size, name in sizes.items()}
+    indices = (index.substitute(coordinates.iterators).substitute(names) for index in access.indices)
+    places = tuple(zip(indices, array.shape, strict=True))
+    return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places)
+
+
+def absorbed(nest: Nest, micro: Micro) -> Contraction | None:
+    """The contraction that the microkernel computes, with the operands on the sides that the kernel gives them."""
+    contraction = recognise(nest, nest.statement(micro.statement))
+    return exchange(contraction) if contraction and micro.exchanged else contraction
+
+
+def untaken(nest: Nest, tree: Node, name: str) -> isl.Set:
+    """The instances of a statement, without those whose element a microkernel sets at its first visit."""
+    statement = nest.statement(name)
+    for node in walk(tree):
+        if isinstance(node, Micro) and node.initial == name:
+            other = nest.statement(node.statement)
+            written = other.relation(other.target).range()
+            taken = statement.relation(statement.target).intersect_range(written).domain()
+            return statement.domain.subtract(taken).coalesce()
+    return statement.domain
+
+
+def inner_bands(micro: Micro) -> tuple[Band, ...]:
+    """The bands that a microkernel absorbs: rows, columns, then the reduction from outside in."""
+    return tuple(b for b in (micro.rows, micro.columns, *micro.reduce) if b is not None)
+
+
+def taken_bands(micro: Micro) -> dict[str, Band]:
+    """The bands that a microkernel absorbs, by the loops of its contract; loops that it does without are left out."""
+    contract = micro.kernel.contract
+    loops = (
+        (contract.rows, micro.rows),
+        (contract.columns, micro.columns),
+        *zip(contract.reduce, micro.reduce, strict=False),
+    )
+    return {loop: band for loop, band in loops if loop is not None and band is not None}
+
+
+def iterators_of(statement: Statement, access: Load) -> frozenset[str]:
+    """The iterators that occur in an access."""
+    return frozenset(name for index in access.indices for name in index.names) & frozenset(statement.iterators)
+
+
+def involves(statement: Statement, function: isl.PwAff, iterators: frozenset[str]) -> bool:
+    """Whether a loop's value depends on one of the iterators."""
+    return any(
+        function.involves_dims(isl.dim_type.in_, position, 1)
+        for position, name in enumerate(statement.iterators)
+        if name in iterators
+    )
+
+
+def low_lines(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[str]:
+    """C definitions of the bands' first values in a tile, under the bands' names."""
+    return [
+        f"const int64_t {band.name} = {value(instances.low(band.function(statement)), instances.names)};"
+        for band in bands
+    ]
+
+
+def atom_lines(coordinates: Coordinates, used: frozenset[str], loops: frozenset[str]) -> list[str]:
+    """C definitions of the quotients that `used` names, of the given loops."""
+    return [
+        f"const int64_t {atom} = {loop} / {divisor};"
+        for atom, (loop, divisor) in coordinates.atoms.items()
+        if atom in used and loop in loops
+    ]
+
+
+def moved(op: Operand, part: Int, loop: str, name: str) -> tuple[list[str], Int]:
+    """A part of an operand's offset where the loop stands at `name`: C definitions of the quotients, and the offset."""
+    atoms = {atom: divisor for atom, (of, divisor) in op.coordinates.atoms.items() if of == loop and atom in part.names}
+    lines = [f"const int64_t {name}__{divisor} = {name} / {divisor};" for divisor in atoms.values()]
+    return lines, part.renamed({loop: name, **{atom: f"{name}__{divisor}" for atom, divisor in atoms.items()}})
+
+
+def loop_lines(head: str, lines: Sequence[str]) -> list[str]:
+    """A C loop over lines."""
+    return [f"{head} {{", *(f"    {line}" for line in lines), "}"]

@@ -1,0 +1,58 @@
+"""Assertions that a call stays inside of the arrays that it is handed, at the corners of the box that it covers.
+
+C[i + 1, j] for rows from i and columns from j    ->    PFX_IN(i + 1, M); PFX_IN(i + tile_rows, M); …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+
+from codegen.bounds import inside
+from codegen.integer import Int, Linear, quotient
+from codegen.integer import product as multiplied
+from poly.lowering.calls import Operand, Panel
+from poly.lowering.tile import Tile
+
+
+def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[str, ...]:
+    """C lines for the operands of a call; `counts` tells how many iterations each loop inside has."""
+    all_places = ((op, index, extent) for op in operands for index, extent in op.places)
+    places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
+    return tuple(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
+
+
+def tile_checks(tile: Tile, panels: Iterable[Panel | None]) -> tuple[str, ...]:
+    """C lines for a tile's operands in their arrays and in panels."""
+    node = tile.node
+    steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
+    extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
+    counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
+    depth = multiplied(map(Linear.name, steps.values()))
+    read = [panel_check(panel, depth * panel.width) for panel in panels if panel]
+    return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
+
+
+def panel_check(panel: Panel, elements: Int) -> str:
+    """The C line for some elements of a panel from its first."""
+    return f"PFX_IN({panel.offset + elements - 1}, {panel.count});"
+
+
+def _corners(op: Operand, index: Int, counts: Mapping[str, Int]) -> Iterator[Int]:
+    """The index at the box's corners: its least and its greatest value, unless it holds quotients."""
+    atoms = {atom: of for atom, of in op.coordinates.atoms.items() if atom in index.names}
+    loops = [loop for loop in counts if loop in index.names or any(loop == of for of, _ in atoms.values())]
+    if not atoms:
+        for greatest in (False, True)[: 1 + bool(loops)]:
+            ends = {loop: (index.coefficient(loop) > 0) == greatest for loop in loops}
+            yield index.substitute({loop: _end(loop, counts, last) for loop, last in ends.items()})
+        return
+    for chosen in product((False, True), repeat=len(loops)):
+        values = {loop: _end(loop, counts, last) for loop, last in zip(loops, chosen, strict=True)}
+        quotients = {atom: quotient(values.get(of, Linear.name(of)), divisor) for atom, (of, divisor) in atoms.items()}
+        yield index.substitute({**values, **quotients})
+
+
+def _end(loop: str, counts: Mapping[str, Int], last: bool) -> Int:
+    """The loop's first or last value."""
+    return Linear.name(loop) + counts[loop] - 1 if last else Linear.name(loop)

@@ -1,0 +1,76 @@
+"""Quasi-affine functions of loop values and sizes as integer expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import islpy as isl
+
+from codegen.integer import Choice, Int, Linear, maximum, minimum, walk
+from codegen.isl_ast import integer
+from codegen.names import c_name
+from codegen.ranges import Ranges
+from poly.ir.sets import parameters
+
+MOST_PIECES = 5
+"""A function of more pieces is printed piece by piece."""
+
+
+def value(function: isl.PwAff, names: Sequence[str]) -> Int:
+    """The expression of a function of the sizes (its parameters) and of loops (its input dimensions).
+
+    `names` are the variables of the loops in C.
+    """
+    function = function.coalesce()
+    return Ranges.of_sizes(map(c_name, parameters(function))).value(_whole(function, names))
+
+
+def _whole(function: isl.PwAff, names: Sequence[str]) -> Int:
+    made = _printed(function, names)
+    if function.n_piece() > MOST_PIECES or not any(isinstance(atom, Choice) for atom in walk(made)):
+        return made
+    for extreme, above in ((minimum, True), (maximum, False)):
+        bounds = _bounds(function, above)
+        if bounds:
+            return extreme(*(_printed(bound, names) for bound in bounds))
+    return made
+
+
+def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
+    """The expression that isl makes of a function."""
+    known = function.dim(isl.dim_type.param)
+    own = [f"#{position}" for position in range(len(names))]  # no size has such a name
+    for position, name in enumerate(own):
+        function = function.set_dim_id(isl.dim_type.in_, position, isl.Id(name))
+    if names:
+        function = function.reset_tuple_id(isl.dim_type.in_) if function.has_tuple_id(isl.dim_type.in_) else function
+        function = function.move_dims(isl.dim_type.param, known, isl.dim_type.in_, 0, len(names))
+    function = function.project_domain_on_params()
+    build = isl.AstBuild.from_context(function.domain())
+    sizes = parameters(function)
+    called = dict(zip((*sizes, *own), (*map(c_name, sizes), *names), strict=True))
+    return integer(build.expr_from_pw_aff(function), {name: Linear.name(new) for name, new in called.items()})
+
+
+def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:
+    """Those functions among a function's pieces of which it is the minimum (the maximum); none where it isn't.
+
+    `N if N < 64 else 64` is the minimum of N and 64.
+    """
+    domain = function.domain()
+    simple = (isl.PwAff.from_aff(piece.gist(where)) for where, piece in function.get_pieces())
+    pieces = [piece.intersect_domain(domain) for piece in simple]
+    bounds = [p for p in pieces if domain.is_subset(function.le_set(p) if above else function.ge_set(p))]
+    met = (function.eq_set(bound) for bound in bounds)
+    return bounds if bounds and domain.is_subset(reduce(isl.Set.union, met)) else []
+
+
+def constants(function: isl.PwAff) -> frozenset[int] | None:
+    """The values that the function takes, or None where some piece is not constant."""
+    values = set()
+    for _, piece in function.get_pieces():
+        if not piece.is_cst():
+            return None
+        values.add(int(piece.get_constant_val().to_python()))
+    return frozenset(values)

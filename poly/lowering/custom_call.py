@@ -1,0 +1,56 @@
+"""The call of a microkernel that a user added: counts of its contract's loops, then each operand with its strides."""
+
+from __future__ import annotations
+
+from codegen.integer import Int, Linear, product
+from codegen.program import Text
+from microkernels.contract import Access
+from microkernels.custom_kernel import CustomKernel
+from poly.lowering.calls import Call, Operand, Panel, taken_bands
+from poly.lowering.corners import tile_checks
+from poly.lowering.tile import Tile
+
+
+def custom_call(tile: Tile, kernel: CustomKernel, left: Panel | None, right: Panel | None) -> Call:
+    """The statement that calls the kernel for a tile of any size, on operands in place or in panels."""
+    contract, node = kernel.contract, tile.node
+    counts = _counts(tile, kernel)
+    operands = (
+        _argument(tile, contract.left, tile.left, left),
+        _argument(tile, contract.right, tile.right, right),
+        _argument(tile, contract.output, tile.output, None),
+    )
+    arguments = ", ".join((*(counts[loop] for loop in contract.loops), *operands, tile.factor, tile.accumulate))
+    instances = tile.instances
+    return Call(
+        instances.name,
+        instances.names,
+        instances.domain,
+        Text((f"{kernel.function}({arguments});",), tile_checks(tile, (left, right)), tile.definitions),
+        routine=kernel.family,
+        rows=tile.extents(node.rows),
+        columns=tile.extents(node.columns),
+    )
+
+
+def _counts(tile: Tile, kernel: CustomKernel) -> dict[str, str]:
+    """By the contract's loops, the C variables of their counts."""
+    contract, levels = kernel.contract, reversed(range(len(tile.node.reduce)))
+    steps = zip(contract.reduce, (f"steps{level}" for level in levels), strict=True)
+    rows = {} if contract.rows is None else {contract.rows: "tile_rows"}
+    return {**rows, contract.columns: "tile_columns", **dict(steps)}
+
+
+def _argument(tile: Tile, access: Access, operand: Operand, panel: Panel | None) -> str:
+    """C text of where an operand begins, and of its strides along all indices but the last."""
+    bands = taken_bands(tile.node)
+    strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
+    start = panel.start if panel else f"{operand.array} + {operand.offset}"
+    return ", ".join((start, *map(str, strides[:-1])))
+
+
+def _panel_stride(tile: Tile, loop: str, panel: Panel) -> Int:
+    """How far apart neighbours along a loop are in a panel: lanes are neighbours, steps are a row of lanes apart."""
+    inward = list(reversed(tile.node.reduce))
+    level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)
+    return Linear.of(1) if level is None else product(Linear.name(f"steps{at}") for at in range(level)) * panel.width

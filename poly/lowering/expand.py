@@ -1,0 +1,198 @@
+"""Replace the copies and microkernels of a loop tree by statements of their own, whose instances are panels and tiles.
+
+    for j_tile:                    for j_tile:
+      pack B                         B_pack[j_tile]          one call of the packing routine
+      for i_tile:              ->    for i_tile:
+        microkernel over i, j, k       S_tile[j_tile, i_tile]  one call of the microkernel
+
+What remains is a tree of plain statements, sequences and bands, which isl can scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import islpy as isl
+
+from codegen.loop_ir import LoopMark
+from codegen.names import c_name, fresh
+from codegen.program import Assign, Statement, Workspace
+from microkernels.isa import ISA
+from poly.ir.instances import coordinate
+from poly.ir.nest import Nest
+from poly.ir.nest import Statement as PlainStatement
+from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, children, statements, walk
+from poly.lowering.box_copy import reading_kernels
+from poly.lowering.calls import Call, Panel
+from poly.lowering.micro_call import kernel_call
+from poly.lowering.panel_copy import panel_copy
+
+Texts = Mapping[str, tuple[isl.Set, Statement]]
+NO_TEXTS: Texts = MappingProxyType({})
+
+
+@dataclass
+class Expansion:
+    """What expanding a tree yields: a plain tree, the domains and texts of its statements, and scratch arrays."""
+
+    tree: Node
+    domains: dict[str, isl.Set] = field(default_factory=dict)
+    statements: dict[str, Statement] = field(default_factory=dict)
+    workspaces: list[Workspace] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    marks: dict[str, LoopMark] = field(default_factory=dict)
+    initials: dict[str, str] = field(default_factory=dict)
+    """For a statement whose start value a microkernel takes over: the kernel's statement."""
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The bands above a node, and the panels that copies above it have laid out."""
+
+    bands: tuple[Band, ...] = ()
+    panels: Mapping[tuple[str, str], Panel] = field(default_factory=dict)
+
+    @property
+    def is_parallel(self) -> bool:
+        return any(band.parallel for band in self.bands)
+
+    def loops(self, statement: str) -> tuple[tuple[str, isl.PwAff], ...]:
+        return tuple((band.name, band.function(statement)) for band in self.bands)
+
+
+def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expansion:
+    """The tree with every copy and microkernel turned into a statement; `nest` is not changed.
+
+    `texts` has the domains and lines of leaves that are no statements of the nest.
+    """
+    expansion = Expansion(tree)
+    for name, (domain, printed) in texts.items():
+        expansion.domains[name], expansion.statements[name] = domain, printed
+    micros = [n for n in walk(tree) if isinstance(n, Micro)]
+    expansion.initials = {m.initial: m.statement for m in micros if m.initial is not None}
+    names = (*nest.integers, *(array.name for array in nest.arrays))
+    taken = frozenset((*names, *map(c_name, names)))
+    expansion.tree = _expand(nest, _unique_names(tree, taken), target, _Path(), expansion)
+    return expansion
+
+
+def _unique_names(tree: Node, others: frozenset[str]) -> Node:
+    """Bands with names that differ along every path, and from `others`, since they become C variables."""
+
+    def visit(node: Node, taken: frozenset[str]) -> Node:
+        match node:
+            case Sequence(nodes):
+                return Sequence(tuple(visit(child, taken) for child in nodes))
+            case Pack():
+                return replace(node, body=visit(node.body, taken))
+            case Band():
+                name = fresh(node.name, taken)
+                return replace(node, name=name, body=visit(node.body, taken | {name}))
+            case Micro(rows=rows, columns=columns, reduce=reduce):
+                inner: list[Band | None] = []
+                for band in (rows, columns, *reduce):
+                    name = fresh(band.name, taken) if band else ""
+                    taken |= {name}
+                    inner.append(replace(band, name=name) if band else None)
+                return replace(node, rows=inner[0], columns=inner[1], reduce=tuple(b for b in inner[2:] if b))
+        return node
+
+    return visit(tree, others)
+
+
+def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) -> Node:
+    match node:
+        case Leaf(name) if name in out.statements:
+            return node
+        case Leaf(name):
+            statement = nest.statement(name)
+            out.domains[name] = _left_over(nest, statement, out.initials.get(name))
+            out.statements[name] = Statement(
+                statement.iterators, Assign(statement.target, statement.op, statement.expr)
+            )
+            return node
+        case Sequence(nodes):
+            return Sequence(tuple(_expand(nest, child, target, path, out) for child in nodes))
+        case Band():
+            return _band(nest, node, target, path, out)
+        case Pack():
+            return _pack(nest, node, target, path, out)
+        case Micro():
+            return _micro(nest, node, target, path, out)
+    raise TypeError(type(node).__name__)
+
+
+def _left_over(nest: Nest, zero: PlainStatement, taken_by: str | None) -> isl.Set:
+    """The instances of a statement that are still its own: those whose element no microkernel writes."""
+    if taken_by is None:
+        return zero.domain
+    other = nest.statement(taken_by)
+    done = zero.relation(zero.target).intersect_range(other.relation(other.target).range()).domain()
+    return zero.domain.subtract(done).coalesce()
+
+
+def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> Node:
+    depth = len(path.bands)
+    body = _expand(nest, band.body, target, replace(path, bands=(*path.bands, band)), out)
+    known = dict(band.functions)
+    functions = tuple((name, known.get(name) or coordinate(out.domains[name], depth)) for name in statements(body))
+    out.marks[band.name] = LoopMark(band.name, band.parallel, band.vectorize, band.unroll, band.group, band.items)
+    return replace(band, functions=functions, body=body)
+
+
+def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) -> Node:
+    call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
+    name = f"{node.statement}_tile"
+    out.domains[name] = call.domain
+    out.statements[name] = Statement(call.iterators, replace(call.text, comment=_done_by(node)))
+    out.workspaces += call.workspaces
+    out.calls.append(call)
+    return Leaf(name)
+
+
+def _done_by(micro: Micro) -> str:
+    """What a microkernel's call does: `S1 by gemm_avx512_6x64: a tile of i by j, summed over k`."""
+    tile = " by ".join(band.name for band in (micro.rows, micro.columns) if band is not None)
+    summed = f", summed over {', '.join(band.name for band in micro.reduce)}" if micro.reduce else ""
+    return f"{micro.statement} by {micro.kernel}: a tile of {tile}{summed}"
+
+
+def _along(micro: Micro, role: str) -> str:
+    """Which loop goes through the lanes of a copy, and which ones through its vectors."""
+    side = micro.rows if role == "left" else micro.columns
+    steps = ", ".join(band.name for band in micro.reduce)
+    return (f" of {side.name}" if side is not None else "") + (f" for each {steps}" if steps else "")
+
+
+def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
+    micro = reading_kernels(nest, node)[0]
+    between = _bands_to(node.body, micro)
+    loops_around = path.loops(micro.statement)
+    copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
+    out.domains[copy.call.name] = copy.call.domain
+    comment = f"panel of {node.array}: {copy.panel.width} lanes{_along(micro, copy.role)}"
+    out.statements[copy.call.name] = Statement(copy.call.iterators, replace(copy.call.text, comment=comment))
+    out.workspaces.append(copy.workspace)
+    out.calls.append(copy.call)
+    loops: Node = Leaf(copy.call.name)
+    shared_parallel = not path.is_parallel and any(band.parallel for band in between)
+    for number, name in reversed(list(enumerate(copy.loops))):
+        function = coordinate(copy.call.domain, len(path.bands) + number)
+        outermost = shared_parallel and number == 0
+        label = f"{name}_{node.array}"
+        loops = Band(label, ((copy.call.name, function),), loops, parallel=outermost)
+        out.marks[label] = LoopMark(label, outermost)
+    panels = {**path.panels, (micro.statement, copy.role): copy.panel}
+    body = _expand(nest, node.body, target, replace(path, panels=panels), out)
+    return Sequence((loops, body))
+
+
+def _bands_to(node: Node, goal: Node) -> tuple[Band, ...]:
+    """The bands from `node` down to `goal`."""
+    if node is goal:
+        return ()
+    below = next(child for child in children(node) if any(n is goal for n in walk(child)))
+    rest = _bands_to(below, goal)
+    return (node, *rest) if isinstance(node, Band) else rest

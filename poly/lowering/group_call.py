@@ -1,0 +1,180 @@
+"""A microkernel's tile as a call that a whole work-group makes: pointers, strides, and tables where there is no stride.
+
+rows p_q of A[p, q, k], which has 30 columns, 28 values of q
+    ->      S_a_rows[row] = 30*(this_row / 28) + … for the rows of the tile, by all work-items
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from codegen.definitions import needed
+from codegen.integer import Linear
+from codegen.names import c_name, fresh
+from codegen.program import Text, Workspace
+from microkernels.dtypes import i64
+from microkernels.errors import TargetError
+from microkernels.group_kernel import GroupKernel
+from microkernels.kernel import LEVELS
+from microkernels.opencl_isa import DeviceISA
+from poly.ir.nest import Nest
+from poly.lowering.address_spaces import BARRIER
+from poly.lowering.calls import Call, Operand, inner_bands, loop_lines, moved
+from poly.lowering.tile import Tile
+
+
+@dataclass(frozen=True)
+class Line:
+    """The rows or the columns of an operand: a stride, or else a table of the part of the offset that they have."""
+
+    operand: Operand
+    loop: str
+    table: str
+
+    @property
+    def is_tabled(self) -> bool:
+        return not self.operand.is_linear(self.loop)
+
+    @property
+    def arguments(self) -> str:
+        """The table and what divides its entries, or none and the stride."""
+        if not self.is_tabled:
+            return f"0, {self.operand.stride(self.loop)}"
+        return f"{self.table}, {gcd(*(count for _, count in self.operand.part(self.loop).terms))}"
+
+    def entry(self, at: str, this: str) -> tuple[list[str], str]:
+        """C lines for an entry: definitions of quotients, and the assignment."""
+        atoms, offset = moved(self.operand, self.operand.part(self.loop), self.loop, this)
+        return atoms, f"{self.table}[{at}] = {offset};"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The rows and columns of a tile, in each of the arrays that have them."""
+
+    a_rows: Line
+    b_columns: Line
+    c_rows: Line
+    c_columns: Line
+
+    @staticmethod
+    def of(tile: Tile, taken: frozenset[str]) -> Lines:
+        node = tile.node
+        row, column = (band.name if band else "" for band in (node.rows, node.columns))
+
+        def line(operand: Operand, loop: str, name: str) -> Line:
+            return Line(operand, loop, fresh(f"{node.statement}_{name}", taken))
+
+        return Lines(
+            line(tile.left, row, "a_rows"),
+            line(tile.right, column, "b_columns"),
+            line(tile.output, row, "c_rows"),
+            line(tile.output, column, "c_columns"),
+        )
+
+    @property
+    def rows(self) -> tuple[Line, ...]:
+        """Those with tables."""
+        return tuple(line for line in (self.a_rows, self.c_rows) if line.is_tabled)
+
+    @property
+    def columns(self) -> tuple[Line, ...]:
+        """Those with tables."""
+        return tuple(line for line in (self.b_columns, self.c_columns) if line.is_tabled)
+
+
+def group_call(nest: Nest, tile: Tile, kernel: GroupKernel, isa: DeviceISA) -> Call:
+    """The call of a GPU microkernel by all work-items of a group.
+
+    Raises ScheduleError if an operand has no constant stride along the reduction, TargetError if the device cannot hold
+    the group or its panels and tables.
+    """
+    node, instances = tile.node, tile.instances
+    loops = (*instances.names, *(band.name for band in inner_bands(node)))
+    taken = frozenset({*loops, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
+    lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
+    text = (*_filled(tile, kernel, lines), *_call(tile, kernel, lines, panels))
+    workspaces = (
+        Workspace(panels, kernel.panel_dtype, Linear.of(kernel.panel_elements), space="local"),
+        *_tables(lines.rows, kernel.rows),
+        *_tables(lines.columns, kernel.columns),
+    )
+    _check_device(kernel, sum(w.count.constant * w.dtype.size for w in workspaces), isa)
+    return Call(
+        instances.name,
+        instances.names,
+        instances.domain,
+        Text(text, definitions=tile.definitions, items=kernel.items),
+        routine="gemm",
+        rows=tile.extents(node.rows),
+        columns=tile.extents(node.columns),
+        workspaces=workspaces,
+    )
+
+
+def _tables(lines: Iterable[Line], count: int) -> list[Workspace]:
+    return [Workspace(line.table, i64, Linear.of(count), space="local") for line in lines]
+
+
+def _check_device(kernel: GroupKernel, local_bytes: int, isa: DeviceISA) -> None:
+    if not kernel.fits(isa) or local_bytes > isa.local_bytes:
+        f64 = "" if isa.f64 else ", no f64"
+        raise TargetError(
+            f"microkernel({kernel.name}) needs {kernel.items} work-items and {local_bytes} bytes of local "
+            f"memory for {kernel.dtype}; the device has {isa.max_items} and {isa.local_bytes}{f64}. "
+            "Remedy: a smaller tile."
+        )
+
+
+def _filled(tile: Tile, kernel: GroupKernel, lines: Lines) -> list[str]:
+    """C lines with which all work-items fill the tables; nothing where all rows and columns have a stride."""
+    node = tile.node
+    row, column = (band.name if band else "0" for band in (node.rows, node.columns))
+    filled = [
+        *_loop(lines.rows, "row", "tile_rows", kernel.items, f"const int64_t this_row = {row} + row;", "this_row"),
+        *_loop(
+            lines.columns,
+            "at",
+            "tile_columns",
+            kernel.items,
+            f"const int64_t this_column = {column} + at;",
+            "this_column",
+        ),
+    ]
+    return [BARRIER, *filled, BARRIER] if filled else []
+
+
+def _loop(lines: Sequence[Line], at: str, count: str, items: int, first: str, this: str) -> list[str]:
+    """The loop that fills the tables of rows, or those of columns."""
+    if not lines:
+        return []
+    entries = [line.entry(at, this) for line in lines]
+    atoms = dict.fromkeys([first, *(atom for definitions, _ in entries for atom in definitions)])
+    head = f"for (int64_t {at} = (int64_t)get_local_id(0); {at} < {count}; {at} += {items})"
+    return loop_lines(head, needed(list(atoms), [assignment for _, assignment in entries]))
+
+
+def _call(tile: Tile, kernel: GroupKernel, lines: Lines, panels: str) -> list[str]:
+    """The kernel's call: where operands begin, their rows and columns, then the reduction's loops from inside out."""
+    a = f"{_start(tile.left, lines.rows)}, {lines.a_rows.arguments}"
+    b = f"{_start(tile.right, lines.columns)}, {lines.b_columns.arguments}"
+    c = f"{_start(tile.output, (*lines.rows, *lines.columns))}, {lines.c_rows.arguments}, {lines.c_columns.arguments}"
+    levels = ["1, 0, 0"] * LEVELS
+    for level, band in enumerate(reversed(tile.node.reduce)):
+        strides = ", ".join(str(operand.stride(band.name)) for operand in (tile.left, tile.right))
+        levels[level] = f"steps{level}, {strides}"
+    return [
+        f"{kernel.c_name}(tile_rows, tile_columns, {a}, {b}, {c},",
+        f"    {', '.join(levels)}, {tile.factor}, {tile.accumulate}, {panels});",
+    ]
+
+
+def _start(operand: Operand, tabled: Iterable[Line]) -> str:
+    """C text of where an operand begins, without what its tables add."""
+    offset = operand.offset
+    for line in tabled:
+        if line.operand is operand:
+            offset = offset - line.operand.part(line.loop)
+    return f"{operand.array} + {offset}"

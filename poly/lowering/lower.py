@@ -1,0 +1,192 @@
+"""From a nest and a loop tree to the program that code generation prints."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Literal
+
+from codegen.loop_ir import LoopMark
+from codegen.program import Buffer, Program
+from microkernels.catalogue import gemv_source, pack_source, scatter_source
+from microkernels.dtypes import f16
+from microkernels.errors import TargetError
+from microkernels.isa import ISA
+from microkernels.kernel import TileKernel
+from microkernels.opencl_isa import DeviceISA
+from poly.analysis.overflow import check_room, prove
+from poly.errors import CostWarning, ScheduleError
+from poly.ir.budget import TooCostly, limited
+from poly.ir.guards import NONE, Conditions, guarded
+from poly.ir.instances import Instances
+from poly.ir.nest import Array, Nest
+from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, statements, walk
+from poly.lowering.box_copy import with_boxes
+from poly.lowering.calls import Call
+from poly.lowering.expand import Expansion, expand
+from poly.lowering.mapping.items import with_items
+from poly.lowering.scan import scan
+
+LOWERED = 1_000_000
+"""Operations that isl may take for copies, microkernels and loops, and once more for loops with conditions inside."""
+
+ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
+"""The C text of the routines beside the outer-product kernels and packing."""
+
+
+def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
+    """The program that runs `nest` in the order of `tree` on `isa`.
+
+    Raises ScheduleError where a microkernel does not fit the loops below which it stands, or an integer may leave 64
+    bits, TargetError where the target does not compute with a type of the nest.
+    """
+    _check_types(nest, isa)
+    try:
+        with limited(LOWERED):
+            return _lowered(nest, tree, isa, NONE)
+    except TooCostly:
+        pass
+    try:
+        with limited(LOWERED):
+            return _guarded(nest, tree, isa)
+    except TooCostly as error:
+        raise ScheduleError(
+            f"the loops of this schedule of {nest.name} are too many or too complicated to find their bounds. Remedy: "
+            "known sizes, fewer tiles in tiles, tile sizes that divide each other, or a nest with simpler conditions."
+        ) from error
+
+
+def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
+    """The program with conditions inside of its loops, none of them in vector lanes.
+
+    Raises:
+        TooCostly: even that takes too much work; microkernels and work-items need loops without conditions.
+    """
+    simple, conditions = guarded(nest)
+    if not conditions or any(isinstance(n, Micro) or (isinstance(n, Band) and n.items) for n in walk(tree)):
+        raise TooCostly
+    warnings.warn(
+        f"the loops of {nest.name} have conditions inside: better ones take too much work to find.",
+        CostWarning,
+        stacklevel=4,
+    )
+    return _lowered(simple, tree, isa, conditions)
+
+
+def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Program:
+    shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
+    boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
+    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
+    loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
+    prove(loops, nest, conditions)
+    workspaces = (*expansion.workspaces, *boxed.workspaces)
+    check_room(workspaces)
+    return Program(
+        name=nest.name,
+        sizes=nest.integers,
+        buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
+        loops=loops,
+        statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
+        workspaces=workspaces,
+        preamble=_preamble(tree, expansion, isa),
+        fixed=nest.fixed,
+        comment=f"{nest.name} for {isa.name}.",
+        text=nest.source,
+        isa=isa,
+        fused=nest.reassociate,
+    )
+
+
+def _without_idle(nest: Nest, node: Node) -> Node:
+    """The tree without the microkernels of statements that have no instances: there is no tile to call them for."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(_without_idle(nest, child) for child in nodes))
+        case Pack() | Band():
+            return replace(node, body=_without_idle(nest, node.body))
+        case Micro() if nest.statement(node.statement).domain.is_empty():
+            return Leaf(node.statement)
+    return node
+
+
+def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:
+    """The tree where no parallel loop of one iteration keeps the threads from a parallel loop inside of it."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(_shared_once(nest, child, above) for child in nodes))
+        case Pack():
+            return replace(node, body=_shared_once(nest, node.body, above))
+        case Band():
+            idle = node.parallel and any(b.parallel for b in bands(node.body)) and _runs_once(nest, node, above)
+            body = _shared_once(nest, node.body, (*above, node))
+            return replace(node, parallel=node.parallel and not idle, body=body)
+    return node
+
+
+def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:
+    """Whether the loop has one iteration in each of those around it."""
+    outer = {name: tuple((b.name, b.function(name)) for b in above) for name in statements(band)}
+    return all(
+        Instances("once", nest.statement(name).domain, loops).values([band.function(name)]).is_single_valued()
+        for name, loops in outer.items()
+    )
+
+
+def _marks(made: Expansion, conditions: Conditions) -> dict[str, LoopMark]:
+    """What is said of the loops; a statement with a condition is in no vector lanes."""
+    if not conditions:
+        return made.marks
+    return {name: replace(mark, vectorize=False) for name, mark in made.marks.items()}
+
+
+def _check_types(nest: Nest, isa: ISA) -> None:
+    known = {"f16": isinstance(isa, DeviceISA) and isa.f16, "f64": not isinstance(isa, DeviceISA) or isa.f64}
+    for array in nest.arrays:
+        if not known.get(array.dtype.name, True):
+            remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
+            told = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
+            raise TargetError(f"{told}: take {remedy}.")
+
+
+def arguments(nest: Nest) -> tuple[Buffer, ...]:
+    """The arrays and scalars that the C function takes."""
+    return tuple(_buffer(nest, array) for array in nest.arguments)
+
+
+def _buffer(nest: Nest, array: Array) -> Buffer:
+    strides = None if array.strides is None else tuple(str(s) for s in array.strides)
+    return Buffer(array.name, array.dtype, array.shape, _direction(nest, array), strides)
+
+
+def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scalar", "local"]:
+    if array.kind != "array":
+        return array.kind
+    read = any(load.array == array.name for s in nest.statements for load in s.reads)
+    if array.name not in nest.written:
+        return "in"
+    return "inout" if read else "out"
+
+
+def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
+    """The C text of every routine that is called, each with the extents that its calls have."""
+    texts = []
+    micros = [node for node in walk(tree) if isinstance(node, Micro)]
+    for dtype in sorted({micro.kernel.dtype for micro in micros}, key=lambda d: d.name):
+        routines = {call.routine for call in expansion.calls}
+        places = sorted({call.to for call in expansion.calls if call.routine == "pack"})
+        texts += [pack_source(isa, dtype, place) for place in places]
+        texts += [make(isa, dtype) for routine, make in ROUTINES.items() if routine in routines]
+    tiles = {micro.kernel for micro in micros if isinstance(micro.kernel, TileKernel)}
+    for kernel in sorted(tiles, key=lambda kernel: (kernel.name, kernel.dtype.name)):
+        users = {f"{micro.statement}_tile" for micro in micros if micro.kernel == kernel}
+        calls = [call for call in expansion.calls if call.name in users]
+        for spaces in sorted({call.spaces for call in calls}):
+            alike = [call for call in calls if call.spaces == spaces]
+            texts.append(kernel.source(_extents(alike, "rows"), _extents(alike, "columns"), spaces))
+    return "\n".join(texts)
+
+
+def _extents(calls: list[Call], role: Literal["rows", "columns"]) -> frozenset[int] | None:
+    values = [call.rows if role == "rows" else call.columns for call in calls]
+    known = [v for v in values if v is not None]
+    return frozenset().union(*known) if len(known) == len(values) else None

@@ -1,0 +1,246 @@
+"""Barriers between the work-items of a group, from what they write and read of the same elements.
+
+for t:                                for t:
+  for i:  # 32 items                    for i:  # 32 items
+    B[i] = A[i - 1] + A[i]      ->        B[i] = A[i - 1] + A[i]
+  for i:  # 32 items                    barrier
+    A[i] = B[i - 1] + B[i]              for i:  # 32 items
+                                          A[i] = B[i - 1] + B[i]
+                                        barrier
+
+Only loops of groups and serial ones are around a barrier, so that all items of a group meet at it. One stands between
+two children of a sequence, or at the end of a serial loop's body, where a pair of accesses of which one writes is of
+different items and has none between it yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Literal
+
+import islpy as isl
+
+from codegen.expr import Load
+from codegen.program import Statement as Printed
+from codegen.program import Text
+from poly.errors import ScheduleError
+from poly.ir.edits import sequence
+from poly.ir.instances import loop_values
+from poly.ir.nest import Statement
+from poly.ir.sets import own_names, set_space
+from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, children, statements
+from poly.lowering.mapping.partials import Shared, completed, passes
+from poly.lowering.mapping.runners import Runners
+from poly.lowering.mapping.work_groups import Kernel, change_kernels, width
+
+Memory = Literal["local", "global"]
+FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}
+"""What makes the items see each other's writes."""
+Compare = Callable[[isl.PwAff, isl.PwAff], isl.Map]
+
+
+@dataclass(frozen=True)
+class Clash:
+    """Instances of two statements that access one element, which at least one of them writes."""
+
+    source: str
+    sink: str
+    array: str
+    pairs: isl.Map
+
+
+def with_barriers(shared: Shared) -> Shared:
+    """The tree with barriers as leaves.
+
+    Raises:
+        ScheduleError: items would have to wait for each other inside of a loop that they share.
+    """
+    private = frozenset(w.name for w in shared.workspaces if w.space == "private")
+    placing = _Placing(shared, Runners(shared.nest, shared.tree, private))
+    tree = change_kernels(shared.tree, placing.kernel)
+    texts = {name: (where, placing.text(name)) for name, where in placing.barriers.items()}
+    marked = replace(shared, texts={**shared.texts, **texts})
+    return replace(marked, tree=completed(marked, tree, 0))
+
+
+@dataclass
+class _Placing:
+    """Collects the barriers: the domain of each, and which memory it must make visible."""
+
+    shared: Shared
+    runners: Runners
+    barriers: dict[str, isl.Set] = field(default_factory=dict)
+    fences: dict[str, set[Memory]] = field(default_factory=dict)
+
+    def kernel(self, kernel: Kernel) -> Node:
+        """What the groups of a kernel run, with barriers."""
+        if width(kernel.body) == 1:
+            return kernel.body
+        around = (*kernel.above, *kernel.groups)
+        return self._placed(kernel.body, around, self._clashes(kernel.body, around))
+
+    def text(self, barrier: str) -> Printed:
+        fences = " | ".join(FENCES[memory] for memory in FENCES if memory in self.fences[barrier])
+        iterators = own_names(barrier, self.barriers[barrier].dim(isl.dim_type.set))
+        return Printed(iterators, Text((f"barrier({fences});",), items=0))
+
+    def _clashes(self, body: Node, around: tuple[Band, ...]) -> list[Clash]:
+        """All of one group."""
+        known = {statement.name: statement for statement in self.shared.nest.statements}
+        found = [known[name] for name in statements(body) if name in known]
+        clashes = [clash for source in found for sink in found for clash in self._between(source, sink)]
+        for band in around:
+            clashes = _at(band, isl.PwAff.eq_map, clashes)
+        return [clash for clash in clashes if not clash.pairs.is_empty()]
+
+    def _between(self, source: Statement, sink: Statement) -> Iterator[Clash]:
+        skipped = self.runners.private | self.shared.synchronised
+        for array in {load.array for load in _accesses(source)} & {load.array for load in _accesses(sink)} - skipped:
+            pairs = [
+                source.relation(first).apply_range(sink.relation(second).reverse())
+                for first in _accesses(source)
+                for second in _accesses(sink)
+                if first.array == second.array == array and (first == source.target or second == sink.target)
+            ]
+            if pairs:
+                yield Clash(source.name, sink.name, array, reduce(isl.Map.union, pairs))
+
+    def _placed(self, node: Node, around: tuple[Band, ...], clashes: list[Clash]) -> Node:
+        """The node with the barriers that clashes in one iteration of the loops around it need."""
+        match node:
+            case Band(items=0):
+                return self._loop(node, around, clashes)
+            case Band():
+                self._check(node, clashes)
+            case Sequence():
+                return self._sequence(node, around, clashes)
+            case Pack(body=body):
+                return replace(node, body=self._placed(body, around, clashes))
+        return node
+
+    def _loop(self, band: Band, around: tuple[Band, ...], clashes: list[Clash]) -> Node:
+        inside = (*around, band)
+        body = self._placed(band.body, inside, _at(band, isl.PwAff.eq_map, clashes))
+        open_ends = [c for c in _at(band, isl.PwAff.lt_map, clashes) if self._crosses(c)]
+        uncovered = [c for c in open_ends if not self._is_covered(c, body, body) and not self._is_met(c, body, inside)]
+        if uncovered:
+            body = sequence([body, self._barrier(band.body, inside, uncovered)])
+        return replace(band, body=body)
+
+    def _sequence(self, node: Sequence, around: tuple[Band, ...], clashes: list[Clash]) -> Node:
+        places = {name: p for p, child in enumerate(node.children) for name in statements(child)}
+        placed = [
+            self._placed(child, around, [c for c in clashes if places[c.source] == places[c.sink] == p])
+            for p, child in enumerate(node.children)
+        ]
+        apart = [c for c in clashes if places[c.source] < places[c.sink] and self._crosses(c)]
+        pending = [c for c in apart if not self._is_covered(c, placed[places[c.source]], placed[places[c.sink]])]
+        stops: dict[int, list[Clash]] = {}
+        for clash in sorted(pending, key=lambda clash: places[clash.sink]):
+            first, last = places[clash.source], places[clash.sink]
+            stops.setdefault(next((stop for stop in stops if first < stop <= last), last), []).append(clash)
+        nodes: list[Node] = []
+        for p, child in enumerate(placed):
+            nodes += [*([self._barrier(node, around, stops[p])] if p in stops else []), child]
+        return sequence(nodes)
+
+    def _crosses(self, clash: Clash) -> bool:
+        return not self.runners.crossing(clash.pairs, clash.source, clash.sink).is_empty()
+
+    def _barrier(self, node: Node, around: tuple[Band, ...], clashes: list[Clash]) -> Leaf:
+        """A new barrier that is met whenever something in `node` runs."""
+        name = f"barrier_{len(self.barriers) + 1}" if self.barriers else "barrier"
+        self.barriers[name] = passes(self.shared, node, around).set_tuple_name(name)
+        self.fences[name] = {self._memory(clash.array) for clash in clashes}
+        return Leaf(name)
+
+    def _is_covered(self, clash: Clash, first: Node, second: Node) -> bool:
+        """Whether a barrier comes after the source in `first`, or before the sink in `second`."""
+        found = [*_after(first, clash.source, self.barriers), *_before(second, clash.sink, self.barriers)]
+        return self._used(found, clash)
+
+    def _is_met(self, clash: Clash, body: Node, inside: tuple[Band, ...]) -> bool:
+        """Whether, with at least one iteration of the innermost loop between source and sink, that meets a barrier."""
+        later = _later(len(inside))
+        source, sink = (self._values(statement, inside) for statement in (clash.source, clash.sink))
+        for name in _direct(children(body), self.barriers):
+            met = later.intersect_range(self.barriers[name].reset_tuple_id()).apply_range(later)
+            if clash.pairs.is_subset(source.apply_range(met).apply_range(sink.reverse())):
+                return self._used([name], clash)
+        return False
+
+    def _values(self, statement: str, loops: tuple[Band, ...]) -> isl.Map:
+        domain = self.shared.nest.statement(statement).domain
+        return loop_values(domain, (band.function(statement) for band in loops))
+
+    def _used(self, barriers: list[str], clash: Clash) -> bool:
+        """Whether there is a barrier, which then makes the clash's memory visible."""
+        memory = self._memory(clash.array)
+        if barriers and not any(memory in self.fences[name] for name in barriers):
+            self.fences[barriers[0]].add(memory)
+        return bool(barriers)
+
+    def _memory(self, array: str) -> Memory:
+        return "local" if any(w.name == array and w.space == "local" for w in self.shared.workspaces) else "global"
+
+    def _check(self, loop: Band, clashes: list[Clash]) -> None:
+        for clash in clashes:
+            if self._crosses(clash):
+                raise ScheduleError(
+                    f"work-items would have to wait for each other inside of loop {loop.name}, which they share: "
+                    f"{clash.source} and {clash.sink} use the same elements of {clash.array}."
+                )
+
+
+def _accesses(statement: Statement) -> tuple[Load, ...]:
+    """The elements that a statement touches, the one that it writes first."""
+    return tuple(dict.fromkeys((statement.target, *statement.reads)))
+
+
+def _at(band: Band, compare: Compare, clashes: list[Clash]) -> list[Clash]:
+    """The clashes whose instances stand so to each other in a loop."""
+    cut = [
+        replace(c, pairs=c.pairs.intersect(compare(band.function(c.source), band.function(c.sink)))) for c in clashes
+    ]
+    return [clash for clash in cut if not clash.pairs.is_empty()]
+
+
+def _after(node: Node, statement: str, barriers: Container[str]) -> list[str]:
+    """The barriers that are met after a statement of the node, whenever that runs."""
+    match node:
+        case Band(items=0, body=body) | Pack(body=body):
+            return _after(body, statement, barriers)
+        case Sequence(nodes):
+            place = _place(nodes, statement)
+            return [*_after(nodes[place], statement, barriers), *_direct(nodes[place + 1 :], barriers)]
+    return []
+
+
+def _before(node: Node, statement: str, barriers: Container[str]) -> list[str]:
+    """The barriers that are met before a statement of the node, whenever that runs."""
+    match node:
+        case Band(items=0, body=body) | Pack(body=body):
+            return _before(body, statement, barriers)
+        case Sequence(nodes):
+            place = _place(nodes, statement)
+            return [*_direct(nodes[:place], barriers), *_before(nodes[place], statement, barriers)]
+    return []
+
+
+def _place(nodes: tuple[Node, ...], statement: str) -> int:
+    return next(p for p, node in enumerate(nodes) if statement in statements(node))
+
+
+def _direct(nodes: tuple[Node, ...], barriers: Container[str]) -> list[str]:
+    return [node.statement for node in nodes if isinstance(node, Leaf) and node.statement in barriers]
+
+
+def _later(count: int) -> isl.Map:
+    """`{ [o, v] -> [o, w] : v < w }`."""
+    space = set_space((), count)
+    relation = isl.Map.universe(isl.Space.map_from_set(space))
+    for at in range(count - 1):
+        relation = relation.equate(isl.dim_type.in_, at, isl.dim_type.out, at)
+    return relation.order_lt(isl.dim_type.in_, count - 1, isl.dim_type.out, count - 1)

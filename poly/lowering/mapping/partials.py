@@ -1,0 +1,229 @@
+"""Reductions that work-items share, as statements: each item reduces into a variable of its own, then all are joined.
+
+for i:                            for i:
+  for j:  # 32 items                s_sum[0] = 0                   S0_start, every item
+    s[i] += A[i, j]         ->      for j:  # 32 items
+                                      s_sum[0] += A[i, j]          S0
+                                    f32_shares[item] = s_sum[0]…   S0_join, all items together
+                                    s[i] += f32_shares[0]          S0_end, item 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import islpy as isl
+
+from codegen.expr import Binary, Const, Expr, Load
+from codegen.integer import Affine, Linear
+from codegen.names import another, c_name
+from codegen.program import Buffer, Text, Workspace
+from codegen.program import Statement as Printed
+from codegen.scalar import Element
+from codegen.simd import Reduction as Printer
+from microkernels.dtypes import DType
+from poly.errors import ScheduleError
+from poly.ir.edits import chain, edit, sequence
+from poly.ir.instances import coordinate, loop_values
+from poly.ir.nest import Array, Nest, Op, Statement
+from poly.ir.sets import own_names
+from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+from poly.lowering.address_spaces import BARRIER
+from poly.lowering.box_copy import Boxed
+from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
+from poly.lowering.mapping.runners import Runners, plainly_counted
+from poly.lowering.mapping.work_groups import Kernel, kernels, width
+
+FIRST: tuple[Affine, ...] = (Linear(),)
+"""The index of the only element, or of item 0's."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A nest and its tree as work-items run it. `texts` has the domain and lines of leaves that are no statements of
+    the nest, `synchronised` the arrays whose accesses by different items are in order already."""
+
+    nest: Nest
+    tree: Node
+    buffers: tuple[Buffer, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+    texts: Mapping[str, tuple[isl.Set, Printed]] = field(default_factory=dict)
+    synchronised: frozenset[str] = frozenset()
+
+
+def with_partials(boxed: Boxed) -> Shared:
+    """The tree with each reduction of which items share the loop in its parts.
+
+    Raises:
+        ScheduleError: one whose shares cannot be put together.
+    """
+    tree = plainly_counted(boxed.nest, boxed.tree)
+    shared = Shared(boxed.nest, tree, boxed.buffers, boxed.workspaces)
+    runners = Runners(boxed.nest, tree)
+    for kernel in kernels(tree):
+        items = width(kernel.body)
+        for region in regions(kernel.body):
+            for reduction, _ in spread(runners, region):
+                reason = obstacle(runners, reduction)
+                if reason is not None:
+                    raise ScheduleError(f"work-items cannot share loop {region.loop.name}: {reason}.")
+                shared = _Parts.of(shared, reduction, items).put_in(shared, _runs(runners, kernel, region))
+    return replace(shared, tree=completed(shared, shared.tree, 0))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The names of one reduction's arrays and statements."""
+
+    reduction: Reduction
+    dtype: DType
+    items: int
+    partial: str
+    shares: str
+
+    @staticmethod
+    def of(shared: Shared, reduction: Reduction, items: int) -> _Parts:
+        array = shared.nest.array(reduction.array)
+        taken = frozenset({a.name for a in shared.nest.arrays} | set(shared.nest.sizes))
+        printer = Printer("", reduction.op, Element(array.name, ()), array.name, array.dtype)
+        partial = another(printer.name, taken)
+        known = next(
+            (w.name for w in shared.workspaces if w.name in shared.synchronised and w.dtype == array.dtype), None
+        )
+        return _Parts(reduction, array.dtype, items, partial, known or another(f"{array.dtype.name}_shares", taken))
+
+    @property
+    def name(self) -> str:
+        return self.reduction.statements[0]
+
+    def put_in(self, shared: Shared, runs: isl.Set) -> Shared:
+        """The nest and the tree with the parts; all items of the group meet in each of the `runs`."""
+        nest, tree = shared.nest, shared.tree
+        redirected = {name: self._redirected(nest.statement(name)) for name in self.reduction.statements}
+        statements = (*(redirected.get(s.name, s) for s in nest.statements), self._start(runs), self._end())
+        leaves = [Leaf(f"{self.name}_start"), Leaf(f"{self.name}_join"), Leaf(f"{self.name}_end")]
+        loop = _loop(tree, self.reduction.region.loop.name)
+        kept = [w for w in shared.workspaces if w.name != self.shares]
+        count = max([self.items, *(w.count.constant for w in shared.workspaces if w.name == self.shares)])
+        added = {self.partial: (1, "private"), self.shares: (count, "local")}
+        arrays = [a for a in nest.arrays if a.name not in added]
+        buffers = [b for b in shared.buffers if b.name not in added]
+        return Shared(
+            replace(
+                nest,
+                statements=statements,
+                arrays=(*arrays, *(Array(n, self.dtype, (Affine.of(c),), "local") for n, (c, _) in added.items())),
+            ),
+            edit(tree, loop, sequence([leaves[0], loop, *leaves[1:]])),
+            (*buffers, *(Buffer(n, self.dtype, (Affine.of(c),), "local") for n, (c, _) in added.items())),
+            (
+                *kept,
+                Workspace(self.partial, self.dtype, Linear.of(1), True, "private"),
+                Workspace(self.shares, self.dtype, Linear.of(count), True, "local"),
+            ),
+            {**shared.texts, leaves[1].statement: self._join(runs)},
+            shared.synchronised | {self.shares},
+        )
+
+    def _redirected(self, statement: Statement) -> Statement:
+        return replace(statement, target=Load(self.partial, FIRST))
+
+    def _start(self, runs: isl.Set) -> Statement:
+        name = f"{self.name}_start"
+        neutral = _neutral(self.reduction.op, self.dtype)
+        return Statement(
+            name,
+            own_names(name, runs.dim(isl.dim_type.set)),
+            runs.set_tuple_name(name),
+            Load(self.partial, FIRST),
+            "=",
+            neutral,
+        )
+
+    def _end(self) -> Statement:
+        """`S0_end[loops around, indices of the element]`."""
+        name = f"{self.name}_end"
+        domain = self.reduction.elements.wrap().flatten().set_tuple_name(name)
+        iterators = own_names(name, domain.dim(isl.dim_type.set))
+        rank = self.reduction.elements.dim(isl.dim_type.out)
+        element = tuple(Affine.name(i) for i in iterators[len(iterators) - rank :])
+        target, share = Load(self.reduction.array, element), Load(self.shares, FIRST)
+        return Statement(name, iterators, domain, target, self.reduction.op, share)
+
+    def _join(self, runs: isl.Set) -> tuple[isl.Set, Printed]:
+        name = f"{self.name}_join"
+        shares = c_name(self.shares)
+        mine = f"{shares}[item]"
+        step = Printer("", self.reduction.op, Element(self.shares, ()), mine, self.dtype).store(
+            f"{shares}[item + (left + 1)/2]"
+        )
+        lines = (
+            f"{mine} = {c_name(self.partial)}[0];",
+            BARRIER,
+            f"for (int left = {self.items}; left > 1; left = (left + 1)/2) {{",
+            "    if (item < left/2)",
+            f"        {step}",
+            f"    {BARRIER}",
+            "}",
+        )
+        return runs.set_tuple_name(name), Printed(
+            own_names(name, runs.dim(isl.dim_type.set)), Text(lines, items=self.items)
+        )
+
+
+def _runs(runners: Runners, kernel: Kernel, region: Region) -> isl.Set:
+    """The values of the loops around a region for which anything is run there.
+
+    Where nothing is left to reduce, neutral values are joined, so that no condition stands around a barrier.
+    """
+    above = chain(kernel.body, region.loop)[:-1]
+    around = [node for node in above if isinstance(node, Band)]
+    loops = (*kernel.above, *kernel.groups, *around)
+    return passes(Shared(runners.nest, runners.tree), around[-1] if around else kernel.body, loops)
+
+
+def _neutral(op: Op, dtype: DType) -> Expr:
+    """The value that changes nothing."""
+    if op in "+*":
+        return Const(int(op == "*"))
+    if dtype.is_float:
+        return Const(float("inf") if op == "min" else -float("inf"))
+    most = (1 << 8 * dtype.size - 1) - 1
+    return Const(most) if op == "min" else Binary("-", Const(-most), Const(1))
+
+
+def _loop(tree: Node, name: str) -> Band:
+    return next(band for band in bands(tree) if band.name == name)
+
+
+def completed(shared: Shared, node: Node, depth: int) -> Node:
+    """The tree with a function in every loop for the statements that have none yet: the value of that loop itself."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(completed(shared, child, depth) for child in nodes))
+        case Pack(body=body):
+            return replace(node, body=completed(shared, body, depth))
+        case Band(functions=functions, body=body):
+            known = dict(functions)
+            added = [name for name in statements(node) if name not in known]
+            return replace(
+                node,
+                functions=(*functions, *((name, coordinate(domain(shared, name), depth)) for name in added)),
+                body=completed(shared, body, depth + 1),
+            )
+    return node
+
+
+def passes(shared: Shared, node: Node, around: tuple[Band, ...]) -> isl.Set:
+    """The values of the loops around for which something in the node runs."""
+    found = (
+        loop_values(domain(shared, name), (band.function(name) for band in around)).range() for name in statements(node)
+    )
+    return reduce(isl.Set.union, found).coalesce()
+
+
+def domain(shared: Shared, name: str) -> isl.Set:
+    """The instances of a leaf."""
+    return shared.texts[name][0] if name in shared.texts else shared.nest.statement(name).domain

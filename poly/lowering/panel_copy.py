@@ -1,0 +1,283 @@
+"""Packing: copy an operand into panels that a microkernel reads from first to last.
+
+A panel holds `width` lanes (the kernel's rows for the left operand, its columns for the right) for every step of the
+reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import islpy as isl
+
+from codegen.definitions import needed
+from codegen.integer import Int, Linear, product, room
+from codegen.names import another, c_name
+from codegen.program import Text, Workspace
+from microkernels.ctext import suffix
+from microkernels.dtypes import DType
+from microkernels.isa import ISA
+from microkernels.kernel import LEVELS, TileKernel
+from poly.errors import ScheduleError
+from poly.ir.coordinates import solve
+from poly.ir.instances import Instances
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Micro, Pack
+from poly.lowering.address_spaces import panel_space
+from poly.lowering.calls import (
+    Call,
+    Operand,
+    Panel,
+    absorbed,
+    atom_lines,
+    inner_bands,
+    involves,
+    iterators_of,
+    loop_lines,
+    low_lines,
+    moved,
+    operand,
+)
+from poly.lowering.corners import operand_checks, panel_check
+from poly.lowering.ctext import value
+
+Loops = tuple[tuple[str, isl.PwAff], ...]
+"""Names and functions of loops, outermost first."""
+
+
+@dataclass(frozen=True)
+class PanelCopy:
+    """The copying statement, its loops inside those around it, the buffer, and the panel that the microkernel reads."""
+
+    role: str
+    call: Call
+    loops: tuple[str, ...]
+    workspace: Workspace
+    panel: Panel
+
+
+def panel_copy(
+    nest: Nest,
+    node: Pack,
+    micro: Micro,
+    isa: ISA,
+    outer: Loops,
+    between: tuple[Band, ...],
+    private: bool,
+    workspaces: Sequence[Workspace],
+) -> PanelCopy:
+    """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
+
+    `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
+    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError where
+    the loops don't determine what is read.
+    """
+    source = _source(nest, node, micro, outer, between)
+    statement, numbering = source.statement, source.numbering
+    turned = _turned(source)
+    single = tuple(b for b in numbering if b is not turned)
+    instances = Instances(
+        f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
+    )
+    loops = (*(name for name, _ in outer), *(band.name for band in (*between, *inner_bands(micro))))
+    names = (*(array.name for array in nest.arrays), *(w.name for w in workspaces))
+    taken = frozenset({*nest.integers, *names, *loops})
+    buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
+    number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
+    steps = [value(instances.most(b.function(statement.name)), ()) for b in source.reduce]
+    size = product([*steps, source.width])
+    count = room([*extents, *steps, source.width])
+    space = panel_space(isa, private, source.dtype, count, workspaces)
+    panel = Panel(c_name(buffer), product([number, size]), source.width, count, space)
+    group = None
+    if turned is not None:
+        apart = product([*extents[numbering.index(turned) + 1 :], size])
+        group = Turned(turned, apart, value(instances.count(turned.function(statement.name)), instances.names))
+    copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
+    return PanelCopy(
+        source.role,
+        Call(instances.name, instances.names, instances.domain, copied, "pack", to=space),
+        tuple(b.name for b in single),
+        Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}"),
+        panel,
+    )
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is copied: an operand of a statement's microkernel, by lanes and steps of the reduction.
+
+    The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
+    """
+
+    role: str
+    statement: Statement
+    operand: Operand
+    dtype: DType
+    width: int
+    lanes: Band | None
+    reduce: tuple[Band, ...]
+    numbering: tuple[Band, ...]
+
+
+def role_of(nest: Nest, node: Pack, micro: Micro) -> Literal["left", "right"]:
+    """The operand of a microkernel that a copy lays out in panels.
+
+    Raises:
+        ScheduleError: the kernel does not read the array in the role that the copy names.
+    """
+    contraction = absorbed(nest, micro)
+    assert contraction is not None, "a microkernel stands for a contraction"
+    role: Literal["left", "right"] = "right" if contraction.left.array != node.array or node.role == "right" else "left"
+    operand_ = contraction.right if role == "right" else contraction.left
+    if operand_.array != node.array or node.role not in (None, role):
+        raise ScheduleError(
+            f"pack({node.array}, role={node.role}): {node.array} is not the {node.role} operand of {micro.kernel}. "
+            "Remedy: leave role out."
+        )
+    return role
+
+
+def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> Source:
+    statement = nest.statement(micro.statement)
+    contraction = absorbed(nest, micro)
+    assert contraction is not None, "a microkernel stands for a contraction"
+    role = role_of(nest, node, micro)
+    dtype = nest.array(node.array).dtype
+    kernel = micro.kernel
+    assert isinstance(kernel, TileKernel), "copies are made for kernels with panels"
+    if role == "left":
+        access, width, lanes, other = contraction.left, kernel.rows, micro.rows, micro.columns
+    else:
+        access, width, lanes, other = contraction.right, kernel.columns, micro.columns, micro.rows
+    inside = tuple(b for b in (lanes, *micro.reduce, other) if b is not None)
+    loops = (*outer, *_functions((*between, *inside), statement))
+    coordinates = solve(statement.iterators, statement.domain, loops)
+    if coordinates is None:
+        raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
+    used = iterators_of(statement, access) | _iterators_of_lanes(statement, lanes)
+    numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
+    return Source(role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering)
+
+
+def _iterators_of_lanes(statement: Statement, lanes: Band | None) -> frozenset[str]:
+    """The iterators of the loop over an operand's lanes; the operand itself may be the same for all lanes."""
+    if lanes is None:
+        return frozenset()
+    function = lanes.function(statement.name)
+    return frozenset(name for name in statement.iterators if involves(statement, function, frozenset({name})))
+
+
+def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
+    return tuple((b.name, b.function(statement.name)) for b in bands)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The loop along which the source is contiguous from panel to panel: one call copies a row of such panels.
+
+    `apart` is how many elements lie between the starts of two panels, `count` how many panels a call copies.
+    """
+
+    band: Band
+    apart: Int
+    count: Int
+
+
+def _turned(source: Source) -> Band | None:
+    """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
+    op = source.operand
+    if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
+        return None
+    return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
+
+
+def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[Int, list[Int]]:
+    """A panel's number (from the loops' values, counted from their least), and each loop's greatest count."""
+    number: Int = Linear()
+    extents: list[Int] = []
+    for band in numbering:
+        function = band.function(statement)
+        extents.append(value(around.most(function), ()))
+        number = product([number, extents[-1]]) + Linear.name(band.name) - value(around.low(function), around.names)
+    return number, extents
+
+
+Level = tuple[Int, Int, Int]
+"""A loop's count, and its steps in the source and in the panel."""
+
+
+def _levels(source: Source, instances: Instances) -> list[Level]:
+    """The loops of the reduction. The shortest step in the source comes first, where all are known."""
+    found: list[Level] = []
+    pitch: Int = Linear.of(source.width)
+    for band in reversed(source.reduce):
+        count = value(instances.count(band.function(source.statement.name)), instances.names)
+        found.append((count, source.operand.stride(band.name), pitch))
+        pitch = product([pitch, count])
+    if all(step.number is not None for _, step, _ in found):
+        found.sort(key=lambda level: level[1].constant)
+    return found + [(Linear.of(1), Linear(), Linear())] * (LEVELS - len(found))
+
+
+def _copied(source: Source, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Text:
+    """The C lines of one copying call: lanes a constant stride apart, or at offsets gathered before."""
+    op, statement = source.operand, source.statement.name
+    lane = source.lanes.name if source.lanes else ""
+    bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
+    counts = {b.name: value(instances.count(b.function(statement)), instances.names) for b in bands}
+    every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
+    linear = op.is_linear(lane)
+    definitions = (
+        *low_lines(instances, bands, statement),
+        *atom_lines(op.coordinates, op.offset.names, every if linear else every - {lane}),
+        f"const int64_t lanes = {counts[lane] if lane else 1};",
+    )
+    panels = f"{group.apart}, {group.count}, " if group else ""
+    array = f"{op.array} + {op.offset}" if linear else op.array
+    apart = (op.stride(lane) if lane else Linear()) if linear else None
+    routine, where = _routine(apart, _levels(source, instances), group is not None)
+    call = f"{routine}_{ending}({panel.start}, {panels}{source.width}, lanes, {array}, {where});"
+    lines = (*([] if linear else _gathered(source, lane)), call)
+    return Text(lines, _checks(source, counts, panel, group), definitions)
+
+
+def _checks(source: Source, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[str, ...]:
+    """C lines that assert that a call stays inside of the source and of the buffer."""
+    elements = product([*(counts[b.name] for b in source.reduce), source.width])
+    if group:
+        elements = product([counts[group.band.name] - 1, group.apart]) + elements
+    named = {source.lanes.name: Linear.name("lanes")} if source.lanes else {}
+    return (*operand_checks((source.operand,), {**counts, **named}), panel_check(panel, elements))
+
+
+def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str, str]:
+    """The routine and its arguments behind the source; lanes are so far `apart`, or at offsets.
+
+    Where it is known what is contiguous, that has a routine of its own, which is shorter.
+    """
+    steps = ", ".join(str(argument) for level in levels for argument in level)
+    (count, step, pitch), *rest = levels
+    if turned:
+        return "pack_turned", f"0, offsets, {steps}" if apart is None else f"{apart}, 0, {steps}"
+    if apart is None:
+        return "pack_gather", f"offsets, {steps}"
+    if apart.number == 1:
+        return "pack_across", steps
+    if step.number == 1:
+        return "pack_along", ", ".join(map(str, (apart, count, pitch, *(part for level in rest for part in level))))
+    return "pack", f"{apart}, {steps}"
+
+
+def _gathered(source: Source, lane: str) -> list[str]:
+    """C lines that set `offsets` to each lane's offset in the source."""
+    atoms, offset = moved(source.operand, source.operand.offset, lane, "this_lane")
+    return [
+        f"int64_t offsets[{source.width}];",
+        *loop_lines(
+            "for (int64_t lane = 0; lane < lanes; lane++)",
+            needed([f"const int64_t this_lane = {lane} + lane;", *atoms], [f"offsets[lane] = {offset};"]),
+        ),
+    ]

@@ -1,0 +1,89 @@
+"""Scan a loop tree: from the tree and the iteration domains to loops, by isl's generator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+import islpy as isl
+
+from codegen import loop_ir
+from codegen.isl_ast import LOOP, PACK, loops
+from codegen.loop_ir import LoopMark
+from codegen.ranges import Ranges, simplified
+from poly.ir.budget import TooCostly, limited, refuse_tangled
+from poly.ir.nest import Nest
+from poly.ir.sets import parameters
+from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+from poly.lowering.visits import is_delicate, visits_all
+
+SCANNED = 400_000
+"""Operations that isl may take to scan a tree: those on many loops, and on many pieces of loops, take it long."""
+
+CHECKED, RESERVE = 400_000, 20
+"""Operations that isl may take to see that delicate loops are right, and the percent of the budget around left then."""
+
+
+def ast(nest: Nest, tree: Node) -> loop_ir.Node:
+    """The loops of a nest in the order of `tree`, which holds no microkernels."""
+    return scan({s.name: s.domain for s in nest.statements}, tree, nest.context)
+
+
+def scan(
+    domains: Mapping[str, isl.Set], tree: Node, context: isl.Set, marks: Mapping[str, LoopMark] | None = None
+) -> loop_ir.Node:
+    """The loops that visit `domains` in the order of `tree`; `marks` says by name how loops are to be printed.
+
+    What reads a copy that is still to be made stands below a comment that names what is copied.
+
+    Raises:
+        TooCostly: isl takes too long, or has made wrong loops; `poly.ir.guards` has simpler ones.
+    """
+    for domain in domains.values():
+        refuse_tangled(domain)
+    with limited(SCANNED):
+        made = isl.AstBuild.from_context(context).node_from_schedule(_schedule(domains, tree))
+        sizes = parameters(context)
+        found = simplified(loops(made, marks, sizes), Ranges.of_sizes(sizes))
+    if is_delicate(found) and _is_wrong(found, {name: domains[name] for name in statements(tree)}, context):
+        raise TooCostly
+    return found
+
+
+def _is_wrong(made: loop_ir.Node, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
+    """Whether the loops are known to leave instances out, or to visit others; not where that takes too much work."""
+    try:
+        with limited(CHECKED, reserve=RESERVE):
+            return not visits_all(made, domains, context)
+    except TooCostly:
+        return False
+
+
+def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
+    match node:
+        case Leaf(name):
+            return isl.Schedule.from_domain(isl.UnionSet.from_set(domains[name]))
+        case Sequence(nodes):
+            return reduce(isl.Schedule.sequence, (_schedule(domains, child) for child in nodes))
+        case Band():
+            return _band(domains, node)
+        case Pack():
+            return _marked(_schedule(domains, node.body), f"{PACK}pack {node.label}")
+    raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
+
+
+def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
+    """One loop; where work-items share it or one in it, it is never cut into several."""
+    inner = _schedule(domains, band.body)
+    present = set(statements(band.body))
+    functions = [isl.UnionPwAff.from_pw_aff(f) for name, f in band.functions if name in present]
+    partial = isl.MultiUnionPwAff.from_union_pw_aff(reduce(isl.UnionPwAff.union_add, functions))
+    scheduled = inner.insert_partial_schedule(partial)
+    if any(inner.items for inner in bands(band)):
+        node = scheduled.get_root().child(0)
+        scheduled = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.atomic).get_schedule()
+    return _marked(scheduled, f"{LOOP}{band.name}")
+
+
+def _marked(schedule: isl.Schedule, mark: str) -> isl.Schedule:
+    return schedule.get_root().child(0).insert_mark(isl.Id(mark)).get_schedule()

@@ -1,0 +1,214 @@
+"""What one call of a microkernel covers: its instances, its operands, and how far each loop inside runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from codegen.expr import Binary, Const, Expr, Load, Unary
+from codegen.integer import Int
+from codegen.names import c_name
+from codegen.scalar import literal
+from microkernels.dtypes import DType
+from poly.analysis.contraction import Contraction
+from poly.errors import ScheduleError
+from poly.ir.coordinates import solve
+from poly.ir.instances import Instances, coordinates, loop_values
+from poly.ir.nest import Array, Nest, Statement
+from poly.ir.tree import Band, Micro
+from poly.lowering.calls import Operand, absorbed, atom_lines, inner_bands, involves, low_lines, operand
+from poly.lowering.ctext import constants, value
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The iterations below the loops around a microkernel, and how a call of it addresses the operands."""
+
+    node: Micro
+    statement: Statement
+    contraction: Contraction
+    instances: Instances
+    left: Operand
+    right: Operand
+    output: Operand
+    target: Array
+    """The output's array."""
+    counts: Mapping[str, isl.PwAff]
+    """For each loop inside, by name, how many iterations it has."""
+
+    @property
+    def dtype(self) -> DType:
+        return self.target.dtype
+
+    def count(self, band: Band | None) -> str:
+        """C text of how many iterations a loop has; 1 where there is no such loop."""
+        return str(value(self.counts[band.name], self.instances.names)) if band else "1"
+
+    @property
+    def values(self) -> dict[str, Int]:
+        """Each of the counts in terms of C's variables."""
+        return {name: value(count, self.instances.names) for name, count in self.counts.items()}
+
+    def extents(self, band: Band | None) -> frozenset[int] | None:
+        """The values that the count takes; None where it is not known."""
+        return constants(self.counts[band.name]) if band else frozenset({1})
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """C definitions of what a call's text is in terms of.
+
+        The first values of the loops inside under their names, the quotients that are the same for the whole tile, the
+        extents `tile_rows` and `tile_columns`, and the reduction's `steps0` and so on, innermost first.
+        """
+        node = self.node
+        return (
+            *low_lines(self.instances, inner_bands(node), self.statement.name),
+            *self._atoms(),
+            f"const int64_t tile_rows = {self.count(node.rows)};",
+            f"const int64_t tile_columns = {self.count(node.columns)};",
+            *(f"const int64_t steps{level} = {self.count(band)};" for level, band in enumerate(reversed(node.reduce))),
+        )
+
+    def _atoms(self) -> list[str]:
+        """C definitions of the quotients of loops that are neither rows nor columns."""
+        inside = frozenset(band.name for band in (self.node.rows, self.node.columns) if band)
+        coordinates = self.output.coordinates
+        loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
+        return atom_lines(coordinates, frozenset(coordinates.atoms), loops)
+
+    @property
+    def factor(self) -> str:
+        """C text of what each product is multiplied by."""
+        return _scalar(self.contraction.factor, self.dtype)
+
+    @property
+    def accumulate(self) -> str:
+        """1, or where the start value 0 is the kernel's job: whether an earlier tile has already written this one."""
+        if self.node.initial is None:
+            return "1"
+        reduced = frozenset(self.contraction.reduce)
+        loops = self.instances.loops
+        others = tuple(loop for loop in loops if not involves(self.statement, loop[1], reduced))
+        outer = Instances("outer", self.instances.points, others)
+        tests = [
+            f"{name} != {value(outer.low(function), outer.names)}"
+            for name, function in loops
+            if involves(self.statement, function, reduced)
+        ]
+        return " || ".join(tests) or "0"
+
+
+def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequence[tuple[str, isl.PwAff]]) -> bool:
+    """Whether each element is first visited where all loops of the reduction around a tile have their least values.
+
+    So it is where each result has the same steps of the reduction, each loop counts results or steps alone, and one
+    step has the least values of all loops.
+    """
+    domain, reduced = statement.domain, frozenset(contraction.reduce)
+    values = coordinates(domain, statement.iterators)
+    results, steps = (
+        loop_values(domain, [c for name, c in values.items() if (name in reduced) is kind]) for kind in (False, True)
+    )
+    met = results.reverse().apply_range(steps)
+    if not isl.Map.from_domain_and_range(results.range(), steps.range()).is_subset(met):
+        return False
+    own = frozenset(statement.iterators) - reduced
+    stepping = [function for _, function in loops if involves(statement, function, reduced)]
+    if any(involves(statement, function, own) for function in stepping):
+        return False
+    counts = loop_values(domain, stepping).range()
+    return bool(isl.Set.from_multi_pw_aff(counts.min_multi_pw_aff()).is_subset(counts))
+
+
+def checked_operands(
+    nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]
+) -> tuple[Operand, Operand, Operand]:
+    """The left and the right operand and the output of a microkernel below `loops`.
+
+    Raises:
+        ScheduleError: its iterations are not a full box of rows, columns and reduction steps, or the loops don't tell
+            which they are, or an array moves along a loop that is none of its own.
+    """
+    statement = nest.statement(node.statement)
+    contraction = _contraction(nest, node)
+    functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
+    if not Instances("tile", statement.domain, loops).is_box([function for _, function in functions]):
+        inside = ", ".join(name for name, _ in functions)
+        raise ScheduleError(
+            f"microkernel({node.kernel}): the iterations of a tile of {statement.name} are not a box: the range of one "
+            f"of the loops {inside} changes with another of them. Remedy: order the loops such that the kernel takes "
+            "others, or tile them such that only whole tiles are left to it."
+        )
+    coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
+    if coordinates is None:
+        raise ScheduleError(
+            f"microkernel({node.kernel}): the loops around {statement.name} don't determine its iterators. "
+            "Remedy: skew or flatten none of them."
+        )
+    if node.initial is not None and not begins_at_lows(statement, contraction, loops):
+        raise ScheduleError(late_start(node))
+    accesses = (contraction.left, contraction.right, contraction.output)
+    left, right, output = (operand(nest, access, coordinates) for access in accesses)
+    _check_still(node, ((left, node.columns), (right, node.rows), *((output, band) for band in node.reduce)))
+    return left, right, output
+
+
+def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> None:
+    """Refuse a tile in which an array moves along a loop: a skewed loop around leaves that to the loops inside."""
+    for op, band in pairs:
+        if band is not None and op.part(band.name).terms:
+            raise ScheduleError(
+                f"microkernel({node.kernel}): in a tile, {op.array} is accessed elsewhere for each iteration of "
+                f"{band.name}, since a loop around is skewed by it. Remedy: leave out the skew, or skew after tiling."
+            )
+
+
+def _contraction(nest: Nest, node: Micro) -> Contraction:
+    contraction = absorbed(nest, node)
+    assert contraction is not None, "a microkernel stands for a contraction"
+    return contraction
+
+
+def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> Tile:
+    """The tile of a microkernel below `loops`, for which `checked_operands` found nothing wrong."""
+    statement = nest.statement(node.statement)
+    contraction = _contraction(nest, node)
+    instances = Instances(f"{statement.name}_tile", statement.domain, loops)
+    functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
+    coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
+    assert coordinates is not None, "the loops determine the iterators"
+    return Tile(
+        node,
+        statement,
+        contraction,
+        instances,
+        left=operand(nest, contraction.left, coordinates),
+        right=operand(nest, contraction.right, coordinates),
+        output=operand(nest, contraction.output, coordinates),
+        target=nest.array(statement.target.array),
+        counts={name: instances.count(function) for name, function in functions},
+    )
+
+
+def late_start(node: Micro) -> str:
+    """Why a microkernel can't set its results to 0 itself."""
+    return (
+        f"microkernel({node.kernel}, initial={node.initial}): not every result of {node.statement} is first visited "
+        "where the loops of the reduction begin, so the kernel can't tell when to start at 0. Remedy: no initial."
+    )
+
+
+def _scalar(expr: Expr, dtype: DType) -> str:
+    """A product of constants and scalar arguments as C."""
+    match expr:
+        case Const(value):
+            return literal(value, dtype)[0]
+        case Load(name, ()):
+            return c_name(name)
+        case Unary("-", operand_):
+            return f"-{_scalar(operand_, dtype)}"
+        case Binary(op, left, right):
+            return f"({_scalar(left, dtype)} {op} {_scalar(right, dtype)})"
+    raise TypeError(f"{expr} is not a scalar")

@@ -1,0 +1,94 @@
+"""Which axes of a role become one loop: flattened where that fills vectors, apart where cache lines ask for it.
+
+c, d columns of C[a, c, d], extents 30 and 30       ->      one loop c_d of 900
+a, c columns of C[a, b, c], b a row                 ->      two loops, c innermost
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Literal
+
+from codegen.integer import Int
+from poly.analysis.roles import Axis
+from poly.model import ASSUMED_STRIDE
+
+WASTE = 1.03
+"""How much longer whole vectors may be than the contiguous columns in them, before other columns fill them up."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Axes that become one loop, the last the fastest, and how many iterations it has."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def extent(self) -> int:
+        return prod(axis.guess for axis in self.axes)
+
+
+Side = Literal["output", "left", "right"]
+
+
+def _stride(axis: Axis, side: Side) -> int:
+    """The distance between neighbours along the axis in an operand, as far as it is known."""
+    strides: dict[Side, Int] = {"output": axis.output, "left": axis.left, "right": axis.right}
+    return strides[side].number or 0
+
+
+def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[Group, tuple[Axis, ...]]:
+    """The column axes that become one loop, and those that stay loops of their own.
+
+    The axes along which the output is contiguous come innermost. The others join them where vectors would not be full
+    otherwise; a tile then has several runs of contiguous results. Their order is that in the operand `side`, so that
+    its cache lines are used up. `far` says that the right operand does not fit in the second level.
+    """
+    inner = contiguous(axes)
+    alone = turned(axes, inner) if far else None
+    if alone is not None:
+        group, extra = column_group(tuple(axis for axis in axes if axis is not alone), lanes, side, far)
+        return group, (*extra, alone)
+    others = sorted((a for a in axes if a not in inner), key=lambda axis: -_stride(axis, side))
+    length = prod(axis.guess for axis in inner)
+    if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
+        return Group((*others, *inner)), ()
+    return Group(tuple(inner)), tuple(others)
+
+
+def turned(axes: Sequence[Axis], inner: Sequence[Axis]) -> Axis | None:
+    """The column axis along which the right operand is contiguous, where the output is along others.
+
+    Panels of its neighbouring values are copied together, so that whole cache lines are read.
+    """
+    candidates = (a for a in axes if a.right.number == 1 and a not in inner)
+    return next((a for a in candidates if a.extent is not None and a.extent >= 8), None)
+
+
+def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
+    """The axes along which the output is contiguous, outermost first; or the one with the least stride."""
+    inner = [axis for axis in axes if axis.output.number == 1]
+    inner = inner or [min(axes, key=lambda axis: axis.output.number or ASSUMED_STRIDE)]
+    while inner[0].extent is not None:
+        size = prod(axis.guess for axis in inner) * (inner[-1].output.number or 1)
+        outer = next((a for a in axes if a not in inner and a.extent is not None and a.output.number == size), None)
+        if outer is None:
+            break
+        inner.insert(0, outer)
+    return inner
+
+
+def nearest(axes: Sequence[Axis]) -> int:
+    """The least distance between neighbours in the output along any of the axes."""
+    return min((axis.output.number or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
+
+
+def row_group(axes: tuple[Axis, ...], side: Side) -> tuple[Group | None, tuple[Axis, ...]]:
+    """All row axes as one loop where sizes are known, in the order of the operand `side`; otherwise the innermost."""
+    if not axes:
+        return None, ()
+    if any(axis.extent is None for axis in axes):
+        return Group(axes[-1:]), axes[:-1]
+    return Group(tuple(sorted(axes, key=lambda axis: -_stride(axis, side)))), ()

@@ -1,0 +1,1 @@
+"""Schedules: nests with steps, each proven legal, and what refuses the others."""

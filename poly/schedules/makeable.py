@@ -1,0 +1,141 @@
+"""Whether the microkernels and copies in a loop tree can be made, asked after each step: what was accepted compiles.
+
+Left to the compilation is only what depends on the target: its instruction set, its memories and their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+
+from microkernels.contract import Side
+from microkernels.kernel import Microkernel, OuterProduct
+from poly.errors import ScheduleError
+from poly.ir.instances import Instances
+from poly.ir.nest import Nest
+from poly.ir.tree import Band, Micro, Node, Pack, Sequence, walk
+from poly.lowering.box_copy import boxed_reads, reading_kernels
+from poly.lowering.calls import Operand, inner_bands, taken_bands
+from poly.lowering.ctext import constants
+from poly.lowering.panel_copy import Loops, role_of
+from poly.lowering.tile import checked_operands
+
+
+@dataclass(frozen=True)
+class _Above:
+    """The loops above a node, and the operands (statement and role) that copies above it lay out in panels."""
+
+    bands: tuple[Band, ...] = ()
+    panels: frozenset[tuple[str, str]] = frozenset()
+
+
+def check_makeable(nest: Nest, tree: Node) -> None:
+    """Refuse a tree with a microkernel or a copy that cannot be made.
+
+    Raises:
+        ScheduleError: which, why, and what to do.
+    """
+    if any(isinstance(node, Micro | Pack) for node in walk(tree)):
+        _check(nest, tree, _Above())
+
+
+def _check(nest: Nest, node: Node, above: _Above) -> None:
+    match node:
+        case Sequence(nodes):
+            for child in nodes:
+                _check(nest, child, above)
+        case Band(body=body):
+            _check(nest, body, replace(above, bands=(*above.bands, node)))
+        case Pack(body=body):
+            _check(nest, body, replace(above, panels=above.panels | _panels(nest, node, above)))
+        case Micro() if not nest.statement(node.statement).domain.is_empty():
+            _check_kernel(nest, node, above)
+
+
+def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
+    """The operand that a copy lays out in panels; none where it is a box."""
+    micros = reading_kernels(nest, node)
+    if not micros:
+        if node.role is not None and not boxed_reads(nest, nest, node):
+            raise ScheduleError(
+                f"pack({node.array}, role={node.role}): no contraction reads {node.array} as its {node.role} operand "
+                "here. Remedy: leave role out."
+            )
+        return set()
+    micro = micros[0]
+    kernel = micro.kernel
+    if kernel.in_place or kernel.by_group:
+        way = "brings its operands into panels of its own" if kernel.by_group else "reads its operands where they lie"
+        raise ScheduleError(f"pack({node.array}): {kernel} {way}. Remedy: leave this step out.")
+    if node.label != node.array:
+        raise ScheduleError(
+            f"pack({node.array}): {kernel} lays its panels out itself. Remedy: leave memory, pad and buffers out."
+        )
+    role = role_of(nest, node, micro)
+    _check_panel(node, kernel, role)
+    panel = (micro.statement, role)
+    if panel in above.panels:
+        raise ScheduleError(
+            f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "
+            "Remedy: pack it once."
+        )
+    return {panel}
+
+
+def _check_panel(node: Pack, kernel: Microkernel, role: Side) -> None:
+    """Lanes are neighbours in a panel: rows of the left operand, columns of the right one."""
+    contract = kernel.contract
+    along = contract.rows if role == "left" else contract.columns
+    if contract.contiguous(role) not in (None, along):
+        raise ScheduleError(
+            f"pack({node.array}): {kernel} reads {contract.access(role)} contiguous along {contract.contiguous(role)}, "
+            f"and panels are contiguous along {along or 'rows'}. Remedy: leave this step out."
+        )
+
+
+def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
+    """The kernel walks through the reduction by strides, and along what its contract wants contiguous as it lies."""
+    loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
+    left, right, output = checked_operands(nest, node, loops)
+    kernel = node.kernel
+    if kernel.is_whole:
+        _check_strides(node, (left, right, output), inner_bands(node))
+    elif not kernel.in_place:
+        _check_strides(node, (left, right), node.reduce)
+    operands: dict[Side, Operand] = {"left": left, "right": right, "output": output}
+    for side, operand in operands.items():
+        if (node.statement, side) not in above.panels:
+            twice = side != "output" and left.array == right.array
+            which = f"{operand.array}, role={side}" if twice else operand.array
+            _check_contiguous(nest, node, loops, side, operand, which)
+
+
+def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Band]) -> None:
+    for operand, band in product(operands, bands):
+        if not operand.is_linear(band.name):
+            raise ScheduleError(
+                f"microkernel({node.kernel}): {operand.array} has no constant stride along {band.name}. "
+                f"Remedy: don't flatten {'the loops of the reduction' if band in node.reduce else 'its loops'}."
+            )
+
+
+def _check_contiguous(nest: Nest, node: Micro, loops: Loops, side: Side, operand: Operand, which: str) -> None:
+    """Refuse an operand that isn't contiguous where the contract wants it to be, which `which` names in a step."""
+    contract = node.kernel.contract
+    band = taken_bands(node).get(contract.contiguous(side) or "")
+    if band and not (operand.is_linear(band.name) and operand.stride(band.name).number == 1):
+        if not isinstance(node.kernel, OuterProduct) and _runs_once(nest, node, loops, band):
+            return
+        lanes = {"left": contract.rows, "right": contract.columns}.get(side)
+        packable = not node.kernel.in_place and lanes == contract.contiguous(side)
+        raise ScheduleError(
+            f"microkernel({node.kernel}): {operand.array} is not contiguous along {band.name}. "
+            f"Remedy: {f'pack({which}) before' if packable else 'another kernel, or another order of its elements'}."
+        )
+
+
+def _runs_once(nest: Nest, node: Micro, loops: Loops, band: Band) -> bool:
+    """Whether a tile has one iteration of a loop: then it has no neighbours along it."""
+    domain = nest.statement(node.statement).domain
+    return constants(Instances("tile", domain, loops).count(band.function(node.statement))) == frozenset({1})

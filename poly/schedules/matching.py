@@ -1,0 +1,289 @@
+"""Put a microkernel in place of the innermost loops of a contraction.
+
+for i_tile: for j_tile:                         for i_tile: for j_tile:
+  for i: for j: for k:               ->           microkernel gemm_avx512_6x64 over i, j, k
+    C[i, j] += A[i, k] * B[k, j]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+
+from codegen.expr import Const, Load
+from codegen.integer import Linear
+from microkernels.catalogue import find
+from microkernels.contract import Side
+from microkernels.errors import plain
+from microkernels.kernel import Microkernel, TileKernel
+from poly.analysis.contraction import Contraction, distinct, exchange, recognise
+from poly.analysis.dependences import dependences
+from poly.errors import ScheduleError
+from poly.ir.coordinates import linear
+from poly.ir.edits import edit
+from poly.ir.instances import Instances, coordinates, loop_values
+from poly.ir.layout import step
+from poly.ir.nest import Nest, Statement
+from poly.ir.paths import paths
+from poly.ir.tree import Band, Leaf, Micro, Node, Pack, walk
+from poly.lowering.calls import inner_bands, involves, iterators_of, taken_bands
+from poly.lowering.tile import begins_at_lows, late_start
+
+
+def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, initial: str | None = None) -> Node:
+    """The tree with the microkernel `name` over the innermost loops of a contraction.
+
+    `statement` says which (the first one that has no kernel yet, where none is named); `initial` names a statement that
+    sets the output to 0 and whose work the kernel takes over.
+
+    Raises:
+        ScheduleError: no contraction, one whose sums must keep their order, or loops that do not fit the kernel's tile;
+            it says which, and what to do.
+        TargetError: no such microkernel.
+    """
+    if not nest.reassociate:
+        raise ScheduleError(
+            f"microkernel({name}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
+            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
+        )
+    chosen, contraction = _chosen(nest, tree, name, statement)
+    kernel = find(name, nest.array(chosen.target.array).dtype)
+    if initial is not None and initial != zeroing(nest, chosen):
+        raise ScheduleError(
+            f"microkernel({kernel}): {plain(initial)} does not set to 0 what {chosen.name} adds to, unseen by others."
+        )
+    bands = _innermost(tree, chosen)
+    found = [
+        (c, m, _misfit(nest, tree, chosen, c, m))
+        for c in (contraction, exchange(contraction))
+        if (m := _absorb(chosen, c, bands, kernel))
+    ]
+    if not found:
+        raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
+    fitting = [(c, m, wrong) for c, m, wrong in found if not wrong and _is_readable(nest, tree, chosen, c, m)]
+    oriented, micro, misfit = (fitting or found)[0]
+    if misfit:
+        raise ScheduleError(misfit)
+    micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
+    if initial is not None and not begins_at_lows(chosen, contraction, _around(tree, chosen, micro)):
+        raise ScheduleError(late_start(micro))
+    taken = next(band for band in reversed(bands) if any(band is one for one in inner_bands(micro)))
+    _check_copies(taken, kernel)
+    return edit(tree, taken, micro)
+
+
+def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple[Statement, Contraction]:
+    leaves = {node.statement for node in walk(tree) if isinstance(node, Leaf)}
+    for candidate in nest.statements:
+        contraction = recognise(nest, candidate)
+        if contraction is not None and candidate.name in leaves and statement in (None, candidate.name):
+            return candidate, contraction
+    what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
+    raise ScheduleError(
+        f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
+    )
+
+
+def _innermost(tree: Node, statement: Statement) -> list[Band]:
+    """The bands directly around a statement, from inside out, up to a place that other statements share."""
+    path = paths(tree)[statement.name]
+    bands: list[Band] = []
+    for entry in reversed(path):
+        if not isinstance(entry, Band):
+            break
+        bands.append(entry)
+    return bands
+
+
+def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: Microkernel) -> Micro | None:
+    """The microkernel with the bands that it takes; None where columns or reduction are not among the innermost."""
+    rows: Band | None = None
+    columns: Band | None = None
+    reduce: list[Band] = []
+    for band in bands:
+        role = _role(statement, contraction, band) if _is_point(statement, band) else "tiles"
+        if role == "rows" and rows is None and kernel.contract.rows:
+            rows = band
+        elif role == "columns" and columns is None:
+            columns = band
+        elif role == "reduce" and len(reduce) < kernel.levels:
+            reduce.insert(0, band)
+        else:
+            break
+    if kernel.is_whole and (len(reduce) < kernel.levels or (kernel.contract.rows and rows is None)):
+        return None
+    return Micro(kernel, statement.name, rows, columns, tuple(reduce)) if columns and reduce else None
+
+
+def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
+    """What is wrong with these loops for this kernel; None where they fit."""
+    held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
+    if not distinct(statement, [function for _, function in held]):
+        return _overlap(statement, contraction, micro)
+    laid_out = _layout_misfit(nest, statement, contraction, micro, tree)
+    return laid_out or _tile_misfit(statement, micro, tree)
+
+
+def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, isl.PwAff], ...]:
+    """The loops around those that the kernel takes."""
+    path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
+    outer = [band for band in path if not any(band is taken for taken in inner_bands(micro))]
+    return tuple((band.name, band.function(statement.name)) for band in outer)
+
+
+def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> str:
+    names = [band.name for band in (micro.rows, micro.columns) if band is not None]
+    return (
+        f"microkernel({micro.kernel}): two iterations of {' and '.join(names)} add to one element of "
+        f"{contraction.output.array}, and a tile adds up each element on its own. Remedy: keep one of the "
+        f"loops that an index of {contraction.output.array} adds outside: order(...)."
+    )
+
+
+def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
+    """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
+    if micro.kernel.contract.contiguous("right") is None or "right" in _packed(tree, statement, contraction):
+        return True
+    right = contraction.right
+    array = nest.array(right.array)
+    return any(
+        step(array, right, iterator) == Linear.of(1)
+        for iterator in contraction.columns
+        if micro.columns and involves(statement, micro.columns.function(statement.name), frozenset({iterator}))
+    )
+
+
+def _packed(tree: Node, statement: Statement, contraction: Contraction) -> set[Side]:
+    """The operands that copies in the tree lay out in panels."""
+    copies = [node for node in walk(tree) if isinstance(node, Pack) and node.statement in (None, statement.name)]
+    sides: tuple[tuple[Side, str], ...] = (("left", contraction.left.array), ("right", contraction.right.array))
+    return {side for side, array in sides for copy in copies if copy.array == array and copy.role in (None, side)}
+
+
+def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], kernel: Microkernel) -> str:
+    around = ", ".join(band.name for band in reversed(bands)) or "none"
+    return (
+        f"microkernel({kernel}): the innermost loops around {statement.name} must be one of the columns and up to "
+        f"{kernel.levels} of the reduction, with one of the rows. Loops around it alone: {around}. "
+        f"Rows: {', '.join(contraction.rows) or 'none'}; columns: {', '.join(contraction.columns) or 'none'}; "
+        f"reduction: {', '.join(contraction.reduce) or 'none'}. "
+        "Remedy: distribute the loops, and order them so that these are innermost."
+    )
+
+
+def _check_copies(taken: Band, kernel: Microkernel) -> None:
+    """Refuse to take loops with a copy among them."""
+    for node in walk(taken):
+        if isinstance(node, Pack):
+            raise ScheduleError(
+                f"microkernel({kernel}): a copy of {node.array} is made inside loop {taken.name}, which the kernel "
+                f"takes. Remedy: pack({node.array}) at a loop around {taken.name}."
+            )
+
+
+def _is_point(statement: Statement, band: Band) -> bool:
+    """Whether the loop counts iterations, not tiles: its function is linear."""
+    return linear(statement.iterators, band.function(statement.name)) is not None
+
+
+def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
+    """The one role whose iterators the loop counts, or `mixed`."""
+    function = band.function(statement.name)
+    roles = [
+        role
+        for role in ("rows", "columns", "reduce", "batch")
+        if involves(statement, function, frozenset(getattr(contraction, role)))
+    ]
+    return roles[0] if len(roles) == 1 else "mixed"
+
+
+def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro, tree: Node) -> str | None:
+    """Arrays that aren't contiguous along the loops along which the kernel's contract wants them to be."""
+    contract = micro.kernel.contract
+    if not (micro.kernel.in_place or micro.kernel.is_whole):
+        return None
+    accesses: dict[Side, Load] = {"right": contraction.right, "left": contraction.left, "output": contraction.output}
+    packed = _packed(tree, statement, contraction) if micro.kernel.is_whole else set()
+    for side in accesses:
+        loop = contract.contiguous(side)
+        band = taken_bands(micro)[loop] if loop is not None and side not in packed else None
+        if band is not None and not _is_contiguous(nest, statement, accesses[side], band):
+            return (
+                f"microkernel({micro.kernel}): neighbours along loop {band.name} are not neighbours in "
+                f"{accesses[side].array}. Its contract is {contract}, in which {contract.access(side)} is contiguous "
+                f"along {loop}. Remedy: {_other_layout(micro.kernel, side, accesses[side].array)}."
+            )
+    return None
+
+
+def _other_layout(kernel: Microkernel, side: Side, array: str) -> str:
+    """How an array could be made to lie as the contract says."""
+    lanes = {"left": kernel.contract.rows, "right": kernel.contract.columns}.get(side)
+    packable = kernel.is_whole and lanes == kernel.contract.contiguous(side)
+    return f"pack({array}) before" if packable else f"another kernel, or {array} stored in another order"
+
+
+def _is_contiguous(nest: Nest, statement: Statement, access: Load, band: Band) -> bool:
+    """Whether neighbours along a loop are neighbours in an array."""
+    function = linear(statement.iterators, band.function(statement.name))
+    counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
+    array = nest.array(access.array)
+    return [step(array, access, iterator) * sign for iterator, sign in counted] == [Linear.of(1)]
+
+
+def _tile_misfit(statement: Statement, micro: Micro, tree: Node) -> str | None:
+    """Tiles larger than the kernel's."""
+    kernel = micro.kernel
+    if not isinstance(kernel, TileKernel):
+        return None
+    instances = Instances("tile", statement.domain, _around(tree, statement, micro))
+    bands = taken_bands(micro)
+    for loop, most in kernel.tile.items():
+        band = bands.get(loop)
+        if band is None:
+            continue
+        count = instances.count(band.function(statement.name))
+        if not _exceeds(count, most).intersect(instances.domain).is_empty():
+            what = {kernel.contract.rows: "rows", kernel.contract.columns: "columns"}.get(loop, "steps")
+            return (
+                f"microkernel({kernel}): loop {band.name} runs over more than {most} {what} at a time, "
+                f"which is the kernel's tile. Remedy: split({band.name}={most}) first."
+            )
+    return None
+
+
+def _exceeds(count: isl.PwAff, most: int) -> isl.Set:
+    """Where a count is above a number."""
+    limit = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(count.get_domain_space())).add_constant_val(
+        isl.Val(most)
+    )
+    return count.gt_set(limit)
+
+
+def zeroing(nest: Nest, statement: Statement) -> str | None:
+    """The statement that sets a contraction's output to 0 before it, if nothing comes between the two."""
+    before = nest.statements[: nest.statements.index(statement)]
+    touching = [s for s in before if any(load.array == statement.target.array for load in (s.target, *s.reads))]
+    if not touching or touching[-1].op != "=" or touching[-1].expr not in (Const(0), Const(0.0)):
+        return None
+    zero = touching[-1]
+    written, zeroed = statement.relation(statement.target), zero.relation(zero.target)
+    once = zeroed.is_injective() and written.range().is_subset(zeroed.range())
+    return zero.name if once and is_sum(statement) and not _seen_between(nest, zero, statement) else None
+
+
+def is_sum(statement: Statement) -> bool:
+    """Whether each element has one value of each loop of the output, so that only the reduction visits it again."""
+    own = iterators_of(statement, statement.target)
+    held = [c for name, c in coordinates(statement.domain, statement.iterators).items() if name in own]
+    results = loop_values(statement.domain, held).reverse().apply_range(statement.relation(statement.target))
+    return bool(results.is_injective())
+
+
+def _seen_between(nest: Nest, zero: Statement, statement: Statement) -> bool:
+    """Whether some instance touches an element after it was set to 0 and before the contraction adds to it."""
+    array = statement.target.array
+    return any(
+        d.sink == statement.name and d.array == array and d.source != zero.name for d in dependences(nest).binding
+    )

@@ -1,0 +1,111 @@
+"""Apply a step to a loop tree where it is legal; refuse it with a witness and a remedy where it isn't."""
+
+from __future__ import annotations
+
+from poly.analysis.dependences import ROUGH, dependences
+from poly.analysis.legality import broken_flag, violations, witness
+from poly.errors import ScheduleError
+from poly.ir.budget import QUESTION, TooCostly, limited
+from poly.ir.nest import Nest
+from poly.ir.tree import Band, Node
+from poly.lowering.mapping.legality import conflict
+from poly.lowering.mapping.work_groups import misfit
+from poly.schedules.makeable import check_makeable
+from poly.schedules.remedies import remedy
+from poly.schedules.steps import Groups, Items, Microkernel, Pack, Parallel, Step, Unroll, Vectorize, call_text
+
+MARKS = (Groups, Items, Parallel, Unroll, Vectorize)
+"""Steps that say how a loop runs, and leave the loops as they are."""
+
+CHANGED = 100_000
+"""Operations that isl may take for the loops after a step. Where a loop begins and ends is slow work, each of them."""
+
+ADVICE = 300_000
+"""Operations that isl may take for a remedy."""
+
+
+def checked(nest: Nest, tree: Node, step: Step) -> Node:
+    """The tree after a step.
+
+    Raises:
+        ScheduleError: names that do not exist, loops without the form that the step needs, an order that breaks a
+            dependence, or one whose proof takes too much work. The message has two concrete iterations of a dependence
+            that is broken, and what to do first or instead if that is known.
+    """
+    try:
+        with limited(QUESTION):
+            return _checked(nest, tree, step)
+    except TooCostly as error:
+        raise ScheduleError(
+            f"{_plain(step)} takes too much work to prove. Remedy: known sizes (with_sizes), simpler conditions, or "
+            "fewer statements in one nest."
+        ) from error
+
+
+def _checked(nest: Nest, tree: Node, step: Step) -> Node:
+    with limited(CHANGED):
+        result = step.apply(nest, tree)
+    unfit = misfit(result)
+    if unfit is not None:
+        raise ScheduleError(f"{_plain(step)} does not fit: {unfit}.")
+    _check_makeable(nest, result, step)
+    reason = _objection(nest, result, step) if step.reorders else None
+    if reason is None:
+        return result
+    steps = _remedy(nest, tree, step)
+    advice = f" Remedy: {', '.join(map(_plain, steps))}." if steps else ""
+    rough = f" Its dependences may not be: {ROUGH}." if dependences(nest).rough else ""
+    raise ScheduleError(f"{_plain(step)} is illegal: {reason}.{advice}{rough}")
+
+
+def _remedy(nest: Nest, tree: Node, step: Step) -> tuple[Step, ...] | None:
+    """Steps to take first or instead; None where none are known, or to find them takes too much work."""
+    try:
+        with limited(ADVICE):
+            return remedy(nest, tree, step)
+    except TooCostly:
+        return None
+
+
+def _check_makeable(nest: Nest, tree: Node, step: Step) -> None:
+    if isinstance(step, MARKS):
+        return
+    try:
+        check_makeable(nest, tree)
+    except ScheduleError as error:
+        if isinstance(step, Microkernel | Pack):
+            raise
+        raise ScheduleError(f"{_plain(step)} does not fit: {error}") from error
+
+
+def _objection(nest: Nest, tree: Node, step: Step) -> str | None:
+    """Why the order of a tree, or a loop's mark in it, is illegal; None where all is well."""
+    broken = violations(nest, tree)
+    if broken is not None:
+        return str(witness(broken))
+    flagged = broken_flag(nest, tree)
+    if flagged is not None:
+        band, carried = flagged
+        return f"{'' if _marks(step, band) else f'loop {band.name} is {_kind(band)}, and '}{witness(carried)}"
+    between_items = conflict(nest, tree)
+    return None if between_items is None else str(between_items)
+
+
+def _marks(step: Step, band: Band) -> bool:
+    """Whether the step says how this loop is to run."""
+    match step:
+        case Parallel(loop) | Vectorize(loop):
+            return loop == band.name
+        case Groups(loops):
+            return loops == (band.name,)
+    return False
+
+
+def _kind(band: Band) -> str:
+    if band.group:
+        return "shared by work-groups"
+    return "parallel" if band.parallel else "vectorised"
+
+
+def _plain(step: Step) -> str:
+    return call_text(step).replace("'", "")

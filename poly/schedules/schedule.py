@@ -1,0 +1,688 @@
+"""A schedule is a value: a nest and the legal steps that give its loops another order.
+
+    schedule(matmul).tile(i=6, j=64).parallel("i_tile")
+
+Each step is proven against the exact dependences when it is added, or refused with two iterations that would change
+places. The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a
+row, `wave` is a stencil in time and space, `dot` and `matmul` reduce, `solve` is a triangular solve.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
+
+from microkernels.errors import plain, shown
+from poly.checks import checked_text, is_several
+from poly.errors import ScheduleError
+from poly.ir.budget import CALL, limited
+from poly.ir.edits import rename_repeats
+from poly.ir.nest import Nest, checked_nest
+from poly.ir.tree import Memory, Node
+from poly.schedules.loopstring import Blocks, translate
+from poly.schedules.proof import checked
+from poly.schedules.show import loops_text
+from poly.schedules.steps import (
+    KINDS,
+    STEPS,
+    Distribute,
+    Flatten,
+    Fuse,
+    Groups,
+    Interchange,
+    Items,
+    Microkernel,
+    Order,
+    Pack,
+    Parallel,
+    Part,
+    Reverse,
+    Shift,
+    Skew,
+    Split,
+    Step,
+    Tile,
+    Unroll,
+    Vectorize,
+    call_text,
+)
+from poly.schedules.steps.base import check_names
+
+
+@dataclass(frozen=True, repr=False)
+class Schedule:
+    """The loops of a nest after some steps. Every method returns a new schedule.
+
+    `repr` is Python that makes the schedule from the nest, `print` shows the loops. Every step raises ScheduleError for
+    a loop that does not exist, for loops that do not have the form that it needs, and where it is illegal.
+    """
+
+    nest: Nest
+    steps: tuple[Step, ...]
+    tree: Node = field(compare=False)
+
+    def tile(self, /, **sizes: int) -> Schedule:
+        """Cut loops into blocks of so many iterations; the loops over blocks come before those over points.
+
+        Loop `i` becomes `i_tile` over blocks and `i` over the points of one. Tiled again, the points of a block are cut
+        into smaller blocks, `i_tile2`. A parallel loop's blocks become parallel in its stead.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).tile(i=6, j=64))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 63) // 64):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+                        for j in range(64*j_tile, min(N, 64*j_tile + 64)):
+                            B[i, j] = A[i, j]
+
+        Halide: `tile`. TVM: `split` and `reorder`. loopy: `split_iname`.
+        """
+        return self.apply([Tile(tuple(sizes.items()))])
+
+    def split(self, /, **sizes: int) -> Schedule:
+        """Cut loops into blocks, each where it stands; the order of execution stays. Names are as for `tile`.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).split(i=6))
+            for i_tile in range((M + 5) // 6):
+                for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+                    for j in range(N):
+                        B[i, j] = A[i, j]
+
+        Halide, TVM: `split`. loopy: `split_iname`.
+        """
+        return self.apply([Split(tuple(sizes.items()))])
+
+    def interchange(self, outer: str, inner: str) -> Schedule:
+        """Swap two loops. Statements between them move into the first or last iteration of the lower loop.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).interchange("i", "j"))
+            for j in range(N):
+                for i in range(M):
+                    B[i, j] = A[i, j]
+
+        Where that would break a dependence:
+
+            >>> schedule(wave).interchange("t", "x")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
+                u, distance (1, -1), with T = 3, N = 3). Remedy: skew(x, by=t).
+
+        Halide, TVM: `reorder`. loopy: `prioritize_loops`.
+        """
+        return self.apply([Interchange(outer, inner)])
+
+    def order(self, loops: str) -> Schedule:
+        """Bring loops into a new order, outermost first; loops that are not named keep their places.
+
+        Before:
+
+            >>> print(schedule(matmul))
+            for i in range(M):
+                for j in range(N):
+                    for k in range(K):
+                        C[i, j] += A[i, k] * B[k, j]
+
+        After:
+
+            >>> print(schedule(matmul).order("k i j"))
+            for k in range(K):
+                for i in range(M):
+                    for j in range(N):
+                        C[i, j] += A[i, k] * B[k, j]
+
+        Halide, TVM: `reorder`. loopy: `prioritize_loops`.
+        """
+        names = checked_text("the loops of an order", loops, "'j i k'", ScheduleError)
+        return self.apply([Order(tuple(names.split()))])
+
+    def flatten(self, *loops: str) -> Schedule:
+        """Make one loop, `i_j`, of loops that are directly in each other; the sizes of the inner ones must be known.
+
+        Before:
+
+            >>> print(schedule(copy.with_sizes({"N": 28})))
+            for i in range(M):
+                for j in range(28):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy.with_sizes({"N": 28})).flatten("i", "j"))
+            for i_j in range(28*M):
+                B[i_j // 28, i_j % 28] = A[i_j // 28, i_j % 28]
+
+        Halide, TVM: `fuse`. loopy: `join_inames`.
+        """
+        return self.apply([Flatten(loops)])
+
+    def fuse(self, first: str, second: str, at: str) -> Schedule:
+        """Run the loops around statement `second` together with those around `first`, down to loop `at`.
+
+        Before:
+
+            >>> print(schedule(chain))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+            for j in range(N):
+                Y[j] = X[j] + 1.0
+
+        After:
+
+            >>> print(schedule(chain).fuse("S0", "S1", at="i"))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+                Y[i] = X[i] + 1.0
+
+        Where a statement would read too early:
+
+            >>> schedule(late).fuse("S0", "S1", at="i")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
+                with N = 1). Remedy: shift(j, by=1).
+
+        Halide: `compute_with`. TVM: `compute_at`. loopy: `rename_iname` to one name.
+        """
+        return self.apply([Fuse(first, second, at)])
+
+    def distribute(self, loop: str, behind: str | None = None) -> Schedule:
+        """Give each part of a loop's body a loop of its own, called `i`, `i_2`, `i_3`, …
+
+        With `behind`, the name of a statement, there are two loops: for the parts up to that statement, and the rest.
+
+        Before:
+
+            >>> print(schedule(chain).fuse("S0", "S1", at="i"))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+                Y[i] = X[i] + 1.0
+
+        After:
+
+            >>> print(schedule(chain).fuse("S0", "S1", at="i").distribute("i"))
+            for i in range(N):
+                X[i] = 2.0 * A[i]
+            for i_2 in range(N):
+                Y[i_2] = X[i_2] + 1.0
+
+        TVM: `loop_partition` comes close. loopy: `duplicate_inames`. Others call it loop fission.
+        """
+        return self.apply([Distribute(loop, behind)])
+
+    def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
+        """Let a loop count itself plus `factor` times another loop.
+
+        Before:
+
+            >>> print(schedule(wave))
+            for t in range(1, T):
+                for x in range(N - 1):
+                    u[t, x] = u[t - 1, x + 1] + u[t - 1, x]
+
+        After:
+
+            >>> print(schedule(wave).skew("x", by="t"))
+            for t in range(1, T):
+                for x in range(t, N + t - 1):
+                    u[t, x - t] = u[t - 1, x - t + 1] + u[t - 1, x - t]
+
+        The loops can be exchanged now, or tiled:
+
+            >>> print(schedule(wave).skew("x", by="t").interchange("t", "x"))
+            for x in range(1, N + T - 2):
+                for t in range(max(1, x - N + 2), min(T, x + 1)):
+                    u[t, x - t] = u[t - 1, x - t + 1] + u[t - 1, x - t]
+
+        loopy: `affine_map_inames`. Halide and TVM have none.
+        """
+        return self.apply([Skew(loop, by, factor)])
+
+    def shift(self, loop: str, by: int, statement: str | None = None) -> Schedule:
+        """Delay the instances of one statement, or of all, by so many iterations of a loop.
+
+        Before:
+
+            >>> print(schedule(late))
+            for i in range(N + 1):
+                X[i] = 2.0 * A[i]
+            for j in range(N):
+                Y[j] = X[j + 1]
+
+        After:
+
+            >>> print(schedule(late).shift("j", by=1).fuse("S0", "S1", at="i"))
+            for i in range(N + 1):
+                X[i] = 2.0 * A[i]
+                if i > 0:
+                    Y[i - 1] = X[i]
+
+        loopy: `affine_map_inames`. Halide and TVM have none.
+        """
+        return self.apply([Shift(loop, by, statement)])
+
+    def reverse(self, loop: str) -> Schedule:
+        """Run a loop from its last iteration to its first: it counts `-i`.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).reverse("j"))
+            for i in range(M):
+                for j in range(1 - N, 1):
+                    B[i, -j] = A[i, -j]
+
+        loopy: `affine_map_inames`. Halide and TVM have none.
+        """
+        return self.apply([Reverse(loop)])
+
+    def parallel(self, loop: str) -> Schedule:
+        """Let threads share the iterations of a loop. A reduction's loop is refused: its iterations update one element.
+
+        Before:
+
+            >>> print(schedule(dot))
+            for i in range(N):
+                s[0] += x[i] * y[i]
+
+        After splitting `i`, it still is one sum:
+
+            >>> schedule(dot).split(i=8).parallel("i_tile")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
+                (reduction, distance (8), with N = 9).
+
+        Where the iterations are independent:
+
+            >>> print(schedule(copy).parallel("i"))
+            for i in range(M):  # parallel
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        Halide, TVM: `parallel`. loopy: `tag_inames` with `g.0`.
+        """
+        return self.apply([Parallel(loop)])
+
+    def groups(self, *loops: str) -> Schedule:
+        """Let the work-groups of an OpenCL device share loops: up to three, directly in each other, outermost first.
+
+        Groups cannot wait for each other, so such a loop carries no dependence, not even a reduction's.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).tile(i=8, j=32).groups("i_tile", "j_tile"))
+            for i_tile in range((M + 7) // 8):  # groups
+                for j_tile in range((N + 31) // 32):  # groups
+                    for i in range(8*i_tile, min(M, 8*i_tile + 8)):
+                        for j in range(32*j_tile, min(N, 32*j_tile + 32)):
+                            B[i, j] = A[i, j]
+
+        Halide: `gpu_blocks`. TVM: `bind` to `blockIdx.x`. loopy: `tag_inames` with `g.0`.
+        """
+        return self.apply([Groups(loops)])
+
+    def items(self, /, **numbers: int) -> Schedule:
+        """Let so many work-items of each group share the iterations of a loop: item q takes q, q + 32, q + 64, …
+
+        The loops are below those of the groups. Where they hold each other their numbers multiply, to the same number
+        for all statements of a group that stand in such loops; what stands in none, item 0 runs alone. Between two
+        parts of a group's loops the items wait for each other where one needs what another wrote; inside of a shared
+        loop they cannot. A reduction over such a loop is put together in `__local` memory.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).groups("i").items(j=32))
+            for i in range(M):  # groups
+                for j in range(N):  # 32 items
+                    B[i, j] = A[i, j]
+
+        Where items would have to wait for each other:
+
+            >>> schedule(wave).items(t=8, x=32)  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
+                distance (1, -1), with T = 3, N = 3), and different work-items run them in loop t, where they cannot
+                wait for each other. Remedy: items(x=32).
+
+        Halide: `gpu_threads`. TVM: `bind` to `threadIdx.x`. loopy: `tag_inames` with `l.0`.
+        """
+        return self.apply([Items(tuple(numbers.items()))])
+
+    def vectorize(self, loop: str) -> Schedule:
+        """Run the iterations of an innermost loop in vector lanes; a reduction gets a partial result for each lane.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).vectorize("j"))
+            for i in range(M):
+                for j in range(N):  # vectorize
+                    B[i, j] = A[i, j]
+
+        Halide, TVM: `vectorize`. loopy: `tag_inames` with `vec`.
+        """
+        return self.apply([Vectorize(loop)])
+
+    def unroll(self, /, **factors: int) -> Schedule:
+        """Write out so many iterations of a loop at a time.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).unroll(j=4))
+            for i in range(M):
+                for j in range(N):  # unroll 4
+                    B[i, j] = A[i, j]
+
+        Halide, TVM: `unroll`. loopy: `tag_inames` with `unr`.
+        """
+        return self.apply([Unroll(tuple(factors.items()))])
+
+    def pack(
+        self,
+        array: str,
+        at: str | None = None,
+        statement: str | None = None,
+        role: str | None = None,
+        memory: Memory = "global",
+        pad: int = 0,
+        buffers: int = 1,
+    ) -> Schedule:
+        """Copy what each iteration of the loop `at` reads of an array to where it lies better; without a loop, all.
+
+        Around a microkernel the copy is laid out in the kernel's panels; elsewhere it is a dense box.
+
+        Args:
+            array: the array; no statement in the loop may write it.
+            at: the loop.
+            statement: whose reads, where several statements read the array.
+            role: which operand (`left`, `right`), where a contraction reads the array twice.
+            memory: where a box lies on an OpenCL device: in `global` memory, in `local` memory of a work-group, whose
+                work-items copy it together, or in `private` memory of a work-item.
+            pad: so many elements of a box lie unused behind each of its rows, so that a column's elements lie in
+                different banks of local memory.
+            buffers: 2 for two boxes in turn: while some work-items still read the one, others fill the other.
+
+        Before:
+
+            >>> tiled = schedule(matmul).tile(i=6, j=16).microkernel("gemm_avx512_6x16")
+            >>> print(tiled)
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        After:
+
+            >>> print(tiled.pack("A", at="i_tile"))
+            for i_tile in range((M + 5) // 6):
+                # pack A
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        Halide: `compute_at` of a copy. TVM: `cache_read`. loopy: `add_prefetch`.
+        """
+        return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
+
+    def part(self, statement: str, /, **size: int) -> Schedule:
+        """Make two statements of one: the instances that need results of their own block of a loop, and the others.
+
+        The others keep the name and come first; those of the block are called `S_near`. The schedule's nest has both.
+
+        Before:
+
+            >>> print(schedule(solve))
+            for i in range(N):
+                for j in range(i):
+                    x[i] += -(L[i, j] * x[j])
+                x[i] = x[i] / L[i, i]
+
+        After:
+
+            >>> print(schedule(solve).part("S0", i=8))
+            for i in range(N):
+                for j in range(i - i % 8):
+                    x[i] += -(L[i, j] * x[j])
+                for j in range(i - i % 8, i):
+                    x[i] += -(L[i, j] * x[j])
+                x[i] = x[i] / L[i, i]
+
+        Others call it index set splitting. Halide: `specialize` comes close. TVM and loopy have none.
+        """
+        if len(size) != 1:
+            raise ScheduleError(f"part({plain(statement)}) needs one loop and the size of its blocks, such as i=8.")
+        ((loop, number),) = size.items()
+        return self.apply([Part(statement, loop, number)])
+
+    def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
+        """Put a hand-tuned kernel (`gemm_avx512_6x64`) in place of the innermost loops of a contraction.
+
+        These are a loop over the kernel's rows, one over its columns, and up to three of the reduction.
+
+        Args:
+            kernel: its name: one of poly's, or of those that `poly.microkernel` added.
+            statement: the contraction; the first one that has no kernel yet, where none is named.
+            initial: a statement that sets the output to 0: the kernel's first visit of each element then does that.
+
+        Before:
+
+            >>> print(schedule(matmul).tile(i=6, j=16))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        After:
+
+            >>> print(schedule(matmul).tile(i=6, j=16).microkernel("gemm_avx512_6x16"))
+            for i_tile in range((M + 5) // 6):
+                for j_tile in range((N + 15) // 16):
+                    for i in range(6*i_tile, min(M, 6*i_tile + 6)):  # microkernel gemm_avx512_6x16
+                        for j in range(16*j_tile, min(N, 16*j_tile + 16)):
+                            for k in range(K):
+                                C[i, j] += A[i, k] * B[k, j]
+
+        Exo: `replace`. TVM: `tensorize`. Halide and loopy have none.
+        """
+        return self.apply([Microkernel(kernel, statement, initial)])
+
+    def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
+        """Write order, blocks and parallel loops as a loop string of PARLOOPER (its grammar: schedules/loopstring.py).
+
+        Args:
+            text: letters are the loops of the nest (`a` is the first), outermost first; capitals are parallel; a letter
+                that comes n times is cut into blocks n - 1 times.
+            blocks: block sizes by letter, outermost first.
+
+        Before:
+
+            >>> print(schedule(copy))
+            for i in range(M):
+                for j in range(N):
+                    B[i, j] = A[i, j]
+
+        After:
+
+            >>> print(schedule(copy).loops("bAb", blocks={"b": 64}))
+            for j_tile in range((N + 63) // 64):
+                for i in range(M):  # parallel
+                    for j in range(64*j_tile, min(N, 64*j_tile + 64)):
+                        B[i, j] = A[i, j]
+
+        The steps that this makes:
+
+            >>> print(repr(schedule(copy).loops("bAb", blocks={"b": 64})))
+            schedule(copy).split(j=64).order('j_tile i j').parallel('i')
+        """
+        return self.apply(translate(text, self.tree, {} if blocks is None else blocks))
+
+    @limited(CALL)
+    def apply(self, steps: Iterable[Step]) -> Schedule:
+        """Add steps, each of them checked."""
+        nest, tree, added = self.nest, self.tree, list(self.steps)
+        for given in steps if is_several(steps) else (steps,):
+            step = _checked_step(given)
+            if isinstance(step, Part):
+                nest, tree = step.parted(nest, tree)
+            else:
+                tree = checked(nest, tree, step)
+            added.append(step)
+        return Schedule(nest, tuple(added), tree)
+
+    def on(self, nest: Nest) -> Schedule:
+        """The same steps for another nest, such as this one with sizes fixed; each is checked again."""
+        return schedule(nest).apply(self.steps)
+
+    def to_json(self) -> str:
+        """The steps as JSON text; `from_json` reads it.
+
+        >>> print(schedule(copy).tile(i=6).parallel("i_tile").to_json())
+        [{"step": "tile", "args": [], "kwargs": {"i": 6}}, {"step": "parallel", "args": ["i_tile"], "kwargs": {}}]
+        """
+        calls = [(step.name, *step.arguments()) for step in self.steps]
+        return json.dumps([{"step": name, "args": args, "kwargs": kwargs} for name, args, kwargs in calls])
+
+    @staticmethod
+    @limited(CALL)
+    def from_json(nest: Nest, text: str) -> Schedule:
+        """The schedule of a nest with the steps that `to_json` wrote; each is checked again.
+
+        Raises:
+            ScheduleError: no such text, or an illegal step.
+        """
+        made = schedule(nest)
+        for call in _calls(text):
+            method = getattr(made, call["step"])
+            try:
+                given = signature(method).bind(*call["args"], **call["kwargs"])
+            except TypeError as error:
+                raise ScheduleError(f"the step {shown(call)} does not fit: {error}.") from error
+            made = method(*given.args, **given.kwargs)
+        return made
+
+    @limited(CALL)
+    def __str__(self) -> str:
+        return loops_text(self.nest, self.tree)
+
+    def __repr__(self) -> str:
+        return f"schedule({self.nest.name})" + "".join(f".{call_text(step)}" for step in self.steps)
+
+
+def schedule(nest: Nest) -> Schedule:
+    """The loops of a nest as they are written, to be transformed. A second loop `j` is called `j_2`.
+
+    Raises:
+        SpecError: no nest.
+    """
+    return Schedule(checked_nest(nest), (), rename_repeats(nest.tree))
+
+
+def _checked_step(given: Any) -> Step:
+    """A step whose names are texts. Raises ScheduleError for anything else."""
+    if not isinstance(given, KINDS):
+        raise ScheduleError(f"{shown(given)} is no step. The steps of a schedule are in its attribute steps.")
+    step: Step = given
+    check_names(step)
+    return step
+
+
+def kernel_names(text: str) -> tuple[str, ...]:
+    """The names of the microkernels in what `to_json` wrote.
+
+    Raises:
+        ScheduleError: no such text.
+    """
+    calls = [call for call in _calls(text) if call["step"] == Microkernel.name]
+    names = [next(iter(call["args"]), call["kwargs"].get("kernel")) for call in calls]
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _calls(text: str) -> list[dict[str, Any]]:
+    """The steps in a JSON text, each with its name and arguments."""
+    try:
+        calls = json.loads(checked_text("a schedule's JSON", text, "that of to_json", ScheduleError))
+    except RecursionError:
+        raise ScheduleError("this is no schedule's JSON text: it is nested too deeply.") from None
+    except ValueError as error:
+        raise ScheduleError(f"this is no schedule's JSON text: {error}.") from error
+    for call in calls if isinstance(calls, list) else [calls]:
+        if not _is_call(call):
+            raise ScheduleError(f'a step is {{"step": NAME, "args": […], "kwargs": {{…}}}}, not {shown(call)}.')
+    return list(calls)
+
+
+def _is_call(call: Any) -> bool:
+    if not isinstance(call, dict) or call.keys() != {"step", "args", "kwargs"}:
+        return False
+    name, arguments, keywords = call["step"], call["args"], call["kwargs"]
+    return isinstance(name, str) and name in STEPS and isinstance(arguments, list) and isinstance(keywords, dict)

@@ -1,0 +1,60 @@
+"""The steps of a schedule, one idea a file."""
+
+from poly.schedules.steps.base import Step, call_text
+from poly.schedules.steps.flags import Parallel, Unroll, Vectorize
+from poly.schedules.steps.flatten import Flatten
+from poly.schedules.steps.functions import Reverse, Shift, Skew
+from poly.schedules.steps.fuse import Distribute, Fuse
+from poly.schedules.steps.mapping import Groups, Items
+from poly.schedules.steps.microkernel import Microkernel
+from poly.schedules.steps.order import Interchange, Order
+from poly.schedules.steps.pack import Pack
+from poly.schedules.steps.part import Part
+from poly.schedules.steps.tile import Split, Tile
+
+KINDS: tuple[type[Step], ...] = (
+    Distribute,
+    Flatten,
+    Fuse,
+    Groups,
+    Interchange,
+    Items,
+    Microkernel,
+    Order,
+    Pack,
+    Parallel,
+    Part,
+    Reverse,
+    Shift,
+    Skew,
+    Split,
+    Tile,
+    Unroll,
+    Vectorize,
+)
+STEPS = frozenset(kind.name for kind in KINDS)
+"""The names of all steps."""
+
+__all__ = [
+    "STEPS",
+    "Distribute",
+    "Flatten",
+    "Fuse",
+    "Groups",
+    "Interchange",
+    "Items",
+    "Microkernel",
+    "Order",
+    "Pack",
+    "Parallel",
+    "Part",
+    "Reverse",
+    "Shift",
+    "Skew",
+    "Split",
+    "Step",
+    "Tile",
+    "Unroll",
+    "Vectorize",
+    "call_text",
+]

@@ -1,0 +1,103 @@
+"""What a step of a schedule is, and the checks of arguments that steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import fields
+from functools import lru_cache
+from itertools import repeat
+from types import UnionType
+from typing import Any, ClassVar, Literal, Protocol, cast, get_args, get_origin, get_type_hints
+
+from microkernels.errors import shown
+from poly.errors import ScheduleError
+from poly.ir.nest import Nest
+from poly.ir.tree import Node, bands
+
+MOST = 2**31 - 1
+"""The largest number that a step takes: no loop that is cut or moved by more is of use."""
+
+Arguments = tuple[tuple[object, ...], dict[str, object]]
+"""Positional and keyword arguments of a method of `Schedule`."""
+
+
+class Step(Protocol):
+    """One transformation, as a value. `name` is the method of `Schedule` that adds it."""
+
+    name: ClassVar[str]
+    reorders: ClassVar[bool]
+    """Whether it can change the order of execution, or what a loop carries, so that the result must be checked."""
+
+    def apply(self, nest: Nest, tree: Node) -> Node:
+        """The transformed tree; whether it is legal is not asked here.
+
+        Raises:
+            ScheduleError: a name that does not exist, or loops that do not have the shape that the step needs.
+        """
+
+    def arguments(self) -> Arguments:
+        """The arguments with which the method makes this step."""
+
+
+def call_text(step: Step) -> str:
+    """The step as Python: `tile(i=6, j=64)`."""
+    positional, named = step.arguments()
+    texts = [repr(value) for value in positional] + [f"{name}={value!r}" for name, value in named.items()]
+    return f"{step.name}({', '.join(texts)})"
+
+
+def check_names(step: Step) -> None:
+    """Refuse a step whose names of loops, statements, arrays and so on are no names; numbers it checks itself.
+
+    Raises:
+        ScheduleError: says which, and what it is.
+    """
+    for name, kind in _fields(type(step)):
+        value = getattr(step, name)
+        if not _is_named(value, kind):
+            raise ScheduleError(f"{step.name}: {name} must be a name, as a text such as 'i', not {shown(value)}.")
+
+
+@lru_cache(maxsize=32)
+def _fields(kind: type[Step]) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in fields(cast(Any, kind)))
+
+
+def _is_named(value: object, kind: Any) -> bool:
+    """Whether all that must be a name is one, in a value of this type."""
+    inner = get_args(kind)
+    if get_origin(kind) is tuple:
+        any_length = inner[-1] is ...
+        if not isinstance(value, tuple) or not (any_length or len(value) == len(inner)):
+            return False
+        return all(map(_is_named, value, repeat(inner[0]) if any_length else inner))
+    if get_origin(kind) is UnionType:
+        return any(_is_named(value, one) for one in inner)
+    if kind is str or get_origin(kind) is Literal:
+        return isinstance(value, str) and value.isidentifier()
+    return kind is int or value is None
+
+
+def check_integer(what: str, value: object, least: int | None = None, most: int = MOST) -> None:
+    """Refuse what is no integer, one below `least`, or one further than `most` from 0: all numbers of steps come here.
+
+    Raises:
+        ScheduleError: names `what`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+        bound = "" if least is None else f" from {least} up"
+        raise ScheduleError(f"{what} must be an integer{bound}, not {shown(value)}.")
+    if abs(value) > most:
+        bound = f"from {-most if least is None else least} to {most}"
+        raise ScheduleError(f"{what} must be an integer {bound}, not {shown(value)}.")
+
+
+def check_given(tree: Node, step: str, needs: str, given: Sized) -> None:
+    """Refuse a step without any loop.
+
+    Raises:
+        ScheduleError: says what the step needs, and lists the loops.
+    """
+    if not given:
+        raise ScheduleError(f"{step} needs {needs}. Loops: {', '.join(band.name for band in bands(tree)) or 'none'}.")

@@ -1,0 +1,73 @@
+"""How a loop runs: shared by threads, in vector lanes, or with several iterations written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from poly.errors import ScheduleError
+from poly.ir.edits import edit, find_loop
+from poly.ir.nest import Nest
+from poly.ir.tree import Node, bands
+from poly.schedules.steps.base import Arguments, check_given, check_integer
+
+MOST_UNROLLED = 1024
+"""Iterations written out: of more, no compiler makes sense."""
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Threads share the iterations of the loop."""
+
+    loop: str
+    name: ClassVar[str] = "parallel"
+    reorders: ClassVar[bool] = True
+
+    def apply(self, nest: Nest, tree: Node) -> Node:
+        band = find_loop(tree, self.loop)
+        return edit(tree, band, replace(band, parallel=True))
+
+    def arguments(self) -> Arguments:
+        return (self.loop,), {}
+
+
+@dataclass(frozen=True)
+class Vectorize:
+    """The iterations of an innermost loop run in vector lanes."""
+
+    loop: str
+    name: ClassVar[str] = "vectorize"
+    reorders: ClassVar[bool] = True
+
+    def apply(self, nest: Nest, tree: Node) -> Node:
+        band = find_loop(tree, self.loop)
+        inside = [inner.name for inner in bands(band.body)]
+        if inside:
+            remedy = f"order({' '.join([*inside, self.loop])})"
+            raise ScheduleError(
+                f"vectorize({self.loop}): loop {', '.join(inside)} is inside it. Remedy: {remedy} first."
+            )
+        return edit(tree, band, replace(band, vectorize=True))
+
+    def arguments(self) -> Arguments:
+        return (self.loop,), {}
+
+
+@dataclass(frozen=True)
+class Unroll:
+    """So many iterations at a time are written out."""
+
+    factors: tuple[tuple[str, int], ...]
+    name: ClassVar[str] = "unroll"
+    reorders: ClassVar[bool] = False
+
+    def apply(self, nest: Nest, tree: Node) -> Node:
+        check_given(tree, self.name, "loops and factors, such as i=4", self.factors)
+        for name, factor in self.factors:
+            check_integer(f"the unroll factor of loop {name}", factor, least=1, most=MOST_UNROLLED)
+            band = find_loop(tree, name)
+            tree = edit(tree, band, replace(band, unroll=factor))
+        return tree
+
+    def arguments(self) -> Arguments:
+        return (), dict(self.factors)

@@ -1,0 +1,63 @@
+"""What one call of a nest does, so that a time becomes a rate: operations, and bytes that it must at least move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from poly.analysis.work import Work
+from poly.machine import Machine, Measured
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Turns seconds a call into a rate: GFLOP/s, or GB/s for a nest that can only wait for its arrays.
+
+    `amount` is flop or bytes a call; `peak` is the machine's rate in the same unit, None where it is not known.
+    """
+
+    unit: str
+    amount: float
+    peak: float | None = None
+
+    def rate(self, seconds: float) -> float:
+        return self.amount / seconds / 1e9
+
+    def text(self, seconds: float) -> str:
+        """`98.3 GFLOP/s (84 % of peak)`."""
+        share = f" ({100 * self.rate(seconds) / self.peak:.0f} % of peak)" if self.peak else ""
+        return f"{self.rate(seconds):.4g} {self.unit}{share}"
+
+
+def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads: int) -> Yardstick:
+    """The unit that binds by the roofline: the FMA peak, or the bandwidth of the level that holds all arrays."""
+    level = next((f"L{cache.level}" for cache in machine.caches if done.bytes <= machine.share(cache)), "memory")
+    bandwidth = rates.bandwidth(level, threads)
+    peak = rates.peak(dtype, threads) if dtype in {known.dtype for known in rates.peaks} else None
+    stream = max(bandwidth.read, bandwidth.triad)
+    if peak is None or done.flop * stream < done.bytes * peak:
+        return Yardstick("GB/s", done.bytes, stream)
+    return Yardstick("GFLOP/s", done.flop, peak)
+
+
+INTENSE = 8
+"""Operations a byte from which on a GPU rather computes than waits: fewer than any of the last ten years needs."""
+
+
+def gpu_yardstick(done: Work) -> Yardstick:
+    """The unit alone: what a GPU could reach is not measured."""
+    if done.flop < INTENSE * done.bytes:
+        return Yardstick("GB/s", done.bytes)
+    return Yardstick("GFLOP/s", done.flop)
+
+
+def speed_text(seconds: float, yardstick: Yardstick | None) -> str:
+    """`107 GFLOP/s (91 % of peak)`, or the time where the work of a call is not known."""
+    return yardstick.text(seconds) if yardstick else time_text(seconds)
+
+
+def time_text(seconds: float) -> str:
+    """Seconds in the unit that leaves one to three digits before the point."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
