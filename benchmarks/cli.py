@@ -18,14 +18,14 @@ from benchmarks.opencl import contest as devices
 from benchmarks.opencl.cli import opencl
 from benchmarks.peers import PEERS
 from benchmarks.progress import progress
-from benchmarks.runner import Budget
+from benchmarks.runner import Rounds
 from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS, selected
 from poly.machine import facts, machine, measured
 from poly.measure import process
 
-QUICK = Budget(seconds=0.5, rounds=(3, 30))
-FULL = Budget(seconds=3.0, rounds=(7, 200))
+QUICK = Rounds(seconds=0.5, rounds=(3, 30))
+FULL = Rounds(seconds=3.0, rounds=(7, 200))
 QUICK_THREADED = {"512", "1024", "2048"}
 """Products that the short run measures on all cores too."""
 
@@ -33,14 +33,14 @@ LIBRARIES = "libraries"
 """The command that is meant where none is named."""
 
 
-class Bench(click.Group):
+class BenchGroup(click.Group):
     """Measures the libraries, unless a command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args if args and args[0] in self.commands else [LIBRARIES, *args])
 
 
-@click.group(cls=Bench)
+@click.group(cls=BenchGroup)
 def bench() -> None:
     """Measure poly's kernels against the libraries installed here, its search against tables, the rest beside goals."""
 
@@ -125,7 +125,7 @@ def _plan(
             yield from ((case, cpus) for case in cases if case.size in QUICK_THREADED and case.dtype.name == "f32")
 
 
-def _show(lines: Sequence[report.Line], file: Any) -> None:
+def _show(lines: Sequence[report.ResultLine], file: Any) -> None:
     if file.isatty():
         from rich.console import Console
 
@@ -137,7 +137,7 @@ def _show(lines: Sequence[report.Line], file: Any) -> None:
         click.echo("\n".join(part), file=file)
 
 
-def _write_json(lines: Sequence[report.Line], name: str, more: Mapping[str, str]) -> None:
+def _write_json(lines: Sequence[report.ResultLine], name: str, more: Mapping[str, str]) -> None:
     here = machine()
     text = json.dumps(report.document(lines, {**facts(here, measured(here)), **more}), indent=1)
     outputs.write_json(text, name)

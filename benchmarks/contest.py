@@ -10,11 +10,11 @@ from benchmarks import report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.ours import NAME, Poly
-from benchmarks.peers import PEERS, Library
+from benchmarks.peers import PEERS, NamedPeer
 from benchmarks.probe import PeakProbe
 from benchmarks.remote import Remote
 from benchmarks.roofline import bound
-from benchmarks.runner import Announce, Budget, measure
+from benchmarks.runner import Announce, Rounds, measure
 from microkernels.dtypes import DType
 from poly.machine import Measured, machine
 from poly.measure import process
@@ -41,9 +41,9 @@ class Contest:
         self,
         plan: Plan,
         names: Sequence[str],
-        budget: Budget,
+        budget: Rounds,
         progress: Callable[[int], AbstractContextManager[Announce]],
-    ) -> Iterator[report.Line]:
+    ) -> Iterator[report.ResultLine]:
         """Measure the plan against these peers; a case is done when its line comes."""
         cpus = process.allowed()
         with ExitStack() as stack:
@@ -55,7 +55,7 @@ class Contest:
             for case, threads in plan:
                 result = measure(case, threads, entrants, self.probe(case.dtype, threads), budget, announce)
                 announce("")
-                yield report.Line(result, self.bound(case, threads, result.peak.median), NAME, self.target)
+                yield report.ResultLine(result, self.bound(case, threads, result.peak.median), NAME, self.target)
 
 
 def in_c(target: str, rates: Measured) -> Contest:
@@ -64,7 +64,7 @@ def in_c(target: str, rates: Measured) -> Contest:
     return Contest(
         target,
         Poly(target),
-        {name: Library(name) for name in PEERS},
+        {name: NamedPeer(name) for name in PEERS},
         lambda dtype, threads: PeakProbe(cpus, dtype, threads),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
     )

@@ -27,7 +27,7 @@ LEFT = {"workload", "size", "dtype", "best peer"}
 
 
 @dataclass(frozen=True)
-class Line:
+class ResultLine:
     """A result with the roofline's bound in GFLOP/s, seen from one contender."""
 
     result: Result
@@ -94,12 +94,12 @@ class Line:
         )
 
 
-def document(lines: Sequence[Line], machine: Mapping[str, Any]) -> dict[str, Any]:
+def document(lines: Sequence[ResultLine], machine: Mapping[str, Any]) -> dict[str, Any]:
     """The object that `--json` prints."""
     return {"machine": dict(machine), "rows": [line.row() for line in lines]}
 
 
-def plain(lines: Sequence[Line]) -> Iterator[str]:
+def plain(lines: Sequence[ResultLine]) -> Iterator[str]:
     """The table as text, its columns aligned."""
     rows = [COLUMNS, *(line.cells() for line in lines)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(COLUMNS))]
@@ -108,7 +108,7 @@ def plain(lines: Sequence[Line]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def rich_table(lines: Sequence[Line]) -> Any:
+def rich_table(lines: Sequence[ResultLine]) -> Any:
     """The same for a terminal of 80 columns: a heading for each workload, the ratios in colour."""
     from rich.table import Table
 
@@ -137,9 +137,9 @@ def _colour(ratio: float | None) -> str:
     return "green" if ratio >= 1 else "yellow" if ratio >= 0.9 else "red"
 
 
-def means(lines: Sequence[Line]) -> Iterator[str]:
+def means(lines: Sequence[ResultLine]) -> Iterator[str]:
     """Geometric means over the cases of each workload, dtype and thread count."""
-    groups: dict[tuple[str, str, int], list[Line]] = {}
+    groups: dict[tuple[str, str, int], list[ResultLine]] = {}
     for line in lines:
         case = line.result.case
         groups.setdefault((case.workload, case.dtype.name, line.result.threads), []).append(line)
@@ -160,12 +160,12 @@ def means(lines: Sequence[Line]) -> Iterator[str]:
         )
 
 
-def peers(lines: Iterable[Line]) -> tuple[str, ...]:
+def peers(lines: Iterable[ResultLine]) -> tuple[str, ...]:
     """The names of all peers that took part, in order of appearance."""
     return tuple(dict.fromkeys(timing.name for line in lines for timing in line.result.peers(line.ours)))
 
 
-def mean_ratio(lines: Iterable[Line], peer: str) -> float | None:
+def mean_ratio(lines: Iterable[ResultLine], peer: str) -> float | None:
     """How many times as fast as one peer, in the geometric mean of the cases that both did."""
     ratios = []
     for line in lines:
@@ -175,7 +175,7 @@ def mean_ratio(lines: Iterable[Line], peer: str) -> float | None:
     return geometric_mean(ratios)
 
 
-def notes(lines: Sequence[Line]) -> Iterator[str]:
+def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
     """How each peer was set up, who is missing, and what went wrong."""
     configs = {(t.name, t.version, t.config): None for line in lines for t in line.result.peers(line.ours)}
     yield from (f"{name} {version}: {config}" for name, version, config in sorted(configs))
@@ -190,7 +190,7 @@ def notes(lines: Sequence[Line]) -> Iterator[str]:
         )
 
 
-def exit_status(lines: Sequence[Line]) -> int:
+def exit_status(lines: Sequence[ResultLine]) -> int:
     """1 where a result of ours is wrong or missing, else 0; a peer's wrong result is told and is no best."""
     return int(any((timing := line.result.timing(line.ours)) is None or not timing.right for line in lines))
 

@@ -39,7 +39,7 @@ MARGIN = 8
 
 
 @dataclass(frozen=True)
-class Budget:
+class Rounds:
     """Rounds stop after `seconds`, but not before `rounds[0]` of them; there are `rounds[1]` at most."""
 
     seconds: float
@@ -48,7 +48,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Timing:
+class ContenderTiming:
     """A contender's samples, in seconds a call, and the error of its result relative to the largest element."""
 
     name: str
@@ -69,7 +69,7 @@ class Result:
 
     case: Case
     threads: int
-    timings: tuple[Timing, ...]
+    timings: tuple[ContenderTiming, ...]
     peaks: tuple[float, ...]
     missing: tuple[tuple[str, str], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
@@ -79,22 +79,22 @@ class Result:
         return summarize(self.peaks)
 
     @property
-    def wrong(self) -> tuple[Timing, ...]:
+    def wrong(self) -> tuple[ContenderTiming, ...]:
         """Those whose result is not right."""
         return tuple(timing for timing in self.timings if not timing.right)
 
-    def timing(self, name: str) -> Timing | None:
+    def timing(self, name: str) -> ContenderTiming | None:
         return next((timing for timing in self.timings if timing.name == name), None)
 
-    def peers(self, ours: str) -> tuple[Timing, ...]:
+    def peers(self, ours: str) -> tuple[ContenderTiming, ...]:
         """The others, the fastest first."""
         return tuple(sorted((t for t in self.timings if t.name != ours), key=lambda t: t.seconds.median))
 
-    def best_peer(self, ours: str) -> Timing | None:
+    def best_peer(self, ours: str) -> ContenderTiming | None:
         """The fastest of those whose result is right."""
         return next((timing for timing in self.peers(ours) if timing.right), None)
 
-    def gflops(self, timing: Timing) -> float:
+    def gflops(self, timing: ContenderTiming) -> float:
         return self.case.problem.flop / timing.seconds.median / 1e9
 
     def ratio(self, ours: str) -> Summary | None:
@@ -111,7 +111,7 @@ def measure(
     threads: int,
     entrants: Sequence[Entrant],
     probe: Callable[[], float],
-    budget: Budget,
+    budget: Rounds,
     announce: Announce = lambda _: None,
 ) -> Result:
     """Check and time everybody on one case. `probe` gives the peak in GFLOP/s, for as many threads."""
@@ -137,7 +137,7 @@ def measure(
     samples, peaks = _rounds(contenders, probe, budget, SETTLE if threads > 1 else 0)
     limit = tolerance(case)
     timings = tuple(
-        Timing(c.name, c.version, c.config, tuple(times), error, error <= limit)
+        ContenderTiming(c.name, c.version, c.config, tuple(times), error, error <= limit)
         for c, times, error in zip(contenders, samples, errors, strict=True)
     )
     return Result(case, threads, timings, tuple(peaks), tuple(missing), tuple(failed))
@@ -163,7 +163,7 @@ def accuracy(problem: Problem, dtype: DType) -> float:
 
 
 def _rounds(
-    contenders: Sequence[Contender], probe: Callable[[], float], budget: Budget, settle: float
+    contenders: Sequence[Contender], probe: Callable[[], float], budget: Rounds, settle: float
 ) -> tuple[list[list[float]], list[float]]:
     calls = [_calls(contender, budget.sample) for contender in contenders]
     samples: list[list[float]] = [[] for _ in contenders]

@@ -13,7 +13,7 @@ from codegen.guard import guard
 from codegen.integer import HELPERS
 from codegen.loop_ir import Run
 from codegen.loop_text import assignment, flags, loop_lines
-from codegen.loops import Scope, Writer
+from codegen.loops import LoopScope, Writer
 from codegen.macros import definitions
 from codegen.names import function_name
 from codegen.parameters import (
@@ -63,7 +63,7 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     """The kernel, below the bodies of its parallel loops; with `bounds`, statements assert that they keep to them."""
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
-    body = writer.write(program.named_loops, Scope.of(program))
+    body = writer.write(program.named_loops, LoopScope.of(program))
     text = str(cgen.Block(body))
     setup = serial_setup(program, text)
     every = parameters + call_parameters()

@@ -56,14 +56,14 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """One of FUNCTIONS."""
 
     function: str
     args: tuple[Expr, ...]
 
 
-Expr = Const | Index | Load | Unary | Binary | Call
+Expr = Const | Index | Load | Unary | Binary | FunctionCall
 
 OPERATORS: dict[str, Callable[..., float | int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -88,7 +88,7 @@ def number(expr: Expr) -> float | int | None:
             return None if inner is None else -inner
         case Binary(op, left, right):
             return _applied(OPERATORS[op], (left, right))
-        case Call(("abs" | "min" | "max") as function, args):
+        case FunctionCall(("abs" | "min" | "max") as function, args):
             return _applied(CHOICES[function], args)
     return None
 
@@ -107,7 +107,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
         case Binary(_, left, right):
             yield from walk(left)
             yield from walk(right)
-        case Call(_, args):
+        case FunctionCall(_, args):
             for arg in args:
                 yield from walk(arg)
 
@@ -126,6 +126,6 @@ def map_loads(expr: Expr, change: Callable[[Load], Expr]) -> Expr:
             return Unary(op, map_loads(operand, change))
         case Binary(op, left, right):
             return Binary(op, map_loads(left, change), map_loads(right, change))
-        case Call(function, args):
-            return Call(function, tuple(map_loads(arg, change) for arg in args))
+        case FunctionCall(function, args):
+            return FunctionCall(function, tuple(map_loads(arg, change) for arg in args))
     return expr

@@ -22,7 +22,7 @@ from codegen.integer import Linear
 from codegen.names import c_name, function_name
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
-from codegen.signature import Signature, Solve
+from codegen.signature import Signature, SolvedSize
 
 ERRORS = "AttributeError, TypeError, ValueError, BufferError, OverflowError, MemoryError"
 """What the fast way comes to where it doesn't fit the arguments; the slow one finds the cause."""
@@ -73,7 +73,7 @@ def _sizes(signature: Signature) -> Iterator[str]:
         yield f"{step.size} = {_solution(step, itemsize[step.array])}"
 
 
-def _solution(step: Solve, itemsize: int) -> str:
+def _solution(step: SolvedSize, itemsize: int) -> str:
     if step.stride:
         return f"{_stride(step.array, step.dimension)} // {itemsize}"
     extent = _extent(step.array, step.dimension)
@@ -109,7 +109,7 @@ def _extent_conditions(signature: Signature) -> Iterator[str]:
             yield f"{step.size} >= 0"
 
 
-def _is_plain(step: Solve) -> bool:
+def _is_plain(step: SolvedSize) -> bool:
     return step.coefficient == 1 and not step.rest.terms and not step.rest.constant
 
 

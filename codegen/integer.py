@@ -174,7 +174,7 @@ class Op:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Select:
     """`test ? then : other`; with 1 and 0 the truth value of a condition."""
 
     test: Test
@@ -216,7 +216,7 @@ class Connected:
         return C.test(self)
 
 
-Atom = str | Op | Choice
+Atom = str | Op | Select
 Test = Compare | Connected
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def remainder(dividend: Int, divisor: Int | int) -> Int:
 def choice(test: Test, then: Int | int, other: Int | int) -> Int:
     """`test ? then : other`."""
     one, two = Linear.of(then), Linear.of(other)
-    return one if one == two else _single(Choice(test, one, two))
+    return one if one == two else _single(Select(test, one, two))
 
 
 def product(factors: Iterable[Int | int]) -> Int:
@@ -387,7 +387,7 @@ def _walk(atom: Atom) -> Iterator[Atom]:
 
 def _parts(atom: Atom) -> tuple[Int, ...]:
     """The expressions that an atom is made of."""
-    if isinstance(atom, Choice):
+    if isinstance(atom, Select):
         return (*sides(atom.test), atom.then, atom.other)
     return atom.args if isinstance(atom, Op) else ()
 
@@ -406,7 +406,7 @@ def _names(atom: Atom) -> frozenset[str]:
 def _value(atom: Atom, values: Mapping[str, int]) -> int:
     if isinstance(atom, str):
         return int(values[atom])
-    if isinstance(atom, Choice):
+    if isinstance(atom, Select):
         return (atom.then if holds(atom.test, values) else atom.other).evaluate(values)
     args = [arg.evaluate(values) for arg in atom.args]
     match atom.name:
@@ -436,7 +436,7 @@ def holds(test: Test, values: Mapping[str, int]) -> bool:
 def _substituted(atom: Atom, values: Mapping[str, Linear[B] | int]) -> Int:
     if isinstance(atom, str):
         return Linear.of(cast("Int | int", values[atom])) if atom in values else Linear.name(atom)
-    if isinstance(atom, Choice):
+    if isinstance(atom, Select):
         test = replaced(atom.test, values)
         return choice(test, atom.then.substitute(values), atom.other.substitute(values))
     args = [cast("Int", arg.substitute(values)) for arg in atom.args]
@@ -522,7 +522,7 @@ class Language:
     def _atom(self, atom: Atom) -> tuple[str, int]:
         if isinstance(atom, str):
             return self.named(atom), PRIMARY
-        if isinstance(atom, Choice):
+        if isinstance(atom, Select):
             test = self.test(atom.test)
             if (atom.then, atom.other) == (Linear.of(1), Linear.of(0)):
                 return f"({test})", PRIMARY

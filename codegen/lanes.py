@@ -24,7 +24,7 @@ from codegen.macros import EACH_LANE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.scalar import Element, StatementPrinter
-from codegen.simd import Reduction, neutral
+from codegen.simd import LaneReduction, neutral
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
 
@@ -50,7 +50,7 @@ class Shape:
         return self.lanes * self.vectors
 
 
-def shape(program: Program, found: Sequence[Reduction], trips: int | None) -> Shape:
+def shape(program: Program, found: Sequence[LaneReduction], trips: int | None) -> Shape:
     """The shape of a loop with these reductions and so many iterations, where that is known.
 
     All of them have the same lanes, so those of the widest type fill a register.
@@ -66,7 +66,7 @@ def shape(program: Program, found: Sequence[Reduction], trips: int | None) -> Sh
     return Shape(lanes, vectors, masked)
 
 
-def _reads_itself(reduction: Reduction, program: Program) -> bool:
+def _reads_itself(reduction: LaneReduction, program: Program) -> bool:
     """Whether an array is reduced into itself: `A[i, j] -= A[i, k]*A[j, k]`.
 
     What was stored last, one element at a time, is then loaded next. A vector that it is a part of would wait for it.
@@ -101,13 +101,13 @@ Body = Callable[[Int, Mapping[str, str]], list[cgen.Generable]]
 class Partial:
     """A reduction's variables: its vectors, the vector at hand as lanes, and one lane, or all of them put together."""
 
-    reduction: Reduction
+    reduction: LaneReduction
     vectors: str
     lanes: str
     one: str
 
     @staticmethod
-    def named(reduction: Reduction, taken: frozenset[str]) -> Partial:
+    def named(reduction: LaneReduction, taken: frozenset[str]) -> Partial:
         root = reduction.root
         return Partial(reduction, *(fresh(name, taken) for name in (reduction.name, f"{root}_lanes", f"{root}_lane")))
 
@@ -116,7 +116,7 @@ class Partial:
         return frozenset((self.vectors, self.lanes, self.one))
 
 
-def partials(found: Sequence[Reduction], taken: frozenset[str]) -> tuple[Partial, ...]:
+def partials(found: Sequence[LaneReduction], taken: frozenset[str]) -> tuple[Partial, ...]:
     """The variables of several reductions."""
     made: list[Partial] = []
     for reduction in found:

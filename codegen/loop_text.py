@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from codegen.integer import PYTHON, Int, Linear
 from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
 
@@ -84,7 +84,7 @@ def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
             return f"{array}[{inner}]" if indices else array
         case Unary(op, operand):
             return f"{op}{expression(operand, values, 3)}"
-        case Call(function, args):
+        case FunctionCall(function, args):
             return f"{function}({', '.join(expression(arg, values) for arg in args)})"
         case Binary(op, left, right):
             level = 1 if op in "+-" else 2

@@ -27,13 +27,13 @@ from codegen.program import Buffer, Program, Text, Threading
 from codegen.ranges import Ranges
 from codegen.reached import conditions, every, outside
 from codegen.scalar import Element, StatementPrinter
-from codegen.simd import Reduction, confusing, invariants, reductions
+from codegen.simd import LaneReduction, confusing, invariants, reductions
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
-class Scope:
+class LoopScope:
     """What is known at a place in the loops."""
 
     taken: frozenset[str]
@@ -54,7 +54,7 @@ class Scope:
     shares: int = 1
     """On an OpenCL device: among so many work-items the loops around are shared out."""
 
-    def inside(self, loop: For | Once) -> Scope:
+    def inside(self, loop: For | Once) -> LoopScope:
         """The place below a loop."""
         own = (loop.variable,) if isinstance(loop, For) else ()
         parallel = self.parallel or loop.mark.parallel
@@ -68,9 +68,9 @@ class Scope:
         return tuple(dict.fromkeys(test for test in simpler if test not in self.known))
 
     @staticmethod
-    def of(program: Program) -> Scope:
+    def of(program: Program) -> LoopScope:
         """What is known around all loops."""
-        return Scope(program.taken, ranges=Ranges.of_sizes(map(c_name, program.sizes)))
+        return LoopScope(program.taken, ranges=Ranges.of_sizes(map(c_name, program.sizes)))
 
 
 def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
@@ -102,7 +102,7 @@ class Writer:
     def _sizes(self) -> dict[str, Int]:
         return self.program.size_names
 
-    def write(self, node: Node, scope: Scope) -> list[cgen.Generable]:
+    def write(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
         """The C of a node."""
         match node:
             case For():
@@ -117,25 +117,25 @@ class Writer:
                 return self.write(node.body, scope)
         return self._run(node, scope)
 
-    def _once(self, loop: Once, scope: Scope) -> list[cgen.Generable]:
+    def _once(self, loop: Once, scope: LoopScope) -> list[cgen.Generable]:
         return self.write(loop.body, scope.inside(loop))
 
-    def _if(self, node: If, scope: Scope) -> cgen.Generable:
+    def _if(self, node: If, scope: LoopScope) -> cgen.Generable:
         other = None if node.other is None else block(self.write(node.other, scope))
         return cgen.If(cgen.Line(str(node.test)), block(self.write(node.then, scope)), other)
 
-    def _for(self, loop: For, scope: Scope) -> list[cgen.Generable]:
+    def _for(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         needed = self._needed(loop, scope)
         if not needed:
             return self._loop(loop, scope)
         known = replace(scope, known=scope.known.union(needed))
         return [cgen.If(cgen.Line(str(every(needed))), block(self._loop(loop, known)))]
 
-    def _needed(self, loop: For, scope: Scope) -> tuple[Test, ...]:
+    def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
         """What must hold for the loop to do anything, as far as it isn't known to."""
         return scope.unknown(outside(conditions(loop.body), loop.variable))
 
-    def _loop(self, loop: For, scope: Scope) -> list[cgen.Generable]:
+    def _loop(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """A loop, as its mark says."""
         inner = scope.inside(loop)
         if loop.mark.parallel and not scope.parallel and loop.end is not None:
@@ -152,7 +152,7 @@ class Writer:
         found = loop.step == 1 and confusing(loop.body, self.program, loop.variable)
         return [cgen.Line(IN_ORDER)] * found
 
-    def _parallel(self, loop: For, end: Int, scope: Scope) -> list[cgen.Generable]:
+    def _parallel(self, loop: For, end: Int, scope: LoopScope) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""
         body = str(block(self.write(loop.body, scope)))
         counters = tuple(Parameter("int64_t ", variable) for variable in scope.variables)
@@ -176,7 +176,7 @@ class Writer:
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
         return lines
 
-    def _vectorized(self, loop: For, found: tuple[Reduction, ...], scope: Scope) -> list[cgen.Generable]:
+    def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
         if not found:
             return [cgen.Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
@@ -195,7 +195,7 @@ class Writer:
         entered = scope.unknown([loop.entered])
         return [cgen.If(cgen.Line(str(every(entered))), whole) if entered else whole]
 
-    def _run(self, run: Run, scope: Scope) -> list[cgen.Generable]:
+    def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if statement.where is None:
             return self._statement(run, scope)
@@ -207,7 +207,7 @@ class Writer:
         iterators = self.program.statements[run.statement].iterators
         return {**self._sizes, **dict(zip(iterators, run.values, strict=True))}
 
-    def _statement(self, run: Run, scope: Scope) -> list[cgen.Generable]:
+    def _statement(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Text):
             lines = statement.body.all_lines(self.bounds)

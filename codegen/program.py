@@ -66,7 +66,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Statement:
+class PrintedStatement:
     """What an instance `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …
 
     It runs where the condition `where` holds, in iterators and sizes; always without one.
@@ -110,7 +110,7 @@ class Program:
     sizes: tuple[str, ...]
     buffers: tuple[Buffer, ...]
     loops: Node
-    statements: Mapping[str, Statement]
+    statements: Mapping[str, PrintedStatement]
     workspaces: tuple[Workspace, ...] = ()
     preamble: str = ""
     fixed: tuple[tuple[str, int], ...] = ()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from microkernels.dtypes import DType, f64
 
 LARGEST_INDEX = 1 << 48
@@ -37,7 +37,7 @@ def type_of(expr: Expr, dtype_of: Callable[[str], DType]) -> Type:
         case Binary(op, left, right):
             joined = join(type_of(left, dtype_of), type_of(right, dtype_of))
             return _floating(joined) if op == "/" else joined
-        case Call(function, args):
+        case FunctionCall(function, args):
             joined = join(*(type_of(arg, dtype_of) for arg in args))
             return joined if function in ("abs", "min", "max") else _floating(joined)
 
@@ -102,7 +102,7 @@ def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Ite
         case Binary(_, left, right) if dtype is own:
             yield from misfits(left, dtype, dtype_of)
             yield from misfits(right, dtype, dtype_of)
-        case Call(_, args) if dtype is own:
+        case FunctionCall(_, args) if dtype is own:
             for arg in args:
                 yield from misfits(arg, dtype, dtype_of)
 
@@ -128,6 +128,6 @@ def bound(expr: Expr) -> int:
             return max(first * second, first, second)
         case Binary(_, left, right):
             return bound(left) + bound(right)
-        case Call(_, args):
+        case FunctionCall(_, args):
             return max(bound(arg) for arg in args)
     raise AssertionError(f"{expr} is no expression of indices and integers")

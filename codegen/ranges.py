@@ -17,12 +17,12 @@ from math import prod
 
 from codegen.integer import (
     Atom,
-    Choice,
     Compare,
     Connected,
     Int,
     Linear,
     Op,
+    Select,
     Test,
     choice,
     connected,
@@ -87,7 +87,7 @@ class Ranges:
     def _atom(self, atom: Atom) -> Interval:
         if isinstance(atom, str):
             return self.of.get(atom, (-UNKNOWN, UNKNOWN))
-        if isinstance(atom, Choice):
+        if isinstance(atom, Select):
             self.look_at(atom.test)
             (a, b), (c, d) = self.interval(atom.then), self.interval(atom.other)
             return min(a, c), max(b, d)
@@ -130,7 +130,7 @@ class Ranges:
     def _simpler(self, atom: Atom) -> Int:
         if isinstance(atom, str):
             return Linear.name(atom)
-        if isinstance(atom, Choice):
+        if isinstance(atom, Select):
             test, then, other = self.test(atom.test), self.value(atom.then), self.value(atom.other)
             return then if self.holds(test) else choice(test, then, other)
         args = list(map(self.value, atom.args))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codegen.arithmetic import OPERATIONS, least, update
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary, number
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary, number
 from codegen.integer import Int, Linear, in_c, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
@@ -156,7 +156,7 @@ class StatementPrinter:
                 return Typed(f"{OPERATIONS[op]}_{dtype.name}({values})", PRIMARY, dtype)
             case Binary(op, left, right):
                 return self._binary(op, left, right, dtype)
-            case Call(function, args):
+            case FunctionCall(function, args):
                 texts = ", ".join(self._value(arg, dtype) for arg in args)
                 return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
 

@@ -12,7 +12,7 @@ ZERO: Affine = Linear()
 
 
 @dataclass(frozen=True)
-class Solve:
+class SolvedSize:
     """A size that follows from an array: `size = (extent of array along dimension - rest)/coefficient`.
 
     With `stride`, it is the array's stride along the dimension, in elements.
@@ -59,7 +59,7 @@ class Signature:
         return any(b.strides is not None for b in self.buffers)
 
     @cached_property
-    def solved(self) -> tuple[Solve, ...]:
+    def solved(self) -> tuple[SolvedSize, ...]:
         """How sizes follow from the arrays, plain shapes first: each entry needs only sizes of entries before it."""
         found = {step.size: step for step in self._strides()}
         progress = True
@@ -77,18 +77,18 @@ class Signature:
         known = {step.size for step in self.solved}
         return tuple(size for size in self.sizes if size not in known)
 
-    def _strides(self) -> list[Solve]:
+    def _strides(self) -> list[SolvedSize]:
         return [
-            Solve(stride, buffer.name, dimension, stride=True)
+            SolvedSize(stride, buffer.name, dimension, stride=True)
             for buffer in self.arrays
             for dimension, stride in enumerate(buffer.strides or ())
             if stride in self.sizes
         ]
 
-    def _extents(self) -> list[Solve]:
+    def _extents(self) -> list[SolvedSize]:
         """Each size in each shape, with what is left of the extent; extents that are one name come first."""
         steps = [
-            Solve(size, buffer.name, dimension, coefficient, extent - Linear.name(size) * coefficient)
+            SolvedSize(size, buffer.name, dimension, coefficient, extent - Linear.name(size) * coefficient)
             for buffer in self.arrays
             for dimension, extent in enumerate(buffer.shape)
             for size, coefficient in extent.terms

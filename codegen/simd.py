@@ -22,7 +22,7 @@ from microkernels.dtypes import DType
 
 
 @dataclass(frozen=True)
-class Reduction:
+class LaneReduction:
     """A statement that reduces into one element, the same in each iteration of the loop."""
 
     statement: str
@@ -76,7 +76,7 @@ class _Use:
         return bool(self.inner)
 
 
-def reductions(body: Node, program: Program, variable: str) -> tuple[Reduction, ...] | None:
+def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReduction, ...] | None:
     """The reductions of a loop's `body` over the loop's `variable`; None where the loop must stay scalar.
 
     It must where a text stands in it, or where an element that all iterations share is written otherwise than by one
@@ -97,7 +97,7 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[Reduction, 
         if assign.op == "=" or use.nested:
             return None
         dtype = printer.buffers[target.array].dtype
-        found.append(Reduction(use.statement, assign.op, target, printer.element(target), dtype))
+        found.append(LaneReduction(use.statement, assign.op, target, printer.element(target), dtype))
     shared = any(elements.count(reduction.element) > 1 for reduction in found)
     repeated = len({reduction.statement for reduction in found}) < len(found)
     return None if shared or repeated else tuple(found)

@@ -67,7 +67,7 @@ def program(kernel: OuterProduct) -> str:
     return PRELUDE + kernel.source([kernel.rows], [kernel.columns]) + specialise(text, kernel.isa, kernel.dtype)
 
 
-class Core:
+class CpuQueue:
     """A queue to the first CPU device, with operands."""
 
     def __init__(self, dtype: DType) -> None:
@@ -97,7 +97,7 @@ class Core:
         return float(event.profile.end - event.profile.start) * 1e-9
 
 
-def line(core: Core, kernel: OuterProduct) -> str:
+def line(core: CpuQueue, kernel: OuterProduct) -> str:
     """The kernel's line of the table."""
     found = core.kernels(program(kernel))
     peak_flop = 2 * CHAINS * kernel.isa.lanes(kernel.dtype) * PEAK_STEPS
@@ -115,7 +115,7 @@ def line(core: Core, kernel: OuterProduct) -> str:
 def main(names: Sequence[str]) -> None:
     for isa in [OPENCL_ISAS[name] for name in names] or [OPENCL512]:
         for dtype in (f32, f64):
-            core = Core(dtype)
+            core = CpuQueue(dtype)
             print(f"\n{isa.name} {dtype}\n\n{heads()}")
             for kernel in tiles(isa, dtype):
                 print(line(core, kernel), flush=True)

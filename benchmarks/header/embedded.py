@@ -83,7 +83,7 @@ def write(
 
 
 @dataclass(frozen=True)
-class Built:
+class EmbeddedHeader:
     """A header in a shared library."""
 
     embedded: Embedded
@@ -118,7 +118,7 @@ class Built:
         return self.ffi.from_buffer("char[]", aligned((count,), i8)), count
 
 
-def build(embedded: Embedded, compiler: Compiler, isa: ISA) -> Built:
+def build(embedded: Embedded, compiler: Compiler, isa: ISA) -> EmbeddedHeader:
     """Compile the header with plain flags, load it, and have it take an instruction set. Raises Failed."""
     stem = f"{embedded.prefix}_{compiler.family}"
     source, library = (embedded.path.with_name(f"{stem}{suffix}") for suffix in (".c", ".so"))
@@ -130,4 +130,4 @@ def build(embedded: Embedded, compiler: Compiler, isa: ISA) -> Built:
     status = getattr(lib, f"{embedded.prefix}_force_isa")(NUMBERS[isa.name])
     if status != 0:
         raise Failed(f"the header refuses {isa.name}: status {status}")
-    return Built(embedded, ffi, lib)
+    return EmbeddedHeader(embedded, ffi, lib)

@@ -13,12 +13,12 @@ from benchmarks.case import Case
 from benchmarks.contender import Failed
 from benchmarks.header.cost import source
 from benchmarks.header.embedded import Embedded, write
-from benchmarks.header.finding import OPENBLAS, Finding
-from benchmarks.header.program import Shape, run, words
+from benchmarks.header.finding import OPENBLAS, Figure
+from benchmarks.header.program import ShapeResult, run, words
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
 from benchmarks.problems.matmul import Matmul
-from benchmarks.runner import Budget, tolerance
+from benchmarks.runner import Rounds, tolerance
 from benchmarks.stats import geometric_mean, paired_ratio
 from benchmarks.workloads import gemm
 from microkernels.dtypes import f32
@@ -32,14 +32,14 @@ FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/OpenBLAS/lib")
 
 CORES = ("", "SkylakeX", "Cooperlake", "Zen", "Haswell")
 """Values of OPENBLAS_CORETYPE to try: its own choice, and kernels that it may not know are the best for this CPU."""
-TRIAL = Budget(seconds=0.1, rounds=(3, 50))
+TRIAL = Rounds(seconds=0.1, rounds=(3, 50))
 LARGE = {"2048", "4096"}
 """Left out of the short run, and of the choice among CORES."""
 
 THEIRS, SPECIAL, SYMBOLIC = "openblas", "special", "symbolic"
 
 
-def against(setting: Setting) -> Iterator[Finding]:
+def against(setting: Setting) -> Iterator[Figure]:
     """A line for each shape and kind of kernel, and their geometric means. Raises Failed."""
     library = find(setting)
     cases = [case for case in gemm.cases(f32) if not (setting.quick and case.size in LARGE)]
@@ -122,20 +122,20 @@ def _seconds(program: Path, core: str, shapes: Iterable[str]) -> float:
     return geometric_mean(median(shape.times[THEIRS]) for shape in told.shapes) or float("inf")
 
 
-def _finding(case: Case, shape: Shape, kind: str) -> Finding:
+def _finding(case: Case, shape: ShapeResult, kind: str) -> Figure:
     ratio = paired_ratio(shape.times[THEIRS], shape.times[kind])
     ours, theirs = (case.problem.flop / median(shape.times[name]) / 1e9 for name in (kind, THEIRS))
     wrong = [name for name in (kind, THEIRS) if not shape.errors[name] <= tolerance(case)]
     note = f"{ours:.1f} and {theirs:.1f} GFLOP/s" + "".join(f", WRONG RESULT of {name}" for name in wrong)
     details = (("gflops", ours), ("other_gflops", theirs))
-    return Finding(OPENBLAS, f"{kind} {case.size}", ratio.median, ratio.spread, note, False, kind in wrong, details)
+    return Figure(OPENBLAS, f"{kind} {case.size}", ratio.median, ratio.spread, note, False, kind in wrong, details)
 
 
-def _mean(found: Sequence[Finding], kind: str, note: str) -> Finding:
+def _mean(found: Sequence[Figure], kind: str, note: str) -> Figure:
     """The geometric mean, its spread that of a mean of independent ones; the special kernels are what is judged."""
     mean = geometric_mean(one.value for one in found if one.value)
     spread = sqrt(sum((one.spread or 0) ** 2 for one in found)) / len(found)
-    return Finding(OPENBLAS, f"{kind}, geometric mean", mean, spread, note, judged=kind == SPECIAL)
+    return Figure(OPENBLAS, f"{kind}, geometric mean", mean, spread, note, judged=kind == SPECIAL)
 
 
 def _nest(case: Case) -> str:

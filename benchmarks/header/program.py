@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.contender import Failed
-from benchmarks.runner import Budget
+from benchmarks.runner import Rounds
 
 
 @dataclass
-class Shape:
+class ShapeResult:
     """What a program says of one shape, by contender: samples in seconds a call, and the result's error."""
 
     name: str
@@ -31,10 +31,10 @@ class Told:
     """All that a program says."""
 
     words: dict[str, str] = field(default_factory=dict)
-    shapes: list[Shape] = field(default_factory=list)
+    shapes: list[ShapeResult] = field(default_factory=list)
 
 
-def words(budget: Budget) -> list[str]:
+def words(budget: Rounds) -> list[str]:
     """A budget as a program takes it: seconds, fewest and most rounds."""
     return [str(budget.seconds), *map(str, budget.rounds)]
 
@@ -54,7 +54,7 @@ def read(text: str) -> Told:
         kind, _, rest = line.partition(" ")
         name, _, values = rest.partition(" ")
         if kind == "shape":
-            told.shapes.append(Shape(rest))
+            told.shapes.append(ShapeResult(rest))
         elif kind == "error":
             told.shapes[-1].errors[name] = float(values)
         elif kind == "times":

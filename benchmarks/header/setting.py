@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.header.toolchain import Compiler
-from benchmarks.runner import Announce, Budget
+from benchmarks.runner import Announce, Rounds
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Setting:
 
     host: Compiler
     clang: Compiler | None
-    budget: Budget
+    budget: Rounds
     quick: bool
     folder: Path
     cpus: tuple[int, ...]

@@ -10,8 +10,8 @@ import poly
 from benchmarks.arrays import Array, copy
 from benchmarks.case import Case
 from benchmarks.contender import Contender
-from benchmarks.header.embedded import Built, build, write
-from benchmarks.header.finding import CLANG, NO_CLANG, SPEED, Finding, Goal
+from benchmarks.header.embedded import EmbeddedHeader, build, write
+from benchmarks.header.finding import CLANG, NO_CLANG, SPEED, Figure, Goal
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload
 from benchmarks.probe import PeakProbe
@@ -24,7 +24,7 @@ PYTHON, HEADER, ALLOCATING, BY_CLANG = "python", "header", "allocating", "clang"
 
 
 @dataclass(frozen=True)
-class Bench:
+class SharedArrays:
     """Arrays of a case that all entrants work on, so that where they lie in memory favours nobody."""
 
     case: Case
@@ -44,12 +44,12 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Local:
+class InProcess:
     """An entrant in this process: `make` gives its function on the bench's arrays. Raises Failed."""
 
     name: str
     version: str
-    bench: Bench
+    bench: SharedArrays
     make: Callable[[tuple[Array, ...]], CFunction]
 
     def enter(self, case: Case, threads: int) -> Contender:
@@ -68,13 +68,13 @@ class Compared:
     title: str
     result: Result
 
-    def finding(self, goal: Goal, name: str, base: str, judged: bool = True) -> Finding:
+    def finding(self, goal: Goal, name: str, base: str, judged: bool = True) -> Figure:
         """The speed of one relative to another."""
         mine, other = self.result.timing(name), self.result.timing(base)
         what = f"{self.title}{', allocating' * (name == ALLOCATING)}"
         if mine is None or other is None:
             why = next((f"{who}: {text}" for who, text in self.result.failed if who in (name, base)), "not measured")
-            return Finding(goal, what, None, note=why, judged=judged)
+            return Figure(goal, what, None, note=why, judged=judged)
         ratio = paired_ratio(other.samples, mine.samples)
         speeds = self.result.gflops(mine), self.result.gflops(other)
         note = f"{speeds[0]:.1f} GFLOP/s, {100 * speeds[0] / self.result.peak.median:.0f} % of peak"
@@ -82,7 +82,7 @@ class Compared:
         if wrong:
             note = f"WRONG RESULT, relative errors {mine.error:.1e} and {other.error:.1e}"
         details = (("gflops", speeds[0]), ("other_gflops", speeds[1]))
-        return Finding(goal, what, ratio.median, ratio.spread, note, judged, wrong, details)
+        return Figure(goal, what, ratio.median, ratio.spread, note, judged, wrong, details)
 
 
 def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
@@ -90,25 +90,25 @@ def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
     setting.announce(f"{workload.prefix}: kernels")
     kernels = [compiled(case, {} if workload.symbolic else case.sizes, workload.isa) for case in workload.cases]
     embedded = write(_together(workload, kernels), workload.prefix, setting.folder, setting.isas)
-    built: dict[str, Callable[[], Built]] = {
+    built: dict[str, Callable[[], EmbeddedHeader]] = {
         name: cache(partial(build, embedded, compiler, workload.isa))
         for name, compiler in ((HEADER, setting.host), (BY_CLANG, setting.clang))
         if compiler
     }
     for case, kernel in zip(workload.cases, kernels, strict=True):
         probe = PeakProbe(setting.cpus, case.dtype, 1)
-        entrants = list(_entrants(Bench(case), kernel, built, setting))
+        entrants = list(_entrants(SharedArrays(case), kernel, built, setting))
         result = measure(case, 1, entrants, probe, setting.budget, setting.announce)
         yield Compared(workload.title(case), result)
 
 
-def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Finding]:
+def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Figure]:
     """Both goals, the one after the other. A call that allocates is told, and not judged."""
     for one in compared:
         yield one.finding(SPEED, HEADER, PYTHON)
         yield one.finding(SPEED, ALLOCATING, PYTHON, judged=False)
     if not clang:
-        yield Finding(CLANG, "all", None, note=NO_CLANG)
+        yield Figure(CLANG, "all", None, note=NO_CLANG)
         return
     for one in compared:
         yield one.finding(CLANG, BY_CLANG, HEADER)
@@ -130,15 +130,15 @@ def _together(workload: Workload, kernels: Sequence[poly.Kernel]) -> Sequence[po
 
 
 def _entrants(
-    bench: Bench, kernel: poly.Kernel, built: Mapping[str, Callable[[], Built]], setting: Setting
-) -> Iterator[Local]:
+    bench: SharedArrays, kernel: poly.Kernel, built: Mapping[str, Callable[[], EmbeddedHeader]], setting: Setting
+) -> Iterator[InProcess]:
     """The Python kernel; the header by each compiler; and its function that allocates."""
     sizes = bench.case.sizes
-    yield Local(PYTHON, setting.host.version, bench, partial(_python, kernel))
-    yield Local(HEADER, setting.host.version, bench, partial(_header, built[HEADER], sizes, False))
+    yield InProcess(PYTHON, setting.host.version, bench, partial(_python, kernel))
+    yield InProcess(HEADER, setting.host.version, bench, partial(_header, built[HEADER], sizes, False))
     if setting.clang:
-        yield Local(BY_CLANG, setting.clang.version, bench, partial(_header, built[BY_CLANG], sizes, False))
-    yield Local(ALLOCATING, setting.host.version, bench, partial(_header, built[HEADER], sizes, True))
+        yield InProcess(BY_CLANG, setting.clang.version, bench, partial(_header, built[BY_CLANG], sizes, False))
+    yield InProcess(ALLOCATING, setting.host.version, bench, partial(_header, built[HEADER], sizes, True))
 
 
 def _python(kernel: poly.Kernel, arrays: tuple[Array, ...]) -> CFunction:
@@ -146,6 +146,6 @@ def _python(kernel: poly.Kernel, arrays: tuple[Array, ...]) -> CFunction:
 
 
 def _header(
-    library: Callable[[], Built], sizes: Mapping[str, int], allocate: bool, arrays: tuple[Array, ...]
+    library: Callable[[], EmbeddedHeader], sizes: Mapping[str, int], allocate: bool, arrays: tuple[Array, ...]
 ) -> CFunction:
     return library().call(arrays, sizes, allocate)

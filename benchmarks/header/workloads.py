@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from benchmarks.case import Case
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
 from benchmarks.workloads import nests
@@ -73,7 +73,7 @@ def convolution(dtype: DType) -> Case:
 
 def jacobi(dtype: DType) -> Case:
     """A stencil of five points over time."""
-    problem = Loops("jacobi_2d", (("N", 500), ("T", 20)))
+    problem = LoopsProblem("jacobi_2d", (("N", 500), ("T", 20)))
     return Case("jacobi-2d", "500² x 20", dtype, problem, partial(nests.make, "jacobi_2d", dtype), problem.size)
 
 
@@ -86,5 +86,5 @@ def softmax(dtype: DType) -> Case:
 def matrix_vector(dtype: DType) -> Case:
     """A matrix that the second cache holds."""
     sizes = {"M": 480, "K": 512}
-    problem = Contraction("i", "ik", "k", (("i", 480), ("k", 512)))
+    problem = ContractionProblem("i", "ik", "k", (("i", 480), ("k", 512)))
     return Case("gemv", "480x512", dtype, problem, partial(nests.make, "gemv", dtype), sizes)

@@ -15,7 +15,7 @@ from benchmarks.opencl.clblast_library import (
     library,
 )
 from benchmarks.opencl.stage import Enqueue, Stage
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 from microkernels.dtypes import DType
@@ -38,7 +38,7 @@ def calls(here: Stage, problem: Problem, dtype: DType, given: Given) -> Enqueue 
             return _vector(here, dtype, TRANSPOSE, (problem.k, problem.n), (given[1], given[0], given[2]))
         case Matmul():
             return _product(here, problem, dtype, given)
-        case Contraction(first="ik", second="k", output="i"):
+        case ContractionProblem(first="ik", second="k", output="i"):
             extents = dict(problem.extents)
             return _vector(here, dtype, NO_TRANSPOSE, (extents["i"], extents["k"]), given)
         case Convolution(layout="NCHW"):

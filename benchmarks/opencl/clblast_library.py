@@ -38,7 +38,7 @@ LETTERS = {"f32": ("S", "float"), "f64": ("D", "double")}
 
 
 @dataclass(frozen=True)
-class Library:
+class ClblastLibrary:
     """The loaded library."""
 
     ffi: Any
@@ -81,7 +81,7 @@ class Library:
 
 
 @functools.cache
-def library() -> Library:
+def library() -> ClblastLibrary:
     """The shared library. Raises NotInstalled."""
     import cffi
 
@@ -95,7 +95,7 @@ def library() -> Library:
             ffi.cdef(f"int {name.format(l=letter)}({types.format(t=c_type)});")
     try:
         lib = ffi.dlopen(path)
-        return Library(ffi, lib)
+        return ClblastLibrary(ffi, lib)
     except (OSError, AttributeError) as error:
         raise NotInstalled(f"a usable libclblast: {error}") from error
 

@@ -14,14 +14,14 @@ from benchmarks.case import Problem
 from benchmarks.contender import Failed
 from benchmarks.opencl.clblast_call import calls, override
 from benchmarks.opencl.stage import stage
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.runner import accuracy, relative_error
 from microkernels.dtypes import DTYPES, DType
 
 PROBLEMS: Mapping[str, Callable[[int], Problem]] = {
     "product": lambda size: Matmul(size, size, size),
-    "rows": lambda size: Contraction("i", "ik", "k", (("i", size), ("k", size))),
+    "rows": lambda size: ContractionProblem("i", "ik", "k", (("i", size), ("k", size))),
     "columns": lambda size: Matmul(1, size, size),
 }
 """Square problems: a matrix product, a matrix times a vector, a vector times a matrix."""

@@ -15,13 +15,13 @@ from benchmarks.opencl.contest import device_of, on_device
 from benchmarks.opencl.contest import facts as about
 from benchmarks.opencl.goals import GOALS, findings
 from benchmarks.progress import progress
-from benchmarks.report import Line
-from benchmarks.runner import Budget
+from benchmarks.report import ResultLine
+from benchmarks.runner import Rounds
 from poly.machine import facts, machine, measured
 from poly.measure import process
 
-QUICK = Budget(seconds=0.5, rounds=(5, 40))
-FULL = Budget(seconds=4.0, rounds=(11, 200))
+QUICK = Rounds(seconds=0.5, rounds=(5, 40))
+FULL = Rounds(seconds=4.0, rounds=(11, 200))
 
 
 @click.command()
@@ -44,7 +44,7 @@ def opencl(only: str | None, target: str, quick: bool, json_file: str | None) ->
     process.clear_environment()
     rates = measured(machine(), anew=True)
 
-    def measure(cases: Sequence[Case], peers: Sequence[str]) -> Iterator[Line]:
+    def measure(cases: Sequence[Case], peers: Sequence[str]) -> Iterator[ResultLine]:
         plan = [(case, device.isa.units) for case in cases]
         return on_device(device, rates).lines(plan, peers, QUICK if quick else FULL, progress)
 

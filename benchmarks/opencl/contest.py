@@ -16,7 +16,7 @@ from benchmarks.opencl.naive import Naive
 from benchmarks.opencl.ours import C, OpenCL
 from benchmarks.opencl.rates import DevicePeak, bandwidth
 from benchmarks.probe import PeakProbe
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.roofline import bound, memory_bound
 from benchmarks.workloads import selected
 from codegen.opencl.devices import Device
@@ -53,12 +53,12 @@ def on_device(device: Device, rates: Measured) -> Contest:
 
 def sweeps(case: Case) -> int:
     """How often a case moves its arrays: a stencil's each sweep, since that is a launch of its own, others' once."""
-    return case.problem.size.get("T", 1) if isinstance(case.problem, Loops) else 1
+    return case.problem.size.get("T", 1) if isinstance(case.problem, LoopsProblem) else 1
 
 
 def held(case: Case) -> int:
     """The bytes of a case's arrays; a stencil's are all read and written."""
-    return (case.problem.bytes if isinstance(case.problem, Loops) else case.problem.traffic)(case.dtype)
+    return (case.problem.bytes if isinstance(case.problem, LoopsProblem) else case.problem.traffic)(case.dtype)
 
 
 def facts(device: Device) -> dict[str, str]:

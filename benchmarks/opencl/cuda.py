@@ -14,7 +14,7 @@ from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.torch_peer import image_tensor, layout
 from benchmarks.peers.torch_peer import loaded as torch_loaded
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
@@ -77,7 +77,7 @@ def work(torch: Any, problem: Problem, arrays: tuple[Array, ...], device: str) -
             a, b, c = (torch.from_numpy(x).to(device) for x in problem.operands(arrays))
             product = torch.baddbmm if problem.batch > 1 else torch.addmm
             return lambda: product(c, a, b, out=c), lambda: c.cpu().numpy()
-        case Contraction():
+        case ContractionProblem():
             first, second, output = (torch.from_numpy(x).to(device) for x in arrays)
             contract = functools.partial(torch.einsum, problem.subscripts, first, second)
             return contract, lambda: (output + contract()).cpu().numpy()

@@ -8,12 +8,12 @@ from functools import partial
 
 from benchmarks.case import Case
 from benchmarks.contender import Failed
-from benchmarks.header.finding import Finding, Goal
+from benchmarks.header.finding import Figure, Goal
 from benchmarks.opencl.overhead import overhead
 from benchmarks.ours import NAME
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
-from benchmarks.report import Line
+from benchmarks.report import ResultLine
 from benchmarks.search.problems import LAYERS as RESNET
 from benchmarks.stats import Summary, geometric_mean, paired_ratio, summarize
 from benchmarks.workloads import bandwidth, nests, stencil
@@ -33,21 +33,21 @@ GOALS = {goal.name: goal for goal in (PEAK, CLBLAST, PRODUCT, LAYERS, BOUND, OVE
 PRODUCTS, LARGE = (512, 1024, 2048), 4096
 QUICK_PRODUCTS, QUICK_LAYERS = (512,), {"03", "08", "14", "17"}
 
-Measure = Callable[[Sequence[Case], Sequence[str]], Iterable[Line]]
+Measure = Callable[[Sequence[Case], Sequence[str]], Iterable[ResultLine]]
 """Measures cases against peers by name."""
 
 
 @dataclass(frozen=True)
-class Part:
+class GoalGroup:
     """Goals that are looked at together: the cases, the peers, and what a line says."""
 
     goals: tuple[Goal, ...]
     cases: tuple[Case, ...]
     peers: tuple[str, ...]
-    findings: Callable[[Line], Iterator[Finding]]
+    findings: Callable[[ResultLine], Iterator[Figure]]
 
 
-def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> Iterator[Finding]:
+def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> Iterator[Figure]:
     """All that was found for these goals."""
     for part in parts(device, quick):
         if names & {goal.name for goal in part.goals}:
@@ -61,17 +61,17 @@ def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> 
         yield from overheads(device.label)
 
 
-def parts(device: Device, quick: bool) -> Iterator[Part]:
+def parts(device: Device, quick: bool) -> Iterator[GoalGroup]:
     """What is measured: the products of GPUs are others, and beside cuBLAS."""
     if device.isa.is_gpu:
         large = (product(LARGE),)
-        yield Part((CLBLAST, CUBLAS), large, ("clblast", "cuda"), large_product)
+        yield GoalGroup((CLBLAST, CUBLAS), large, ("clblast", "cuda"), large_product)
     else:
         products = tuple(map(product, QUICK_PRODUCTS if quick else PRODUCTS))
-        yield Part((PEAK, CLBLAST, PRODUCT), products, ("c", "clblast"), products_found)
+        yield GoalGroup((PEAK, CLBLAST, PRODUCT), products, ("c", "clblast"), products_found)
         numbers = [number for number in sorted(RESNET) if not quick or number in QUICK_LAYERS]
-        yield Part((LAYERS,), tuple(map(layer, numbers)), ("c",), layers_found)
-    yield Part((BOUND,), tuple(streams()), ("c",), bound_found)
+        yield GoalGroup((LAYERS,), tuple(map(layer, numbers)), ("c",), layers_found)
+    yield GoalGroup((BOUND,), tuple(streams()), ("c",), bound_found)
 
 
 def product(size: int) -> Case:
@@ -92,25 +92,25 @@ def streams() -> Iterator[Case]:
     yield from bandwidth.cases(f32)
 
 
-def products_found(line: Line) -> Iterator[Finding]:
+def products_found(line: ResultLine) -> Iterator[Figure]:
     """Beside the peak, CLBlast and C."""
     yield told(PEAK, line, of_peak(line))
     yield against(CLBLAST, line, "clblast")
     yield against(PRODUCT, line, "c")
 
 
-def large_product(line: Line) -> Iterator[Finding]:
+def large_product(line: ResultLine) -> Iterator[Figure]:
     """Beside CLBlast and cuBLAS."""
     yield against(CLBLAST, line, "clblast")
     yield against(CUBLAS, line, "cuda")
 
 
-def layers_found(line: Line) -> Iterator[Finding]:
+def layers_found(line: ResultLine) -> Iterator[Figure]:
     """Each layer beside C; the goal is their mean's."""
     yield against(LAYERS, line, "c", judged=False)
 
 
-def bound_found(line: Line) -> Iterator[Finding]:
+def bound_found(line: ResultLine) -> Iterator[Figure]:
     """The better of the two ways to see it."""
     beside, bound = ratio(line, "c"), of_bound(line)
     found = max((one for one in (beside, bound) if one), key=lambda one: one.median, default=None)
@@ -118,26 +118,26 @@ def bound_found(line: Line) -> Iterator[Finding]:
     yield told(BOUND, line, found, note=", ".join(parts))
 
 
-def mean(found: Sequence[Finding]) -> Finding:
+def mean(found: Sequence[Figure]) -> Figure:
     """The geometric mean of the layers."""
     known = [one.value for one in found if one.value is not None]
     wrong = any(one.wrong for one in found)
-    return Finding(LAYERS, f"{len(known)} layers", geometric_mean(known), note="geometric mean", wrong=wrong)
+    return Figure(LAYERS, f"{len(known)} layers", geometric_mean(known), note="geometric mean", wrong=wrong)
 
 
-def overheads(target: str) -> Iterator[Finding]:
+def overheads(target: str) -> Iterator[Figure]:
     """What a call takes more than an empty kernel: as the caller waits for it, and as it goes on."""
     for waiting, what in ((False, "call returns"), (True, "call is done")):
         try:
             found = overhead(target, waiting)
         except Failed as error:
-            yield Finding(OVERHEAD, what, None, note=str(error))
+            yield Figure(OVERHEAD, what, None, note=str(error))
             continue
         note = f"{found.ours.median:.1f} µs, empty kernel {found.empty.median:.1f} µs"
-        yield Finding(OVERHEAD, what, found.more.median, abs(found.more.spread), note)
+        yield Figure(OVERHEAD, what, found.more.median, abs(found.more.spread), note)
 
 
-def against(goal: Goal, line: Line, peer: str, judged: bool = True) -> Finding:
+def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> Figure:
     """Our speed over a peer's, or why there is none."""
     timing = line.result.timing(peer)
     if timing is None:
@@ -148,28 +148,28 @@ def against(goal: Goal, line: Line, peer: str, judged: bool = True) -> Finding:
     return told(goal, line, ratio(line, peer), judged=judged, note=note)
 
 
-def told(goal: Goal, line: Line, value: Summary | None, note: str = "", judged: bool = True) -> Finding:
+def told(goal: Goal, line: ResultLine, value: Summary | None, note: str = "", judged: bool = True) -> Figure:
     """A finding, with our figure where no note tells it; wrong where our result is."""
     ours = line.result.timing(NAME)
     if ours is None:
-        return Finding(goal, line.result.case.title, None, note=absence(line, NAME), wrong=True)
+        return Figure(goal, line.result.case.title, None, note=absence(line, NAME), wrong=True)
     median, spread = (value.median, value.spread) if value else (None, None)
-    return Finding(goal, line.result.case.title, median, spread, note or _gflops(line.gflops), judged, not ours.right)
+    return Figure(goal, line.result.case.title, median, spread, note or _gflops(line.gflops), judged, not ours.right)
 
 
-def absence(line: Line, name: str) -> str:
+def absence(line: ResultLine, name: str) -> str:
     """Why a contender has no figure."""
     reasons = dict((*line.result.missing, *line.result.failed))
     return f"no {name}: {reasons.get(name, 'it takes no such case')}".splitlines()[0]
 
 
-def ratio(line: Line, peer: str) -> Summary | None:
+def ratio(line: ResultLine, peer: str) -> Summary | None:
     """How many times as fast as a peer, over the rounds."""
     ours, other = line.result.timing(NAME), line.result.timing(peer)
     return paired_ratio(other.samples, ours.samples) if ours and other and other.right else None
 
 
-def of_peak(line: Line) -> Summary | None:
+def of_peak(line: ResultLine) -> Summary | None:
     """The share of the peak that was probed in the same rounds."""
     ours = line.result.timing(NAME)
     if ours is None:
@@ -178,7 +178,7 @@ def of_peak(line: Line) -> Summary | None:
     return summarize([flop / s / (1e9 * p) for s, p in zip(ours.samples, line.result.peaks, strict=True)])
 
 
-def of_bound(line: Line) -> Summary | None:
+def of_bound(line: ResultLine) -> Summary | None:
     """The share of the bound that bandwidth sets."""
     ours = line.result.timing(NAME)
     return summarize([line.result.case.problem.flop / s / (1e9 * line.bound) for s in ours.samples]) if ours else None

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.case import Problem
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
 
 
 @dataclass(frozen=True)
-class Launch:
+class NaiveLaunch:
     """A kernel on these work-items, with these arrays by their positions."""
 
     kernel: str
@@ -25,11 +25,11 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Text:
+class NaiveProgram:
     """The source, and the launches of one call."""
 
     source: str
-    launches: tuple[Launch, ...]
+    launches: tuple[NaiveLaunch, ...]
 
 
 MATMUL = """
@@ -97,33 +97,33 @@ __kernel void run(__global const T *A, __global T *B)
 """
 
 
-def text(problem: Problem) -> Text | None:
+def text(problem: Problem) -> NaiveProgram | None:
     """The naive program for a problem; None where its elements do not come from each other's side by side."""
     match problem:
         case Matmul():
             return _matmul(problem)
         case Convolution():
             return _convolution(problem)
-        case Contraction():
+        case ContractionProblem():
             return _contraction(problem)
         case Softmax():
-            return Text(SOFTMAX.format(n=problem.columns), (Launch("run", (problem.rows,), (0, 1)),))
-        case Loops(name="jacobi_2d"):
+            return NaiveProgram(SOFTMAX.format(n=problem.columns), (NaiveLaunch("run", (problem.rows,), (0, 1)),))
+        case LoopsProblem(name="jacobi_2d"):
             return _sweeps(JACOBI, problem, 2)
-        case Loops(name="heat_3d"):
+        case LoopsProblem(name="heat_3d"):
             return _sweeps(HEAT, problem, 3)
     return None
 
 
-def _matmul(problem: Matmul) -> Text:
+def _matmul(problem: Matmul) -> NaiveProgram:
     m, n, k = problem.m, problem.n, problem.k
     a = f"k * {m} + i" if problem.transpose[0] == "T" else f"i * {k} + k"
     b = f"j * {k} + k" if problem.transpose[1] == "T" else f"k * {n} + j"
     source = MATMUL.format(m=m, n=n, k=k, a=a, b=b)
-    return Text(source, (Launch("run", (n, m, problem.batch), (0, 1, 2)),))
+    return NaiveProgram(source, (NaiveLaunch("run", (n, m, problem.batch), (0, 1, 2)),))
 
 
-def _convolution(problem: Convolution) -> Text:
+def _convolution(problem: Convolution) -> NaiveProgram:
     """The fastest dimension of the work-items is that of the result in memory."""
     numbers = {
         "c": problem.c, "k": problem.k, "r": problem.r,
@@ -135,10 +135,10 @@ def _convolution(problem: Convolution) -> Text:
         c=problem.c, r=problem.r, q_dimension=0 if first else 2, k_dimension=2 if first else 0, **places
     )
     items = (problem.out, problem.out, problem.k) if first else (problem.k, problem.out, problem.out)
-    return Text(source, (Launch("run", items, (0, 1, 2)),))
+    return NaiveProgram(source, (NaiveLaunch("run", items, (0, 1, 2)),))
 
 
-def _contraction(problem: Contraction) -> Text:
+def _contraction(problem: ContractionProblem) -> NaiveProgram:
     """One item for each element of the output: its number is taken apart into indices."""
     extents = dict(problem.extents)
     lines, rest = [], "get_global_id(0)"
@@ -156,7 +156,7 @@ def _contraction(problem: Contraction) -> Text:
     elements = 1
     for index in problem.output:
         elements *= extents[index]
-    return Text(source, (Launch("run", (elements,), (0, 1, 2)),))
+    return NaiveProgram(source, (NaiveLaunch("run", (elements,), (0, 1, 2)),))
 
 
 def _place(indices: str, extents: dict[str, int]) -> str:
@@ -166,7 +166,7 @@ def _place(indices: str, extents: dict[str, int]) -> str:
     return place
 
 
-def _sweeps(source: str, problem: Loops, dimensions: int) -> Text:
+def _sweeps(source: str, problem: LoopsProblem, dimensions: int) -> NaiveProgram:
     n, steps = problem.size["N"], problem.size["T"]
-    there, back = (Launch("run", (n - 2,) * dimensions, arrays) for arrays in ((0, 1), (1, 0)))
-    return Text(source.format(n=n), (there, back) * steps)
+    there, back = (NaiveLaunch("run", (n - 2,) * dimensions, arrays) for arrays in ((0, 1), (1, 0)))
+    return NaiveProgram(source.format(n=n), (there, back) * steps)

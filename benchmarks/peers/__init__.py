@@ -9,7 +9,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Peer
 from benchmarks.peers.blis import Blis
-from benchmarks.peers.compiler import Compiler
+from benchmarks.peers.compiler import CompiledLoops
 from benchmarks.peers.libxsmm import Libxsmm
 from benchmarks.peers.mkl import Mkl
 from benchmarks.peers.numpy_peer import Numpy
@@ -17,13 +17,13 @@ from benchmarks.peers.onednn import OneDnn
 from benchmarks.peers.torch_peer import Torch
 
 PEERS: Mapping[str, Peer] = {
-    peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), Compiler())
+    peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), CompiledLoops())
 }
 """By the names that `--against` takes."""
 
 
 @dataclass(frozen=True)
-class Library:
+class NamedPeer:
     """A peer by name, as a worker takes it."""
 
     name: str

@@ -9,7 +9,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import pointers
 from benchmarks.contender import Contender
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from codegen.build import load
 from codegen.clock import CFunction
 from codegen.compiler import find_compiler
@@ -17,13 +17,13 @@ from codegen.compiler import find_compiler
 FLAGS = ("-O3", "-march=native")
 
 
-class Compiler:
+class CompiledLoops:
     """Plain loops, on one thread: a C compiler makes no threads by itself."""
 
     name = "gcc"
 
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        if not isinstance(problem, Loops) or threads > 1:
+        if not isinstance(problem, LoopsProblem) or threads > 1:
             return None
         scalar = {"float32": "float", "float64": "double"}[arrays[0].dtype.name]
         types = (*["int64_t"] * len(problem.sizes), *[f"{scalar} *"] * len(arrays))

@@ -13,7 +13,7 @@ from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender
 from benchmarks.peers.cblas import CBlas, entry_points
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.matmul import Matmul
 
 NAMES = (("int64_t", "scipy_", "64_"), ("int64_t", "", "64_"), ("int", "scipy_", ""), ("int", "", ""))
@@ -45,7 +45,7 @@ class Numpy:
                 start, product = c.copy(), np.empty_like(c)
                 run = python_timed(lambda: np.matmul(a, b, out=product))
                 return Contender(self.name, np.__version__, "numpy.matmul", run, lambda: start + product, in_c=False)
-            case Contraction():
+            case ContractionProblem():
                 first, second, output = arrays
                 run = python_timed(lambda: np.einsum(problem.subscripts, first, second, out=output, optimize=True))
                 config = "einsum(optimize=True)" + (f" on {found.config}" if found else "")

@@ -11,7 +11,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 
@@ -32,7 +32,7 @@ class Torch:
                 return Contender(
                     self.name, torch.__version__, f"{product.__name__}(out=)", run, lambda: arrays[2], False
                 )
-            case Contraction():
+            case ContractionProblem():
                 tensors = [torch.from_numpy(x) for x in arrays[:2]]
                 einsum = functools.partial(torch.einsum, problem.subscripts, *tensors)
                 config = "einsum"

@@ -13,7 +13,7 @@ from microkernels.dtypes import DType
 
 
 @dataclass(frozen=True)
-class Contraction:
+class ContractionProblem:
     """`output[…] = sum of first[…] * second[…]`: index strings, and the extent of each index."""
 
     output: str

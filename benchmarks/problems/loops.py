@@ -16,7 +16,7 @@ Solution = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Loops:
+class LoopsProblem:
     """Loops in C beside those in Python. `sizes` are in the order of the C function's parameters."""
 
     name: str

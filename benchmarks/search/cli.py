@@ -58,7 +58,7 @@ def search(
     """
     try:
         if measure:
-            _measure(problems, Path(data), making.Plan(passes, seconds, points))
+            _measure(problems, Path(data), making.MeasuringPlan(passes, seconds, points))
         elif live or against:
             _live(trials if against else 0, json_file)
         elif machine:
@@ -105,7 +105,7 @@ def _show(lines: Iterable[str], err: bool = False) -> None:
     click.echo("\n".join(lines), err=err)
 
 
-def _measure(problems: tuple[str, ...], folder: Path, plan: making.Plan) -> None:
+def _measure(problems: tuple[str, ...], folder: Path, plan: making.MeasuringPlan) -> None:
     cases = chosen(problems)
     host = origins.this()
     spaces = {name: host.space(case, THREADS) for name, case in cases.items()}

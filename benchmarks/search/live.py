@@ -15,7 +15,7 @@ from benchmarks.case import Case
 from benchmarks.contender import Contender, Entrant, Failed
 from benchmarks.probe import PeakProbe
 from benchmarks.problems.matmul import Matmul
-from benchmarks.runner import Budget, Result, measure
+from benchmarks.runner import Result, Rounds, measure
 from benchmarks.search.problems import DTYPE, chosen
 from benchmarks.search.report import aligned
 from benchmarks.workloads import gemm
@@ -24,13 +24,13 @@ from poly.measure import process
 
 SQUARE, LAYER = "512", "conv 07"
 """The product and the convolution."""
-ROUNDS = Budget(seconds=3.0, rounds=(7, 100))
+ROUNDS = Rounds(seconds=3.0, rounds=(7, 100))
 TRIALS = 40
 """Measurements of a strategy that is to be compared, and has no end of its own."""
 
 
 @dataclass(frozen=True)
-class Effort:
+class TuningEffort:
     """What a tuning took: seconds in all, and measurements."""
 
     seconds: float
@@ -41,18 +41,18 @@ class Tuner(Entrant, Protocol):
     """An entrant that tunes first; `efforts` tells what that took, by the case's title."""
 
     @property
-    def efforts(self) -> dict[str, Effort]: ...
+    def efforts(self) -> dict[str, TuningEffort]: ...
 
     def close(self) -> None:
         """Give back what it holds."""
 
 
-class Tuned:
+class TunedKernel:
     """poly's kernel as a strategy finds it; without trials the search ends by itself."""
 
     def __init__(self, name: str, strategy: str, trials: int | None, cpus: tuple[int, ...]) -> None:
         self.name = name
-        self.efforts: dict[str, Effort] = {}
+        self.efforts: dict[str, TuningEffort] = {}
         self._strategy = strategy
         self._trials = trials
         self._cpus = cpus
@@ -74,7 +74,7 @@ class Tuned:
             raise Failed(f"{type(error).__name__}: {error}") from error
         finally:
             process.pin(process.choose(self._cpus, threads))
-        self.efforts[case.title] = Effort(kernel.tuning.elapsed, kernel.tuning.trials)
+        self.efforts[case.title] = TuningEffort(kernel.tuning.elapsed, kernel.tuning.trials)
         arrays = case.problem.arrays(case.dtype)
         timed = CFunction.of(kernel.function, kernel.arguments(*arrays, threads=threads), kernel).timed()
         timed(1)
@@ -95,7 +95,7 @@ def tuners(cpus: tuple[int, ...]) -> list[Tuner]:
     """The model's choice, Droplet as `poly.tune` has it, and what it is compared with."""
     named = [("model", "model", 1), ("droplet", "droplet", None)]
     named += [(f"{name}, {TRIALS}", name, TRIALS) for name in ("droplet", "random")]
-    return [Tuned(name, strategy, trials, cpus) for name, strategy, trials in named]
+    return [TunedKernel(name, strategy, trials, cpus) for name, strategy, trials in named]
 
 
 def run(entrants: Sequence[Tuner], threads: int, announce: Callable[[str], None]) -> list[Result]:

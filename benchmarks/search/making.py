@@ -17,7 +17,7 @@ from time import monotonic
 
 from benchmarks.case import Case
 from benchmarks.search import store
-from benchmarks.search.table import Entry, Key, Origin, Pass, Table, key
+from benchmarks.search.table import Entry, Origin, Pass, PointKey, Table, key
 from codegen.errors import ToolchainError
 from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import RecordError, SearchError
@@ -42,7 +42,7 @@ Open = Callable[[Space, int], AbstractContextManager[Measurer]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasuringPlan:
     """How much to measure: visits to each point, and the seconds and points of a problem that one visit may take.
 
     `points` limits the points of a problem, drawn at random, the model's choice among them (None: all of them).
@@ -64,7 +64,7 @@ class Maker:
     open: Open
     tell: Callable[[str], None]
 
-    def make(self, cases: Mapping[str, Case], plan: Plan) -> None:
+    def make(self, cases: Mapping[str, Case], plan: MeasuringPlan) -> None:
         """Visit the points of all problems, the lightest problem first; then again, until each had its visits.
 
         A problem that cannot be measured at all is told and left out. Raises RecordError for a table of another
@@ -78,7 +78,7 @@ class Maker:
                 except (SearchError, ToolchainError) as error:
                     self.tell(f"{name}: {error}")
 
-    def _visits(self, name: str, case: Case, visits: range, plan: Plan) -> None:
+    def _visits(self, name: str, case: Case, visits: range, plan: MeasuringPlan) -> None:
         table = self._table(name, case)
         space = self.spaces[name]
         if not any(wanted(space, table, visit, plan) for visit in visits):
@@ -89,7 +89,7 @@ class Maker:
             for visit in visits:
                 table = self._visit(table, case, measurer, visit, plan)
 
-    def _visit(self, table: Table, case: Case, measurer: Measurer, visit: int, plan: Plan) -> Table:
+    def _visit(self, table: Table, case: Case, measurer: Measurer, visit: int, plan: MeasuringPlan) -> Table:
         """One visit to each point that lacks it, as far as time allows; returns the table with them."""
         space = self.spaces[table.problem]
         points = wanted(space, table, visit, plan)
@@ -133,7 +133,7 @@ def alike(table: Table, origin: Origin, threads: int) -> bool:
     return same_tools and there.machine.get("cpu") == here.machine.get("cpu") and table.threads == threads
 
 
-def wanted(space: Space, table: Table, visit: int, plan: Plan) -> list[Point]:
+def wanted(space: Space, table: Table, visit: int, plan: MeasuringPlan) -> list[Point]:
     """The points to visit now, in random order: those with exactly `visit` visits so far, none that failed.
 
     The order of the first round, the model's choice in front, is the same on every call, so that a limit on points
@@ -147,7 +147,7 @@ def wanted(space: Space, table: Table, visit: int, plan: Plan) -> list[Point]:
     return [point for point in points if _visits(table, key(space, point)) == visit]
 
 
-def _visits(table: Table, point: Key) -> int:
+def _visits(table: Table, point: PointKey) -> int:
     """How often a point was visited; -1 for one that failed, which is not tried again."""
     entry = table.entries.get(point)
     if entry is None:
@@ -155,7 +155,7 @@ def _visits(table: Table, point: Key) -> int:
     return -1 if entry.failure else len(entry.passes)
 
 
-def _reference(space: Space, measurer: Measurer) -> Key:
+def _reference(space: Space, measurer: Measurer) -> PointKey:
     """The first of the model's favourites that can be measured."""
     for point in space.ranked()[:BATCH]:
         if any(trial.samples for trial in measurer.measure(Ask((point,)))):
@@ -189,7 +189,7 @@ def _alone(measurer: Measurer, batch: tuple[Point, ...], reference: Point, level
     return [found[point] for point in batch]
 
 
-def _entries(space: Space, table: Table, trials: list[Trial], seconds: float) -> Iterator[tuple[Key, Entry]]:
+def _entries(space: Space, table: Table, trials: list[Trial], seconds: float) -> Iterator[tuple[PointKey, Entry]]:
     for trial in trials:
         point = key(space, trial.point)
         known = table.entries.get(point, Entry(seconds=seconds))

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.plot import GRID, INK, QUIET, STYLE
 from benchmarks.search.figures import mean
-from benchmarks.search.runs import Run
+from benchmarks.search.runs import SearchRun
 from benchmarks.search.scores import Score
 from poly.explanation.plot import save
 
@@ -83,21 +83,21 @@ def by_seconds(scores: Sequence[Score], name: str) -> Curve:
     return [(place, *_over(scores, name, _at, place)) for place in places]
 
 
-def _runs(scores: Sequence[Score], name: str) -> list[Run]:
+def _runs(scores: Sequence[Score], name: str) -> list[SearchRun]:
     """The runs of a strategy that found something."""
     return [run for score in scores for run in score.runs[name].runs if run.quality >= SOMETHING]
 
 
-def _after(run: Run, measurements: float) -> float:
+def _after(run: SearchRun, measurements: float) -> float:
     return run.steps[min(int(measurements), run.measurements) - 1].quality
 
 
-def _at(run: Run, seconds: float) -> float:
+def _at(run: SearchRun, seconds: float) -> float:
     return _after(run, sum(step.seconds <= seconds * (1 + 1e-9) for step in run.steps))
 
 
 def _over(
-    scores: Sequence[Score], name: str, of: Callable[[Run, float], float], place: float
+    scores: Sequence[Score], name: str, of: Callable[[SearchRun, float], float], place: float
 ) -> tuple[float, float, float]:
     """At a place: the geometric mean over problems of the runs' means, between the quartiles over problems."""
     import numpy as np

@@ -18,7 +18,7 @@ from poly.search.stopping import Budget
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """After a measurement: seconds spent in all, and the quality of the incumbent (0: there is none yet)."""
 
     seconds: float
@@ -26,10 +26,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Run:
+class SearchRun:
     """One search: a step for each measurement, and the quality of what it found."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
     quality: float
 
     @property
@@ -41,17 +41,19 @@ class Run:
         return next((n for n, step in enumerate(self.steps, 1) if step.quality >= level), self.measurements)
 
 
-def run(landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: int, start: Point | None = None) -> Run:
+def run(
+    landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: int, start: Point | None = None
+) -> SearchRun:
     """A search on the table; the same seed gives the same run. Even seeds see one side, odd ones the other."""
     side = landscape.sides[seed % 2]
     replay = Replay(landscape, side, Random(f"samples {seed}"))
-    steps: list[Step] = []
+    steps: list[SearchStep] = []
 
     def observe(event: Event) -> None:
         """The quality changes with the last trial of a batch: that is when the search decides."""
         match event:
             case Trial():
-                steps.append(Step(replay.clock(), steps[-1].quality if steps else 0.0))
+                steps.append(SearchStep(replay.clock(), steps[-1].quality if steps else 0.0))
             case Decided(incumbent) if incumbent is not None:
                 steps[-1] = replace(steps[-1], quality=side.qualities[incumbent])
 
@@ -67,15 +69,15 @@ def run(landscape: Landscape, strategy: str | Strategy, budget: Budget, seed: in
             clock=replay.clock,
         )
     except SearchError:  # no point that was asked for could be measured
-        return Run(tuple(steps), 0.0)
-    return Run(tuple(steps), side.qualities[outcome.best])
+        return SearchRun(tuple(steps), 0.0)
+    return SearchRun(tuple(steps), side.qualities[outcome.best])
 
 
 @dataclass(frozen=True)
 class Runs:
     """The runs of one strategy on one problem, with different seeds."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[SearchRun, ...]
 
     @property
     def quality(self) -> float:

@@ -9,9 +9,9 @@ from math import ceil, prod, sqrt
 from benchmarks.search import polydl
 from benchmarks.search.landscape import Landscape
 from benchmarks.search.runs import Runs, repeated
-from benchmarks.search.table import Key, key
+from benchmarks.search.table import PointKey, key
 from poly.autoschedule.spaces.space import Point
-from poly.records import Key as Class
+from poly.records import Key
 from poly.search.stopping import Budget
 from poly.search.strategies import strategies, strategy
 from poly.tuning.history import seeded, transferred
@@ -28,7 +28,7 @@ TRANSFERRED = 5
 
 
 @dataclass(frozen=True)
-class Origin:
+class FromCorner:
     """Droplet from the un-optimised corner.
 
     `quality` and `share` (of the points measured) are medians; `needed` and `random_needs` are the measurements after
@@ -58,7 +58,7 @@ class Score:
     plain: float
     top: float
     tuned: Runs
-    origin: Origin
+    origin: FromCorner
     transfer: float | None
     runs: Mapping[str, Runs]
     polydl: tuple[float, float] | None = None
@@ -107,16 +107,16 @@ def best_of(land: Landscape, points: Sequence[Point]) -> float:
     return sqrt(prod(side.qualities[side.fastest(points)] for side in land.sides))
 
 
-def from_origin(land: Landscape, seeds: Sequence[int]) -> Origin:
+def from_origin(land: Landscape, seeds: Sequence[int]) -> FromCorner:
     """Droplet from the origin with its part of the points."""
     limit = max(2, int(SHARE * len(land.entries)))
     runs = repeated(land, "droplet-origin", Budget(trials=limit, gain=None), seeds)
     enough = max(1, land.as_good_as(runs.quality))
     expected = (len(land.entries) + 1) / (enough + 1)  # draws without replacement until the first of `enough`
-    return Origin(runs.quality, runs.measurements / len(land.entries), runs.reached(runs.quality), expected)
+    return FromCorner(runs.quality, runs.measurements / len(land.entries), runs.reached(runs.quality), expected)
 
 
-def best_of_nearest(land: Landscape, others: Iterable[Landscape]) -> Iterable[Key]:
+def best_of_nearest(land: Landscape, others: Iterable[Landscape]) -> Iterable[PointKey]:
     """The best points of the other problems of the same nest, the nearest sizes first."""
     here = _class(land)
     near = sorted(
@@ -128,15 +128,15 @@ def best_of_nearest(land: Landscape, others: Iterable[Landscape]) -> Iterable[Ke
         yield key(other.space, min(other.seconds, key=other.seconds.__getitem__))
 
 
-def _class(land: Landscape) -> Class:
+def _class(land: Landscape) -> Key:
     """What the records tell problems apart by, as far as it can be in one set of tables."""
     nest, space = land.space.nest, land.space
-    return Class(
+    return Key(
         nest.structure, tuple(sorted(nest.fixed)), (land.table.dtype,), space.isa.name, space.threads, "", "", ""
     )
 
 
-def after_transfer(land: Landscape, found: Iterable[Key], seeds: Sequence[int]) -> float:
+def after_transfer(land: Landscape, found: Iterable[PointKey], seeds: Sequence[int]) -> float:
     """The median quality of five measurements: the model's choice, and what was best for other sizes."""
     told = [(best.traits, dict(best.values)) for best in found]
     points = transferred(land.space, told, TRANSFERRED - 1)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.search.table import Entry, Key, Origin, Pass, Table, Traits
+from benchmarks.search.table import Entry, Origin, Pass, PointKey, Table, Traits
 from codegen.files import write_file
 from poly.errors import RecordError
 
@@ -81,7 +81,7 @@ def _document(table: Table) -> dict[str, Any]:
     }
 
 
-def _row(point: Key, entry: Entry) -> list[Any]:
+def _row(point: PointKey, entry: Entry) -> list[Any]:
     visits: list[Any] = [[_microseconds(v.reference), *map(_microseconds, v.samples)] for v in entry.passes]
     return [[value for _, value in point.values], round(entry.seconds, 3), *(visits or [entry.failure])]
 
@@ -98,16 +98,16 @@ def _table(document: Mapping[str, Any]) -> Table:
         document["dtype"],
         document["threads"],
         Origin(document["machine"], document["compiler"], document["engine"], document["date"]),
-        Key(tuple(traits.items()), tuple(values.items())),
+        PointKey(tuple(traits.items()), tuple(values.items())),
         dict(_entries(document["structures"])),
     )
 
 
-def _entries(structures: list[Mapping[str, Any]]) -> Iterator[tuple[Key, Entry]]:
+def _entries(structures: list[Mapping[str, Any]]) -> Iterator[tuple[PointKey, Entry]]:
     for structure in structures:
         traits = tuple(structure["traits"].items())
         for values, seconds, *rest in structure["points"]:
-            point = Key(traits, tuple(zip(structure["knobs"], values, strict=True)))
+            point = PointKey(traits, tuple(zip(structure["knobs"], values, strict=True)))
             if rest and isinstance(rest[0], str):
                 yield point, Entry((), seconds, rest[0])
             else:

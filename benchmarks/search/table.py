@@ -17,21 +17,21 @@ Visit = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Key:
+class PointKey:
     """A point by what it says: its structure's traits and the value of each knob, whatever their numbers are."""
 
     traits: Traits
     values: Values
 
 
-def key(space: Space, point: Point) -> Key:
+def key(space: Space, point: Point) -> PointKey:
     """The key of a space's point."""
     return key_of(space.structures[point.structure], space.values(point))
 
 
-def key_of(structure: Structure, values: Mapping[str, Value]) -> Key:
+def key_of(structure: Structure, values: Mapping[str, Value]) -> PointKey:
     """The key of some values; names in alphabetical order, so that no order of a space matters."""
-    return Key(tuple(sorted(structure.traits)), tuple(sorted(values.items())))
+    return PointKey(tuple(sorted(structure.traits)), tuple(sorted(values.items())))
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Table:
     dtype: str
     threads: int
     origin: Origin
-    reference: Key
-    entries: Mapping[Key, Entry] = field(default_factory=dict)
+    reference: PointKey
+    entries: Mapping[PointKey, Entry] = field(default_factory=dict)
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
@@ -84,7 +84,7 @@ class Table:
             for n in range(rounds)
         )
 
-    def visits(self, point: Key) -> list[Visit]:
+    def visits(self, point: PointKey) -> list[Visit]:
         """The samples of each visit to a point, brought to the level of the first round.
 
         The machine's speed drifts over hours. Within a round it is taken as it was: the order is random, and a single
@@ -93,5 +93,5 @@ class Table:
         rounds = zip(self.entries[point].passes, self.levels, strict=False)
         return [tuple(s * self.levels[0] / level for s in visit.samples) for visit, level in rounds]
 
-    def measured(self, point: Key) -> bool:
+    def measured(self, point: PointKey) -> bool:
         return point in self.entries and bool(self.entries[point].passes)

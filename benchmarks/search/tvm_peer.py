@@ -16,7 +16,7 @@ from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
-from benchmarks.search.live import Effort
+from benchmarks.search.live import TuningEffort
 from poly.measure.process import choose, spread
 
 PYTHON = "POLY_TVM_PYTHON"
@@ -30,7 +30,7 @@ class Tvm:
     name = "tvm"
 
     def __init__(self, trials: int, cpus: tuple[int, ...]) -> None:
-        self.efforts: dict[str, Effort] = {}
+        self.efforts: dict[str, TuningEffort] = {}
         self._trials = trials
         self._cpus = cpus
         self._process: subprocess.Popen[str] | None = None
@@ -44,7 +44,7 @@ class Tvm:
             order = {"kind": kind(case), "sizes": sizes(case), "trials": self._trials, "threads": threads}
             told = self._ask({"tune": {**order, "folder": folder, "cpus": choose(self._cpus, threads)}}, threads)
             result = arrays[case.problem.written[0]] + np.load(Path(folder, "C.npy"))
-        self.efforts[case.title] = Effort(told["seconds"], told["trials"])
+        self.efforts[case.title] = TuningEffort(told["seconds"], told["trials"])
         config = f"MetaSchedule, {told['trials']} trials"
         return Contender(self.name, told["version"], config, self._run, lambda: result, in_c=False)
 

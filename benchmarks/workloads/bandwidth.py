@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks.case import Case
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.softmax import Softmax
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType
@@ -21,6 +21,6 @@ def cases(dtype: DType) -> Iterator[Case]:
     softmax = partial(nests.make, "softmax", dtype)
     sizes = {"M": ROWS, "N": COLUMNS}
     yield Case("bandwidth", f"softmax {ROWS}x{COLUMNS}", dtype, Softmax(ROWS, COLUMNS), softmax, sizes, quick)
-    product = Contraction("i", "ik", "k", (("i", ORDER), ("k", ORDER)))
+    product = ContractionProblem("i", "ik", "k", (("i", ORDER), ("k", ORDER)))
     vector = partial(nests.make, "gemv", dtype)
     yield Case("bandwidth", f"matvec {ORDER}", dtype, product, vector, {"M": ORDER, "K": ORDER}, quick)

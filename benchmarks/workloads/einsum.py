@@ -13,7 +13,7 @@ from typing import Any
 
 import poly
 from benchmarks.case import Case
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from microkernels.dtypes import DType
 
 EXTENTS = {
@@ -65,12 +65,12 @@ def cases(dtype: DType) -> Iterator[Case]:
         yield Case("einsum", text, dtype, problem, partial(_nest, problem, dtype), quick=quick)
 
 
-def contraction(text: str) -> Contraction:
+def contraction(text: str) -> ContractionProblem:
     """`abcd-aebf-dfce` with the extents for its number of indices."""
     output, first, second = text.split("-")
     indices = sorted(set(first + second))
-    return Contraction(output, first, second, tuple(zip(indices, EXTENTS[len(indices)], strict=True)))
+    return ContractionProblem(output, first, second, tuple(zip(indices, EXTENTS[len(indices)], strict=True)))
 
 
-def _nest(problem: Contraction, dtype: DType) -> Any:
+def _nest(problem: ContractionProblem, dtype: DType) -> Any:
     return poly.einsum(problem.subscripts, dtype=dtype, reassociate=True, **dict(problem.extents))

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks.case import Case
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType
 
 PROBLEMS = (
-    ("jacobi-2d 2000² x 50", Loops("jacobi_2d", (("N", 2000), ("T", 50)))),
-    ("heat-3d 120³ x 20", Loops("heat_3d", (("N", 120), ("T", 20)))),
-    ("seidel-2d 1000² x 10", Loops("seidel_2d", (("N", 1000), ("T", 10)))),
-    ("trsv 2000", Loops("trsv", (("N", 2000),))),
-    ("trsm 512x512", Loops("trsm", (("N", 512), ("M", 512)))),
+    ("jacobi-2d 2000² x 50", LoopsProblem("jacobi_2d", (("N", 2000), ("T", 50)))),
+    ("heat-3d 120³ x 20", LoopsProblem("heat_3d", (("N", 120), ("T", 20)))),
+    ("seidel-2d 1000² x 10", LoopsProblem("seidel_2d", (("N", 1000), ("T", 10)))),
+    ("trsv 2000", LoopsProblem("trsv", (("N", 2000),))),
+    ("trsm 512x512", LoopsProblem("trsm", (("N", 512), ("M", 512)))),
 )
 
 

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import replace
 
 from codegen.header.api import open_strides
-from codegen.header.values import Header, Routine, Trial
+from codegen.header.values import Header, Routine, SelfTestSizes
 from codegen.integer import C, Int, Linear, room
 from codegen.names import function_name
 from codegen.program import Assign, Buffer, Workspace
@@ -60,8 +60,8 @@ def _use(routine: Routine, buffer: Buffer) -> str:
     return "TRY_MAYBE_SET" if assigned and buffer.dtype.is_float else "TRY_UPDATED"
 
 
-def _all_trials(routine: Routine) -> tuple[Trial, ...]:
-    return routine.trials or (Trial(tuple((size, 1) for size in routine.sizes)),)
+def _all_trials(routine: Routine) -> tuple[SelfTestSizes, ...]:
+    return routine.trials or (SelfTestSizes(tuple((size, 1) for size in routine.sizes)),)
 
 
 def trials_table(routine: Routine) -> str:

@@ -25,7 +25,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Trial:
+class SelfTestSizes:
     """Sizes at which the self-test runs a routine: a value for each size that a caller gives, in their order.
 
     `flops` are those of one call, to report a speed (0: don't). `length` is about how many terms an element sums up.
@@ -54,7 +54,7 @@ class Routine:
     loops: str
     variants: tuple[Variant, ...]
     reference: Program
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[SelfTestSizes, ...] = ()
     delicate: bool = False
     drifts: bool = False
     notes: tuple[str, ...] = ()

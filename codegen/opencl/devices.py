@@ -16,7 +16,7 @@ from typing import Any
 
 from codegen.forks import uses_drivers
 from codegen.opencl.advice import nvidia_remedy, remedies
-from codegen.opencl.probe import Facts, listed
+from codegen.opencl.probe import DeviceFacts, listed
 from codegen.opencl.survey import Finding, survey
 from microkernels.errors import TargetError, shown
 from microkernels.isa import host
@@ -164,7 +164,7 @@ def _device(finding: Finding, label: str) -> Device:
     )
 
 
-def isa_of(facts: Facts) -> DeviceISA:
+def isa_of(facts: DeviceFacts) -> DeviceISA:
     """The instruction set and the limits of a device."""
     kind = _cpu_kind(facts) if facts.kind == "cpu" else OPENCLGPU
     return replace(
@@ -178,13 +178,13 @@ def isa_of(facts: Facts) -> DeviceISA:
     )
 
 
-def _cpu_kind(facts: Facts) -> DeviceISA:
+def _cpu_kind(facts: DeviceFacts) -> DeviceISA:
     """By the width of vectors: what the device says, else what this CPU has."""
     width = 4 * facts.vector_floats if facts.vector_floats > 1 else host().vector_bytes
     return next((isa for isa in (OPENCL512, OPENCL256) if width >= isa.vector_bytes), OPENCL128)
 
 
-def _usual_sub_group(facts: Facts) -> int:
+def _usual_sub_group(facts: DeviceFacts) -> int:
     """The items in lockstep of every GPU of a vendor; 0 where they differ."""
     return 32 if facts.kind == "gpu" and "nvidia" in facts.vendor.casefold() else 0
 

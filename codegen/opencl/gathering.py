@@ -29,7 +29,7 @@ class OnDevice(NamedTuple):
     arrays: list[Any]
 
 
-class Place(NamedTuple):
+class ArgumentPlace(NamedTuple):
     """What one argument has to be: an array, or a scalar from `numbers` (None: a real one)."""
 
     is_scalar: bool
@@ -37,10 +37,10 @@ class Place(NamedTuple):
     written: bool
 
     @staticmethod
-    def of(buffer: Buffer) -> Place:
+    def of(buffer: Buffer) -> ArgumentPlace:
         half = 1 << (8 * buffer.dtype.size - 1)
         numbers = None if buffer.dtype.is_float else range(-half, half)
-        return Place(buffer.kind == "scalar", numbers, buffer.kind in ("out", "inout"))
+        return ArgumentPlace(buffer.kind == "scalar", numbers, buffer.kind in ("out", "inout"))
 
 
 def array_class() -> Any:
@@ -57,7 +57,7 @@ class DeviceGatherer:
 
         self._buffer = cl.Buffer
         self._parent = cl.mem_info.ASSOCIATED_MEMOBJECT
-        self._places = [Place.of(b) for b in signature.buffers]
+        self._places = [ArgumentPlace.of(b) for b in signature.buffers]
         self._written = [n for n, b in enumerate(signature.arrays) if b.kind != "in"]
 
     def __call__(self, values: Sequence[Any]) -> OnDevice | None:
@@ -91,7 +91,7 @@ class HostGatherer:
     """Gathers NumPy arrays."""
 
     def __init__(self, signature: Signature) -> None:
-        self._places = [Place.of(b) for b in signature.buffers]
+        self._places = [ArgumentPlace.of(b) for b in signature.buffers]
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...] | None:
         """The form of dense arrays of which no output lies in another's memory; None where they are others."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from codegen.integer import Int, Linear, quotient
 from codegen.loop_ir import NO_MARK, For, LoopMark, Node, Once, Run, inside, walk
-from codegen.loops import Scope
+from codegen.loops import LoopScope
 from codegen.program import Program, Text
 
 MOST_DIMENSIONS = 3
@@ -38,10 +38,10 @@ class Grouped:
 
     loops: tuple[GroupLoop, ...]
     body: Node
-    scope: Scope
+    scope: LoopScope
 
 
-def grouped(node: Node, scope: Scope, most: int = MOST_DIMENSIONS) -> Grouped:
+def grouped(node: Node, scope: LoopScope, most: int = MOST_DIMENSIONS) -> Grouped:
     """The loops at a node that become groups, at most so many.
 
     A loop whose bounds depend on an outer one's variable stays in the body, since groups fill a box. One that runs once

@@ -28,7 +28,7 @@ WAIT = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
 
 
 @dataclass(frozen=True)
-class Share:
+class SharedLoop:
     """A loop that `count` items share, each of them `inner` items that share the loops in it; `whole` is the group."""
 
     count: int
@@ -69,7 +69,7 @@ def _remainder(value: Int, count: int) -> int | None:
     return value.constant % count if common == count else None
 
 
-def shared(loop: For, share: Share, body: list[cgen.Generable]) -> cgen.Generable:
+def shared(loop: For, share: SharedLoop, body: list[cgen.Generable]) -> cgen.Generable:
     """The C loop over the item's iterations. Where the loop counts by more than one, it looks for them."""
     if loop.step != 1:
         return around(loop, [owned(share, Linear.name(loop.variable), body)])
@@ -77,7 +77,7 @@ def shared(loop: For, share: Share, body: list[cgen.Generable]) -> cgen.Generabl
     return cgen.For(start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
 
 
-def owned(share: Share, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
+def owned(share: SharedLoop, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
     """What the item runs to whom an iteration belongs."""
     return cgen.If(cgen.Line(share.owns(value)), block(body))
 

@@ -17,7 +17,7 @@ import cgen
 
 from codegen.integer import Int, Linear, Test, minimum, primary
 from codegen.loop_ir import Node
-from codegen.loops import Scope
+from codegen.loops import LoopScope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
 from codegen.opencl.items import ITEM, WAIT
@@ -51,7 +51,7 @@ class Written:
     needed: tuple[Test, ...] = ()
 
 
-def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: Scope) -> Written:
+def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: LoopScope) -> Written:
     """The kernel for a parallel loop; its name is none of those `taken`."""
     made = grouped(node, scope)
     needed = conditions(made.body)
@@ -74,7 +74,7 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: 
     return replace(written, needed=needed)
 
 
-def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[Node], scope: Scope) -> Written:
+def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[Node], scope: LoopScope) -> Written:
     """The kernel for what one group runs alone."""
     body = _Body.of(program, nodes, scope)
     return _written(program, taken, scope, body, (), body.lines, ONE)
@@ -93,7 +93,7 @@ class _Body:
     apart: tuple[Workspace, ...]
 
     @staticmethod
-    def of(program: Program, nodes: Sequence[Node], scope: Scope) -> _Body:
+    def of(program: Program, nodes: Sequence[Node], scope: LoopScope) -> _Body:
         items = max(work_items(program, node) for node in nodes)
         writer = DeviceWriter(program, "none", items=items)
         lines = [line for node in nodes for line in writer.write(node, replace(scope, parallel=True))]
@@ -122,7 +122,7 @@ def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
 def _written(
     program: Program,
     taken: frozenset[str],
-    scope: Scope,
+    scope: LoopScope,
     body: _Body,
     loops: tuple[GroupLoop, ...],
     lines: list[cgen.Generable],
@@ -162,7 +162,7 @@ def _all(name: str) -> str:
     return f"all_{name}"
 
 
-def _arguments(program: Program, text: str, scope: Scope, apart: tuple[Workspace, ...]) -> tuple[Argument, ...]:
+def _arguments(program: Program, text: str, scope: LoopScope, apart: tuple[Workspace, ...]) -> tuple[Argument, ...]:
     """Those that the text names: sizes, arrays and scalars, scratch arrays, variables of host loops."""
     buffers = [b for b in program.buffers if b.kind != "local"]
     candidates = [

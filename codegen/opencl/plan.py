@@ -17,7 +17,7 @@ from itertools import groupby
 from codegen.c import heading, wrapped
 from codegen.integer import Test
 from codegen.loop_ir import Block, Comment, For, If, Node, Once
-from codegen.loops import Scope
+from codegen.loops import LoopScope
 from codegen.opencl.dialect import helpers, prelude
 from codegen.opencl.groups import has_groups, is_grouped
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
@@ -30,8 +30,8 @@ from microkernels.prune import items_of, pruned
 
 def device_program(program: Program) -> DeviceProgram:
     """The kernels of a program and the plan of their launches."""
-    planner = Planner(program)
-    plan = planner.nodes([program.named_loops], Scope.of(program))
+    planner = HostPlanner(program)
+    plan = planner.nodes([program.named_loops], LoopScope.of(program))
     kernels = [wrapped(written.text) for written in planner.kernels]
     used = {a.name for written in planner.kernels for a in written.kernel.arguments if a.kind == "scratch"}
     layout = Layout.of(program)
@@ -72,13 +72,13 @@ def _scratch(program: Program, workspace: Workspace) -> Scratch:
 
 
 @dataclass
-class Planner:
+class HostPlanner:
     """Walks what the host runs, and collects the kernels."""
 
     program: Program
     kernels: list[Written] = field(default_factory=list)
 
-    def nodes(self, nodes: Sequence[Node], scope: Scope) -> tuple[HostNode, ...]:
+    def nodes(self, nodes: Sequence[Node], scope: LoopScope) -> tuple[HostNode, ...]:
         """The plan for nodes in order; neighbours without parallel loops share a kernel."""
         plan: list[HostNode] = []
         for shared, group in groupby(nodes, has_groups):
@@ -88,7 +88,7 @@ class Planner:
                 plan.append(self._launched(task_kernel(self.program, self._taken, list(group), scope)))
         return tuple(plan)
 
-    def _node(self, node: Node, scope: Scope) -> tuple[HostNode, ...]:
+    def _node(self, node: Node, scope: LoopScope) -> tuple[HostNode, ...]:
         """The plan for a node with parallel loops at or below it."""
         if is_grouped(node):
             return (self._launched(parallel_kernel(self.program, self._taken, node, scope)),)
@@ -104,7 +104,7 @@ class Planner:
                 return self.nodes([node.body], scope)
         raise AssertionError(f"a {type(node).__name__} has no parallel loops")
 
-    def _loop(self, loop: For, scope: Scope) -> tuple[HostNode, ...]:
+    def _loop(self, loop: For, scope: LoopScope) -> tuple[HostNode, ...]:
         body = self.nodes([loop.body], scope.inside(loop))
         needed = scope.unknown(outside(conditions(loop.body), loop.variable))
         return (_where(needed, HostLoop(loop.variable, loop.start, loop.test, loop.step, body)),)

@@ -31,7 +31,7 @@ ITEMS = 1001
 
 
 @dataclass(frozen=True)
-class Facts:
+class DeviceFacts:
     """What a device says of itself. `place` is the platform's number and the device's in it.
 
     `kind` is "cpu", "gpu" or "other"; sizes are in bytes; `vector_floats` is the width of its vectors, 0 where it
@@ -78,7 +78,7 @@ class Probed:
     """
 
     platforms: tuple[str, ...] = ()
-    facts: tuple[Facts, ...] = ()
+    facts: tuple[DeviceFacts, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     problem: str = ""
 
@@ -115,7 +115,8 @@ def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: 
 def read_probed(data: dict[str, Any]) -> Probed:
     """What `asdict` and JSON made into plain values."""
     facts = tuple(
-        Facts(**{**entry, "place": _place(entry), "extensions": tuple(entry["extensions"])}) for entry in data["facts"]
+        DeviceFacts(**{**entry, "place": _place(entry), "extensions": tuple(entry["extensions"])})
+        for entry in data["facts"]
     )
     return Probed(tuple(data["platforms"]), facts, tuple(_read_verdict(entry) for entry in data["verdicts"]))
 
@@ -164,7 +165,7 @@ class Listing:
     """The platforms' names, and the facts of every device, each with pyopencl's device."""
 
     platforms: tuple[str, ...]
-    devices: tuple[tuple[Facts, Any], ...]
+    devices: tuple[tuple[DeviceFacts, Any], ...]
 
     @property
     def probed(self) -> Probed:
@@ -206,7 +207,7 @@ def _devices(cl: Any, platform: Any) -> list[Any]:
         return []
 
 
-def _facts(place: tuple[int, int], platform: Any, device: Any) -> Facts:
+def _facts(place: tuple[int, int], platform: Any, device: Any) -> DeviceFacts:
     import pyopencl as cl
 
     def ask(name: str, default: Any) -> Any:
@@ -222,7 +223,7 @@ def _facts(place: tuple[int, int], platform: Any, device: Any) -> Facts:
     problem = "" if ask("available", True) else "the device is not available"
     if not ask("compiler_available", True):
         problem = "the device comes without a compiler"
-    return Facts(
+    return DeviceFacts(
         place=place,
         platform=platform.name.strip(),
         platform_version=platform.version.strip(),
@@ -284,7 +285,7 @@ def _main(done: Iterable[Iterable[int]]) -> Iterator[dict[str, Any]]:
         yield {"verdict": asdict(_verdict(facts, device))}
 
 
-def _verdict(facts: Facts, device: Any) -> Verdict:
+def _verdict(facts: DeviceFacts, device: Any) -> Verdict:
     try:
         return Verdict(facts.place, shares_memory=attempt(device))
     except Exception as error:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from codegen.header.prefix import prefixed
-from codegen.header.values import Trial
+from codegen.header.values import SelfTestSizes
 from codegen.opencl.values import DeviceProgram
 from codegen.program import Program
 from microkernels.opencl_isa import DeviceISA
@@ -33,7 +33,7 @@ class Standalone:
     math: str
     loops: str
     reference: Program
-    trials: tuple[Trial, ...]
+    trials: tuple[SelfTestSizes, ...]
     delicate: bool = False
     drifts: bool = False
     notes: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from codegen.cache import digest, get, put
 from codegen.errors import ToolchainError
 from codegen.forks import uses_drivers
 from codegen.opencl.advice import NO_PYOPENCL, icd_texts, no_platform
-from codegen.opencl.probe import Facts, Probed, Verdict, listed, probe, read_probed
+from codegen.opencl.probe import DeviceFacts, Probed, Verdict, listed, probe, read_probed
 from microkernels.isa import host_cpu_flags
 
 VERSION = 3
@@ -29,7 +29,7 @@ class Finding:
     platform: str
     name: str
     problem: str = ""
-    facts: Facts | None = None
+    facts: DeviceFacts | None = None
     shares_memory: bool = False
 
     @property
@@ -79,7 +79,7 @@ def findings(probed: Probed) -> tuple[Finding, ...]:
     return devices + tuple(Finding(name, "", "the platform has no device here") for name in idle)
 
 
-def _finding(facts: Facts, verdict: Verdict | None) -> Finding:
+def _finding(facts: DeviceFacts, verdict: Verdict | None) -> Finding:
     if facts.problem or verdict is None:
         return Finding(facts.platform, facts.name, facts.problem or "it was not tried", facts)
     return Finding(facts.platform, facts.name, verdict.problem, facts, verdict.shares_memory)

@@ -9,12 +9,12 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from codegen.integer import Choice, Compare, Connected, Linear, Op
+from codegen.integer import Compare, Connected, Linear, Op, Select
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostIf, HostLoop, Launch, Scratch
 from codegen.program import Buffer
 from microkernels.dtypes import DTYPES, DType
 
-PARTS = (Argument, Buffer, Choice, Compare, Connected, DeviceKernel, HostIf, HostLoop, Launch, Linear, Op, Scratch)
+PARTS = (Argument, Buffer, Select, Compare, Connected, DeviceKernel, HostIf, HostLoop, Launch, Linear, Op, Scratch)
 CLASSES: dict[str, Any] = {part.__name__: part for part in (DeviceProgram, *PARTS)}
 
 

@@ -10,8 +10,8 @@ import cgen
 
 from codegen.integer import Test
 from codegen.loop_ir import Block, For, If, Node, Once, Run
-from codegen.loops import Scope, Writer, around
-from codegen.opencl.items import WAIT, Share, alone, has_barriers, is_for_all, owned, shared
+from codegen.loops import LoopScope, Writer, around
+from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Text
 
 
@@ -21,13 +21,13 @@ class DeviceWriter(Writer):
 
     items: int = 1
 
-    def write(self, node: Node, scope: Scope) -> list[cgen.Generable]:
+    def write(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
         """The C of a node, which all items reach or, below a loop that they share, one of them."""
         if scope.shares < self.items:
             return self.together(node.nodes if isinstance(node, Block) else [node], scope)
         return super().write(node, scope)
 
-    def together(self, nodes: Sequence[Node], scope: Scope) -> list[cgen.Generable]:
+    def together(self, nodes: Sequence[Node], scope: LoopScope) -> list[cgen.Generable]:
         """The C of nodes in order that all items reach: item 0 runs alone what they don't share."""
         lines: list[cgen.Generable] = []
         for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
@@ -38,7 +38,7 @@ class DeviceWriter(Writer):
                 lines.append(alone([line for node in run for line in super(DeviceWriter, self).write(node, one)]))
         return lines
 
-    def _by_all(self, node: Node, scope: Scope) -> list[cgen.Generable]:
+    def _by_all(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
         """A node that all items run. One with barriers below a condition begins with a barrier of its own.
 
         Else PoCL 3.1 forgets the conditions of shared loops that stand before it, for all items but the first.
@@ -46,13 +46,13 @@ class DeviceWriter(Writer):
         wait = [cgen.Line(WAIT)] * (isinstance(node, If) and has_barriers(self.program, node))
         return [*wait, *super().write(node, scope)]
 
-    def _once(self, loop: Once, scope: Scope) -> list[cgen.Generable]:
+    def _once(self, loop: Once, scope: LoopScope) -> list[cgen.Generable]:
         if loop.mark.items > 1 and scope.shares < self.items:
             share, inner = self._share(loop, scope)
             return [owned(share, loop.value, super().write(loop.body, inner))]
         return super()._once(loop, scope)
 
-    def _for(self, loop: For, scope: Scope) -> list[cgen.Generable]:
+    def _for(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         if loop.mark.items > 1 and scope.shares < self.items:
             share, inner = self._share(loop, scope)
             return [shared(loop, share, super().write(loop.body, inner))]
@@ -60,12 +60,12 @@ class DeviceWriter(Writer):
             return [around(loop, [*self.write(loop.body, scope.inside(loop)), cgen.Line(WAIT)])]
         return super()._for(loop, scope)
 
-    def _share(self, loop: For | Once, scope: Scope) -> tuple[Share, Scope]:
+    def _share(self, loop: For | Once, scope: LoopScope) -> tuple[SharedLoop, LoopScope]:
         """How items share a loop, and what is known inside."""
         shares = scope.shares * loop.mark.items
-        return Share(loop.mark.items, self.items // shares, self.items), replace(scope.inside(loop), shares=shares)
+        return SharedLoop(loop.mark.items, self.items // shares, self.items), replace(scope.inside(loop), shares=shares)
 
-    def _needed(self, loop: For, scope: Scope) -> tuple[Test, ...]:
+    def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
         """Nothing where items work together: no barrier stands below a condition that a loop doesn't need."""
         return super()._needed(loop, scope) if self.items == 1 else ()
 
@@ -73,7 +73,7 @@ class DeviceWriter(Writer):
         """Nothing: it is gcc that has to be told, and no driver is built on it."""
         return []
 
-    def _run(self, run: Run, scope: Scope) -> list[cgen.Generable]:
+    def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         body = self.program.statements[run.statement].body
         if isinstance(body, Text) and body.items == 0:
             return [cgen.Line(line) for line in body.lines]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.expr import Binary, Call, Expr, Index, Load, loads, walk
+from codegen.expr import Binary, Expr, FunctionCall, Index, Load, loads, walk
 from codegen.integer import Affine
 from poly.ir.instances import box_extents, iterations
 from poly.ir.nest import Nest, Statement
@@ -82,6 +82,6 @@ def delicate(nest: Nest) -> bool:
 def _delicate(statement: Statement) -> bool:
     return statement.op == "*" or any(
         (isinstance(node, Binary) and node.op == "/" and bool(loads(node.right)))
-        or (isinstance(node, Call) and node.function == "sqrt")
+        or (isinstance(node, FunctionCall) and node.function == "sqrt")
         for node in walk(statement.expr)
     )

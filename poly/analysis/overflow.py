@@ -15,7 +15,7 @@ from math import prod
 
 import islpy as isl
 
-from codegen.integer import Atom, Choice, Int, Op, replaced
+from codegen.integer import Atom, Int, Op, Select, replaced
 from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
 from codegen.program import Workspace
 from codegen.promotion import LARGEST_INDEX
@@ -61,7 +61,7 @@ def _known(count: Int) -> int:
 
 
 def _known_part(atom: Atom) -> int:
-    if isinstance(atom, Choice):
+    if isinstance(atom, Select):
         return max(_known(atom.then), _known(atom.other))
     return prod(map(_known, atom.args)) if isinstance(atom, Op) else 1
 

@@ -7,7 +7,7 @@ from math import prod
 
 import islpy as isl
 
-from codegen.expr import Binary, Call, Index, Unary, walk
+from codegen.expr import Binary, FunctionCall, Index, Unary, walk
 from poly.ir.budget import TooCostly, limited
 from poly.ir.counting import points
 from poly.ir.nest import Nest, Statement
@@ -46,7 +46,7 @@ def work(nest: Nest) -> Work | None:
 def _operations(statement: Statement) -> int:
     """Arithmetic of one instance; index arithmetic is not counted."""
     nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]
-    return sum(isinstance(node, Binary | Unary | Call) for node in nodes) + (statement.op != "=")
+    return sum(isinstance(node, Binary | Unary | FunctionCall) for node in nodes) + (statement.op != "=")
 
 
 def _points(domain: isl.Set) -> int:

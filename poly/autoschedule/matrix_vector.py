@@ -15,7 +15,7 @@ from microkernels.isa import ISA
 from microkernels.kernel import named
 from poly.analysis.roles import Axis, Roles
 from poly.model import WORTHWHILE
-from poly.schedules.steps import Microkernel, Order, Parallel, Split, Step
+from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def streamed_steps(
     if share is not None:
         steps.append(Split(((inner[0], share),)))
         outer.append(f"{inner[0]}_tile")
-    kernel = Microkernel(named(chosen.family, isa), r.contraction.statement, initial)
+    kernel = Tensorize(named(chosen.family, isa), r.contraction.statement, initial)
     steps += [Order((*outer, *inner)), kernel]
     return [*steps, Parallel(outer[-1])] if share is not None and parallel else steps
 

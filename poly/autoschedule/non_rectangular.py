@@ -26,7 +26,7 @@ from poly.ir.instances import Instances, coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.model import WORTHWHILE, tile_shape
-from poly.schedules.steps import Microkernel, Order, Parallel, Split, Step
+from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
 
 LEAST = 16
 """Steps of the reduction below which a kernel's start costs more than it brings."""
@@ -68,7 +68,7 @@ Place = Literal["inside", "between", "outside"]
 
 
 @dataclass(frozen=True)
-class Tiles:
+class RegisterTile:
     """The register tile, where the loop over its columns is, and which loop the threads share (None: none)."""
 
     kernel: OuterProduct
@@ -90,11 +90,11 @@ def ragged(nest: Nest, statement: Statement) -> Ragged | None:
     return None
 
 
-def usual_tiles(r: Ragged, isa: ISA, threads: int) -> Tiles:
+def usual_tiles(r: Ragged, isa: ISA, threads: int) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for threads where there is work enough."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
     shared = r.own[0] if r.own and threads > 1 and r.work >= WORTHWHILE else None
-    return Tiles(tile_shape(m, n, isa, r.dtype), parallel=shared)
+    return RegisterTile(tile_shape(m, n, isa, r.dtype), parallel=shared)
 
 
 def ragged_steps(
@@ -105,7 +105,7 @@ def ragged_steps(
     return tiled_steps(found, loops, usual_tiles(found, isa, threads)) if found else None
 
 
-def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: Tiles) -> list[Step]:
+def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: RegisterTile) -> list[Step]:
     """The steps for a contraction with a box; `loops` names the loop of each iterator."""
     row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))
     others = [loops[name] for name in (*r.overlaps, *r.own, *r.taps)]
@@ -119,7 +119,7 @@ def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: Tiles) -> list[Step]
         Split(((row, tiles.kernel.rows),)),
         Split(((column, tiles.kernel.columns),)),
         Order((*around, row, column, reduced)),
-        Microkernel(tiles.kernel.name, r.statement.name),
+        Tensorize(tiles.kernel.name, r.statement.name),
     ]
     if tiles.parallel is None:
         return steps

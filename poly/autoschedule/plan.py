@@ -21,11 +21,11 @@ from poly.autoschedule.matrix_vector import matrix_vector_steps
 from poly.autoschedule.non_rectangular import ragged_steps
 from poly.ir.nest import Nest, Statement
 from poly.model import Caches, Choice
-from poly.model.contraction import Model, Work
+from poly.model.contraction import ContractionView, Model
 from poly.model.grid import Grid
 from poly.model.grouping import column_group, contiguous, nearest, row_group
 from poly.model.rates import Rates
-from poly.schedules.steps import Flatten, Microkernel, Order, Pack, Parallel, Split, Step
+from poly.schedules.steps import Copy, Flatten, Order, Parallel, Split, Step, Tensorize
 
 RUN = 128
 """Bytes of contiguous results below which the order of the other loops must use up the output's cache lines."""
@@ -68,7 +68,7 @@ def contraction_steps(
 class Outline:
     """A contraction's groups of axes, and what follows from how its operands lie."""
 
-    work: Work
+    work: ContractionView
     by_lines: bool
     """Whether the output's next neighbours after a short run of columns are rows."""
 
@@ -88,7 +88,7 @@ def outlined(r: Roles, dtype: DType, isa: ISA, caches: Caches) -> Outline | None
     others = [axis for axis in r.columns if axis not in neighbours]
     by_lines = short and n > k and nearest(r.rows) < nearest(others)
     flat, together = rows.axes if rows else (), lanes if far else None
-    return Outline(Work(r, flat, extra_rows, columns.axes, extra_columns, isa, dtype, together), by_lines)
+    return Outline(ContractionView(r, flat, extra_rows, columns.axes, extra_columns, isa, dtype, together), by_lines)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Planner:
     initial: str | None
 
     @property
-    def work(self) -> Work:
+    def work(self) -> ContractionView:
         return self.outline.work
 
     @property
@@ -126,11 +126,11 @@ class Planner:
         twice = c.left.array == c.right.array
         if self.choice.pack_right:
             place = self._innermost(order, self._right_place(cuts))
-            steps.append(Pack(c.right.array, place, statement, "right" if twice else None))
+            steps.append(Copy(c.right.array, place, statement, "right" if twice else None))
         if self.choice.pack_left:
             place = self._innermost(order, self._left_place(cuts))
-            steps.append(Pack(c.left.array, place, statement, "left" if twice else None))
-        steps.append(Microkernel(self.choice.kernel.name, statement, self.initial))
+            steps.append(Copy(c.left.array, place, statement, "left" if twice else None))
+        steps.append(Tensorize(self.choice.kernel.name, statement, self.initial))
         shared = self._shared(cuts)
         return [*steps, Parallel(shared)] if shared else steps
 

@@ -12,7 +12,7 @@ import click
 
 from poly.commands.records_text import record_rows, record_text
 from poly.commands.tables import print_table
-from poly.records import Choice, Store
+from poly.records import RecordFilter, Store
 from poly.records.exchange import export, merge
 from poly.records.machines import machines_of
 from poly.version import __version__
@@ -32,7 +32,7 @@ def chosen(wrapped: Command) -> Command:
     def run(nest: str | None, target: str | None, all_machines: bool, **others: Any) -> Any:
         isa = target.removeprefix("c:") if target else None
         machines = None if all_machines else machines_of(Store.open())
-        return wrapped(choice=Choice(nest=nest, target=isa, machines=machines), **others)
+        return wrapped(choice=RecordFilter(nest=nest, target=isa, machines=machines), **others)
 
     with_machines = click.option("--all-machines", is_flag=True, help="Those of other machines too.")(run)
     with_target = click.option("--target", metavar="ISA", help="Only those for an instruction set: avx512, opencl512.")
@@ -43,7 +43,7 @@ def chosen(wrapped: Command) -> Command:
 @command.command("list")
 @chosen
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def list_records(choice: Choice, as_json: bool) -> None:
+def list_records(choice: RecordFilter, as_json: bool) -> None:
     """List the records, those of this machine unless told otherwise."""
     found = Store.open().records(choice)
     if as_json:
@@ -72,7 +72,7 @@ def show_record(number: int, as_json: bool) -> None:
 @command.command("export")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @chosen
-def export_records(file: Path, choice: Choice) -> None:
+def export_records(file: Path, choice: RecordFilter) -> None:
     """Write records to FILE, as JSON lines that `poly records import` reads elsewhere."""
     count = export(Store.open(), file, choice)
     click.echo(f"{count} record{'s' if count != 1 else ''} written to {file}")
@@ -107,11 +107,11 @@ def merge_records(file: Path) -> None:
 @click.option("--id", "number", type=int, help="Only the record of this number.")
 @click.option("--outdated", is_flag=True, help="Only those of other versions of poly, which are not used any more.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
-def clear_records(choice: Choice, number: int | None, outdated: bool, yes: bool) -> None:
+def clear_records(choice: RecordFilter, number: int | None, outdated: bool, yes: bool) -> None:
     """Remove records, and what was measured to find them."""
     store = Store.open()
     machines = choice.machines if number is None else None
-    meant = Choice(number, choice.nest, choice.target, machines, __version__ if outdated else None)
+    meant = RecordFilter(number, choice.nest, choice.target, machines, __version__ if outdated else None)
     count = store.count(meant)
     if not count.problems:
         click.echo("there is nothing to remove")

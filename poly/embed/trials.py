@@ -7,7 +7,7 @@ from itertools import islice
 from math import prod
 from random import Random
 
-from codegen.header.values import Trial
+from codegen.header.values import SelfTestSizes
 from poly.analysis.facts import facts
 from poly.analysis.work import work
 from poly.ir.nest import Nest
@@ -32,7 +32,7 @@ WINDOW = 3
 """A size that only widens an input is that of a window, such as `R` in `P + R - 1`: it has this value then."""
 
 
-def trials(nest: Nest, special: Sequence[Mapping[str, int]]) -> tuple[Trial, ...]:
+def trials(nest: Nest, special: Sequence[Mapping[str, int]]) -> tuple[SelfTestSizes, ...]:
     """Trials of a nest, and of kernels for `special` values of all its open sizes: the same for the same nest."""
     timed = [dict(sizes) for sizes in special] or ([{}] if not nest.sizes else [])
     usual = _usual(nest)
@@ -74,11 +74,11 @@ def _affordable(nest: Nest, sizes: Sizes) -> bool:
     return facts(nest.with_sizes(sizes)).iterations <= ITERATIONS
 
 
-def _trial(nest: Nest, sizes: Sizes, timed: bool = False) -> Trial:
+def _trial(nest: Nest, sizes: Sizes, timed: bool = False) -> SelfTestSizes:
     """The trial at these sizes, with its flops where it is timed and they can be counted."""
     fixed = nest.with_sizes(sizes)
     done = work(fixed) if timed else None
-    return Trial(tuple(sizes.items()), done.flop if done else 0, max(1, facts(fixed).length))
+    return SelfTestSizes(tuple(sizes.items()), done.flop if done else 0, max(1, facts(fixed).length))
 
 
 def _usual(nest: Nest) -> Sizes | None:

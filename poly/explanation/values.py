@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from poly.working_sets import Traffic
+from poly.working_sets import LevelTraffic
 
 ARITHMETIC = "multiply-adds"
 """The resource beside the levels of memory."""
@@ -25,7 +25,7 @@ class Level:
     fits: tuple[str, ...] = ()
 
     @staticmethod
-    def of(moved: Traffic, rate: float) -> Level:
+    def of(moved: LevelTraffic, rate: float) -> Level:
         return Level(moved.level, moved.loaded, moved.stored, rate, moved.fits)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import reduce
 
-from codegen.expr import FUNCTIONS, Binary, Call, Const, Expr, Index, Load, Unary, number
+from codegen.expr import FUNCTIONS, Binary, Const, Expr, FunctionCall, Index, Load, Unary, number
 from codegen.integer import Affine, Linear
 from poly.errors import SpecError
 from poly.frontends.affine import affine
@@ -165,5 +165,5 @@ def _call(node: ast.Call, scope: Scope) -> Expr:
         takes = "one argument" if arity == 1 else "two arguments or more"
         raise scope.source.error(node, f"`{name}` takes {takes}, and gets {len(args)}", f"The functions are {KNOWN}.")
     if arity == 1:
-        return Call(name, args)
-    return reduce(lambda left, right: Call(name, (left, right)), args)
+        return FunctionCall(name, args)
+    return reduce(lambda left, right: FunctionCall(name, (left, right)), args)

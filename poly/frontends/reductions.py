@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.expr import Binary, Call, Expr, Load, Unary, loads
+from codegen.expr import Binary, Expr, FunctionCall, Load, Unary, loads
 from poly.ir.nest import Op
 
 
@@ -29,9 +29,9 @@ def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
             op = "*"
         case Binary("-", update, right):
             op, operand = "+", Unary("-", right)
-        case Call("max", (update, operand)):
+        case FunctionCall("max", (update, operand)):
             op = "max"
-        case Call("min", (update, operand)):
+        case FunctionCall("min", (update, operand)):
             op = "min"
         case _:
             return "=", expr

@@ -10,7 +10,7 @@ import islpy as isl
 
 from microkernels.errors import plain
 from poly.errors import ScheduleError
-from poly.ir.tree import Band, Node, Pack, Sequence, bands, children
+from poly.ir.tree import Band, Copy, Node, Sequence, bands, children
 
 
 def find_loop(tree: Node, name: str) -> Band:
@@ -34,7 +34,7 @@ def edit(tree: Node, old: Node, new: Node) -> Node:
         case Sequence(nodes):
             edited = [edit(node, old, new) for node in nodes]
             return tree if all(a is b for a, b in zip(edited, nodes, strict=True)) else sequence(edited)
-        case Band(body=body) | Pack(body=body):
+        case Band(body=body) | Copy(body=body):
             inner = edit(body, old, new)
             return tree if inner is body else replace(tree, body=inner)
     return tree
@@ -87,7 +87,7 @@ def rename_repeats(tree: Node) -> Node:
                     used.add(name)
                 seen.add(name)
                 return replace(node, name=name, body=visit(body))
-            case Pack(body=body):
+            case Copy(body=body):
                 return replace(node, body=visit(body))
             case Sequence(nodes):
                 return Sequence(tuple(visit(child) for child in nodes))

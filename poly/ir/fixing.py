@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence
 
 Values = Mapping[str, int]
 
@@ -48,8 +48,8 @@ def fix_expr(expr: Expr, values: Values) -> Expr:
             return Unary(op, fix_expr(operand, values))
         case Binary(op, left, right):
             return Binary(op, fix_expr(left, values), fix_expr(right, values))
-        case Call(function, args):
-            return Call(function, tuple(fix_expr(arg, values) for arg in args))
+        case FunctionCall(function, args):
+            return FunctionCall(function, tuple(fix_expr(arg, values) for arg in args))
     return expr
 
 
@@ -59,7 +59,7 @@ def fix_tree(node: Node, values: Values) -> Node:
             return Sequence(tuple(fix_tree(child, values) for child in children))
         case Band():
             return replace(_fix_band(node, values), body=fix_tree(node.body, values))
-        case Pack():
+        case Copy():
             return replace(node, body=fix_tree(node.body, values))
         case Micro():
             rows, columns = (band and _fix_band(band, values) for band in (node.rows, node.columns))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def _collect(node: Node, above: Path, found: dict[str, Path]) -> None:
             found[name] = (*above, *(band for band in absorbed if band is not None))
         case Band(body=body):
             _collect(body, (*above, node), found)
-        case Pack(body=body):
+        case Copy(body=body):
             _collect(body, above, found)
         case Sequence(children):
             for index, child in enumerate(children):

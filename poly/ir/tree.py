@@ -63,7 +63,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Pack:
+class Copy:
     """Before `body` runs, copy what it reads of `array` into a buffer, and read that instead.
 
     Where a microkernel below reads the array, the copy is laid out in that kernel's panels.
@@ -108,14 +108,14 @@ class Micro:
     """A statement that assigns the output's start value 0, done by the kernel's first visit of each element."""
 
 
-Node = Leaf | Sequence | Band | Pack | Micro
+Node = Leaf | Sequence | Band | Copy | Micro
 
 
 def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Sequence(nodes):
             return nodes
-        case Band(body=body) | Pack(body=body):
+        case Band(body=body) | Copy(body=body):
             return (body,)
     return ()
 

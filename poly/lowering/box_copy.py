@@ -27,10 +27,10 @@ from poly.analysis.contraction import recognise
 from poly.ir.instances import Instances, coordinate, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import own_names
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, walk
 from poly.lowering.box import Box, enclose
 from poly.lowering.box_loops import copy_loops
-from poly.lowering.box_place import BoxLayout, Place
+from poly.lowering.box_place import BoxLayout, CopyPlace
 
 
 @dataclass(frozen=True)
@@ -55,18 +55,18 @@ def with_boxes(nest: Nest, tree: Node, isa: ISA) -> Boxed:
         ScheduleError: a memory that `isa` lacks, that is too small, or that not all who read the copy can reach.
     """
     boxed = Boxed(nest, tree)
-    while packs := [n for n in walk(boxed.tree) if isinstance(n, Pack) and not reading_kernels(nest, n)]:
+    while packs := [n for n in walk(boxed.tree) if isinstance(n, Copy) and not reading_kernels(nest, n)]:
         boxed = _with_box(nest, boxed, packs[-1], isa)
     return boxed
 
 
-def reading_kernels(nest: Nest, node: Pack) -> list[Micro]:
+def reading_kernels(nest: Nest, node: Copy) -> list[Micro]:
     """The microkernels below a copy that read it."""
     micros = [n for n in walk(node.body) if isinstance(n, Micro) and node.statement in (None, n.statement)]
     return [m for m in micros if any(load.array == node.array for load in nest.statement(m.statement).reads)]
 
 
-def boxed_reads(written: Nest, nest: Nest, node: Pack) -> dict[str, tuple[Load, ...]]:
+def boxed_reads(written: Nest, nest: Nest, node: Copy) -> dict[str, tuple[Load, ...]]:
     """For each plain statement below a copy that reads it, what it reads there; `written` is the nest without copies.
 
     With a role, that is a contraction's operand in that role alone.
@@ -88,10 +88,10 @@ def _operand(nest: Nest, statement: Statement, role: str) -> Load | None:
     return contraction.left if role == "left" else contraction.right
 
 
-def _with_box(written: Nest, boxed: Boxed, node: Pack, isa: ISA) -> Boxed:
+def _with_box(written: Nest, boxed: Boxed, node: Copy, isa: ISA) -> Boxed:
     """One copy made a statement; `written` is the nest without any."""
     nest, tree = boxed.nest, boxed.tree
-    place = Place.of(tree, node)
+    place = CopyPlace.of(tree, node)
     place.check(isa)
     above = place.above
     read = boxed_reads(written, nest, node)
@@ -191,7 +191,7 @@ def _redirected(statement: Statement, read: tuple[Load, ...], starts: Starts, gr
 class _Change:
     """The tree with `body` in place of the copy `node`, and every loop's functions on the statements' new iterators."""
 
-    node: Pack
+    node: Copy
     body: Node
     above: tuple[Band, ...] = ()
     copy: Statement | None = None
@@ -201,7 +201,7 @@ class _Change:
         match node:
             case Sequence(nodes):
                 return Sequence(tuple(self.visit(child) for child in nodes))
-            case Pack():
+            case Copy():
                 return self.visit(self.body) if node is self.node else replace(node, body=self.visit(node.body))
             case Band():
                 functions = tuple((name, self._function(name, function)) for name, function in node.functions)

@@ -16,10 +16,10 @@ from poly.ir.instances import coordinate
 from poly.ir.layout import strides
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Leaf, Memory, Node, bands
-from poly.lowering.box_place import Place
+from poly.lowering.box_place import CopyPlace
 
 
-def copy_loops(nest: Nest, tree: Node, place: Place, copy: Statement, extents: tuple[Int, ...]) -> Node:
+def copy_loops(nest: Nest, tree: Node, place: CopyPlace, copy: Statement, extents: tuple[Int, ...]) -> Node:
     """The loops over the elements of a box with these extents, the innermost contiguous in the array."""
     depth, rank = len(place.above), len(extents)
     order = _fastest_last(nest.array(place.node.array))

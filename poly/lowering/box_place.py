@@ -18,30 +18,30 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.edits import chain
-from poly.ir.tree import Band, Node, Pack, bands, statements
-from poly.lowering.mapping.work_groups import Kernel, item_loops, kernels, width
+from poly.ir.tree import Band, Copy, Node, bands, statements
+from poly.lowering.mapping.work_groups import DeviceKernel, item_loops, kernels, width
 
 GUESS = 1024
 """The extent that a side is taken to have, where it is not known."""
 
 
 @dataclass(frozen=True)
-class Place:
+class CopyPlace:
     """What stands around a copy: the loops, outermost first, and the kernel of which a group makes the copy.
 
     `kernel` is None where the copy is made before the groups start. `items` is how many work-items a group has.
     """
 
-    node: Pack
+    node: Copy
     above: tuple[Band, ...]
-    kernel: Kernel | None
+    kernel: DeviceKernel | None
     items: int
 
     @staticmethod
-    def of(tree: Node, node: Pack) -> Place:
+    def of(tree: Node, node: Copy) -> CopyPlace:
         above = tuple(n for n in chain(tree, node) if isinstance(n, Band))
         kernel = next((kernel for kernel in kernels(tree) if chain(kernel.body, node)), None)
-        return Place(node, above, kernel, width(kernel.body if kernel else tree))
+        return CopyPlace(node, above, kernel, width(kernel.body if kernel else tree))
 
     @property
     def kernel_name(self) -> str:
@@ -130,7 +130,7 @@ class BoxLayout:
     count: Int
 
     @staticmethod
-    def of(node: Pack, extents: tuple[Int, ...]) -> BoxLayout:
+    def of(node: Copy, extents: tuple[Int, ...]) -> BoxLayout:
         padded = node.pad and len(extents) > 1
         apart = (*extents[:-1], extents[-1] + node.pad) if padded else extents
         strides = tuple(product(apart[d + 1 :]) for d in range(len(apart)))
@@ -139,7 +139,7 @@ class BoxLayout:
         return BoxLayout((product(apart), *strides), room((node.buffers, *apart)))
 
 
-def _called(node: Pack) -> str:
+def _called(node: Copy) -> str:
     return f"pack({node.array}, memory={node.memory})"
 
 

@@ -22,7 +22,7 @@ from poly.lowering.ctext import value
 
 
 @dataclass(frozen=True)
-class Call:
+class RoutineCall:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `text`.
 
     `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any); `spaces` are

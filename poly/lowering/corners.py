@@ -12,7 +12,7 @@ from codegen.bounds import inside
 from codegen.integer import Int, Linear, quotient
 from codegen.integer import product as multiplied
 from poly.lowering.calls import Operand, Panel
-from poly.lowering.tile import Tile
+from poly.lowering.tile import KernelTile
 
 
 def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tu
     return tuple(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
 
 
-def tile_checks(tile: Tile, panels: Iterable[Panel | None]) -> tuple[str, ...]:
+def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[str, ...]:
     """C lines for a tile's operands in their arrays and in panels."""
     node = tile.node
     steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}

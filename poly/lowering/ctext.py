@@ -7,7 +7,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Choice, Int, Linear, maximum, minimum, walk
+from codegen.integer import Int, Linear, Select, maximum, minimum, walk
 from codegen.isl_ast import integer
 from codegen.names import c_name
 from codegen.ranges import Ranges
@@ -28,7 +28,7 @@ def value(function: isl.PwAff, names: Sequence[str]) -> Int:
 
 def _whole(function: isl.PwAff, names: Sequence[str]) -> Int:
     made = _printed(function, names)
-    if function.n_piece() > MOST_PIECES or not any(isinstance(atom, Choice) for atom in walk(made)):
+    if function.n_piece() > MOST_PIECES or not any(isinstance(atom, Select) for atom in walk(made)):
         return made
     for extreme, above in ((minimum, True), (maximum, False)):
         bounds = _bounds(function, above)

@@ -6,12 +6,12 @@ from codegen.integer import Int, Linear, product
 from codegen.program import Text
 from microkernels.contract import Access
 from microkernels.custom_kernel import CustomKernel
-from poly.lowering.calls import Call, Operand, Panel, taken_bands
+from poly.lowering.calls import Operand, Panel, RoutineCall, taken_bands
 from poly.lowering.corners import tile_checks
-from poly.lowering.tile import Tile
+from poly.lowering.tile import KernelTile
 
 
-def custom_call(tile: Tile, kernel: CustomKernel, left: Panel | None, right: Panel | None) -> Call:
+def custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, right: Panel | None) -> RoutineCall:
     """The statement that calls the kernel for a tile of any size, on operands in place or in panels."""
     contract, node = kernel.contract, tile.node
     counts = _counts(tile, kernel)
@@ -22,7 +22,7 @@ def custom_call(tile: Tile, kernel: CustomKernel, left: Panel | None, right: Pan
     )
     arguments = ", ".join((*(counts[loop] for loop in contract.loops), *operands, tile.factor, tile.accumulate))
     instances = tile.instances
-    return Call(
+    return RoutineCall(
         instances.name,
         instances.names,
         instances.domain,
@@ -33,7 +33,7 @@ def custom_call(tile: Tile, kernel: CustomKernel, left: Panel | None, right: Pan
     )
 
 
-def _counts(tile: Tile, kernel: CustomKernel) -> dict[str, str]:
+def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, str]:
     """By the contract's loops, the C variables of their counts."""
     contract, levels = kernel.contract, reversed(range(len(tile.node.reduce)))
     steps = zip(contract.reduce, (f"steps{level}" for level in levels), strict=True)
@@ -41,7 +41,7 @@ def _counts(tile: Tile, kernel: CustomKernel) -> dict[str, str]:
     return {**rows, contract.columns: "tile_columns", **dict(steps)}
 
 
-def _argument(tile: Tile, access: Access, operand: Operand, panel: Panel | None) -> str:
+def _argument(tile: KernelTile, access: Access, operand: Operand, panel: Panel | None) -> str:
     """C text of where an operand begins, and of its strides along all indices but the last."""
     bands = taken_bands(tile.node)
     strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
@@ -49,7 +49,7 @@ def _argument(tile: Tile, access: Access, operand: Operand, panel: Panel | None)
     return ", ".join((start, *map(str, strides[:-1])))
 
 
-def _panel_stride(tile: Tile, loop: str, panel: Panel) -> Int:
+def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:
     """How far apart neighbours along a loop are in a panel: lanes are neighbours, steps are a row of lanes apart."""
     inward = list(reversed(tile.node.reduce))
     level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)

@@ -18,18 +18,17 @@ import islpy as isl
 
 from codegen.loop_ir import LoopMark
 from codegen.names import c_name, fresh
-from codegen.program import Assign, Statement, Workspace
+from codegen.program import Assign, PrintedStatement, Workspace
 from microkernels.isa import ISA
 from poly.ir.instances import coordinate
-from poly.ir.nest import Nest
-from poly.ir.nest import Statement as PlainStatement
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, children, statements, walk
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, children, statements, walk
 from poly.lowering.box_copy import reading_kernels
-from poly.lowering.calls import Call, Panel
+from poly.lowering.calls import Panel, RoutineCall
 from poly.lowering.micro_call import kernel_call
 from poly.lowering.panel_copy import panel_copy
 
-Texts = Mapping[str, tuple[isl.Set, Statement]]
+Texts = Mapping[str, tuple[isl.Set, PrintedStatement]]
 NO_TEXTS: Texts = MappingProxyType({})
 
 
@@ -39,9 +38,9 @@ class Expansion:
 
     tree: Node
     domains: dict[str, isl.Set] = field(default_factory=dict)
-    statements: dict[str, Statement] = field(default_factory=dict)
+    statements: dict[str, PrintedStatement] = field(default_factory=dict)
     workspaces: list[Workspace] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[RoutineCall] = field(default_factory=list)
     marks: dict[str, LoopMark] = field(default_factory=dict)
     initials: dict[str, str] = field(default_factory=dict)
     """For a statement whose start value a microkernel takes over: the kernel's statement."""
@@ -85,7 +84,7 @@ def _unique_names(tree: Node, others: frozenset[str]) -> Node:
         match node:
             case Sequence(nodes):
                 return Sequence(tuple(visit(child, taken) for child in nodes))
-            case Pack():
+            case Copy():
                 return replace(node, body=visit(node.body, taken))
             case Band():
                 name = fresh(node.name, taken)
@@ -109,7 +108,7 @@ def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) ->
         case Leaf(name):
             statement = nest.statement(name)
             out.domains[name] = _left_over(nest, statement, out.initials.get(name))
-            out.statements[name] = Statement(
+            out.statements[name] = PrintedStatement(
                 statement.iterators, Assign(statement.target, statement.op, statement.expr)
             )
             return node
@@ -117,14 +116,14 @@ def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) ->
             return Sequence(tuple(_expand(nest, child, target, path, out) for child in nodes))
         case Band():
             return _band(nest, node, target, path, out)
-        case Pack():
+        case Copy():
             return _pack(nest, node, target, path, out)
         case Micro():
             return _micro(nest, node, target, path, out)
     raise TypeError(type(node).__name__)
 
 
-def _left_over(nest: Nest, zero: PlainStatement, taken_by: str | None) -> isl.Set:
+def _left_over(nest: Nest, zero: Statement, taken_by: str | None) -> isl.Set:
     """The instances of a statement that are still its own: those whose element no microkernel writes."""
     if taken_by is None:
         return zero.domain
@@ -146,7 +145,7 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
     call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
     name = f"{node.statement}_tile"
     out.domains[name] = call.domain
-    out.statements[name] = Statement(call.iterators, replace(call.text, comment=_done_by(node)))
+    out.statements[name] = PrintedStatement(call.iterators, replace(call.text, comment=_done_by(node)))
     out.workspaces += call.workspaces
     out.calls.append(call)
     return Leaf(name)
@@ -166,14 +165,14 @@ def _along(micro: Micro, role: str) -> str:
     return (f" of {side.name}" if side is not None else "") + (f" for each {steps}" if steps else "")
 
 
-def _pack(nest: Nest, node: Pack, target: ISA, path: _Path, out: Expansion) -> Node:
+def _pack(nest: Nest, node: Copy, target: ISA, path: _Path, out: Expansion) -> Node:
     micro = reading_kernels(nest, node)[0]
     between = _bands_to(node.body, micro)
     loops_around = path.loops(micro.statement)
     copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
     out.domains[copy.call.name] = copy.call.domain
     comment = f"panel of {node.array}: {copy.panel.width} lanes{_along(micro, copy.role)}"
-    out.statements[copy.call.name] = Statement(copy.call.iterators, replace(copy.call.text, comment=comment))
+    out.statements[copy.call.name] = PrintedStatement(copy.call.iterators, replace(copy.call.text, comment=comment))
     out.workspaces.append(copy.workspace)
     out.calls.append(copy.call)
     loops: Node = Leaf(copy.call.name)

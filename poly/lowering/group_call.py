@@ -21,8 +21,8 @@ from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.ir.nest import Nest
 from poly.lowering.address_spaces import BARRIER
-from poly.lowering.calls import Call, Operand, inner_bands, loop_lines, moved
-from poly.lowering.tile import Tile
+from poly.lowering.calls import Operand, RoutineCall, inner_bands, loop_lines, moved
+from poly.lowering.tile import KernelTile
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Lines:
     c_columns: Line
 
     @staticmethod
-    def of(tile: Tile, taken: frozenset[str]) -> Lines:
+    def of(tile: KernelTile, taken: frozenset[str]) -> Lines:
         node = tile.node
         row, column = (band.name if band else "" for band in (node.rows, node.columns))
 
@@ -85,7 +85,7 @@ class Lines:
         return tuple(line for line in (self.b_columns, self.c_columns) if line.is_tabled)
 
 
-def group_call(nest: Nest, tile: Tile, kernel: GroupKernel, isa: DeviceISA) -> Call:
+def group_call(nest: Nest, tile: KernelTile, kernel: GroupKernel, isa: DeviceISA) -> RoutineCall:
     """The call of a GPU microkernel by all work-items of a group.
 
     Raises ScheduleError if an operand has no constant stride along the reduction, TargetError if the device cannot hold
@@ -102,7 +102,7 @@ def group_call(nest: Nest, tile: Tile, kernel: GroupKernel, isa: DeviceISA) -> C
         *_tables(lines.columns, kernel.columns),
     )
     _check_device(kernel, sum(w.count.constant * w.dtype.size for w in workspaces), isa)
-    return Call(
+    return RoutineCall(
         instances.name,
         instances.names,
         instances.domain,
@@ -128,7 +128,7 @@ def _check_device(kernel: GroupKernel, local_bytes: int, isa: DeviceISA) -> None
         )
 
 
-def _filled(tile: Tile, kernel: GroupKernel, lines: Lines) -> list[str]:
+def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[str]:
     """C lines with which all work-items fill the tables; nothing where all rows and columns have a stride."""
     node = tile.node
     row, column = (band.name if band else "0" for band in (node.rows, node.columns))
@@ -156,7 +156,7 @@ def _loop(lines: Sequence[Line], at: str, count: str, items: int, first: str, th
     return loop_lines(head, needed(list(atoms), [assignment for _, assignment in entries]))
 
 
-def _call(tile: Tile, kernel: GroupKernel, lines: Lines, panels: str) -> list[str]:
+def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> list[str]:
     """The kernel's call: where operands begin, their rows and columns, then the reduction's loops from inside out."""
     a = f"{_start(tile.left, lines.rows)}, {lines.a_rows.arguments}"
     b = f"{_start(tile.right, lines.columns)}, {lines.b_columns.arguments}"

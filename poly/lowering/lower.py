@@ -20,9 +20,9 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
 from poly.ir.nest import Array, Nest
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands, statements, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, bands, statements, walk
 from poly.lowering.box_copy import with_boxes
-from poly.lowering.calls import Call
+from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
 from poly.lowering.mapping.items import with_items
 from poly.lowering.scan import scan
@@ -102,7 +102,7 @@ def _without_idle(nest: Nest, node: Node) -> Node:
     match node:
         case Sequence(nodes):
             return Sequence(tuple(_without_idle(nest, child) for child in nodes))
-        case Pack() | Band():
+        case Copy() | Band():
             return replace(node, body=_without_idle(nest, node.body))
         case Micro() if nest.statement(node.statement).domain.is_empty():
             return Leaf(node.statement)
@@ -114,7 +114,7 @@ def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:
     match node:
         case Sequence(nodes):
             return Sequence(tuple(_shared_once(nest, child, above) for child in nodes))
-        case Pack():
+        case Copy():
             return replace(node, body=_shared_once(nest, node.body, above))
         case Band():
             idle = node.parallel and any(b.parallel for b in bands(node.body)) and _runs_once(nest, node, above)
@@ -186,7 +186,7 @@ def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
     return "\n".join(texts)
 
 
-def _extents(calls: list[Call], role: Literal["rows", "columns"]) -> frozenset[int] | None:
+def _extents(calls: list[RoutineCall], role: Literal["rows", "columns"]) -> frozenset[int] | None:
     values = [call.rows if role == "rows" else call.columns for call in calls]
     known = [v for v in values if v is not None]
     return frozenset().union(*known) if len(known) == len(values) else None

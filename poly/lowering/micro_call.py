@@ -21,9 +21,9 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
-    Call,
     Operand,
     Panel,
+    RoutineCall,
     involves,
     loop_lines,
     moved,
@@ -32,7 +32,7 @@ from poly.lowering.corners import tile_checks
 from poly.lowering.custom_call import custom_call
 from poly.lowering.group_call import group_call
 from poly.lowering.scatter import run_length, scatter_lines
-from poly.lowering.tile import Tile, tile_of
+from poly.lowering.tile import KernelTile, tile_of
 from poly.lowering.vector_call import vector_call
 
 SHORT, FAR = 96, 4 << 20
@@ -45,7 +45,7 @@ def kernel_call(
     isa: ISA,
     loops: tuple[tuple[str, isl.PwAff], ...],
     panels: Mapping[tuple[str, str], Panel],
-) -> Call:
+) -> RoutineCall:
     """The statement that stands for all the iterations below the loops that surround the microkernel.
 
     Raises TargetError if the kernel is made for another instruction set.
@@ -70,7 +70,9 @@ def kernel_call(
     raise TypeError(type(kernel).__name__)
 
 
-def _tile_call(tile: Tile, kernel: OuterProduct, isa: ISA, left: Panel | None, right: Panel | None) -> Call:
+def _tile_call(
+    tile: KernelTile, kernel: OuterProduct, isa: ISA, left: Panel | None, right: Panel | None
+) -> RoutineCall:
     """The call of an outer-product kernel, whose operands are read in place or from panels."""
     node, output, instances = tile.node, tile.output, tile.instances
     run, accumulate = run_length(output, node), tile.accumulate
@@ -81,7 +83,7 @@ def _tile_call(tile: Tile, kernel: OuterProduct, isa: ISA, left: Panel | None, r
         *_call(tile, kernel, left, right, spaces, accumulate if run is None else "0"),
         *(scatter_lines(node, kernel, isa, output, run, accumulate) if run is not None else []),
     ]
-    return Call(
+    return RoutineCall(
         instances.name,
         instances.names,
         instances.domain,
@@ -98,7 +100,7 @@ def _space(panel: Panel | None) -> Space:
     return panel.space if panel else "global"
 
 
-def _ahead(tile: Tile, kernel: OuterProduct) -> list[str]:
+def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[str]:
     """Ask for the lines of the next tile's results, where the sum is short and the output larger than caches nearby."""
     steps = [tile.extents(band) for band in tile.node.reduce]
     shape = tile.target.shape
@@ -170,7 +172,7 @@ def _shifted(op: Operand, row: str, by: int) -> str:
 
 
 def _call(
-    tile: Tile,
+    tile: KernelTile,
     kernel: OuterProduct,
     left: Panel | None,
     right: Panel | None,

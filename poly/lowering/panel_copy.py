@@ -24,12 +24,12 @@ from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
 from poly.ir.instances import Instances
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Micro, Pack
+from poly.ir.tree import Band, Copy, Micro
 from poly.lowering.address_spaces import panel_space
 from poly.lowering.calls import (
-    Call,
     Operand,
     Panel,
+    RoutineCall,
     absorbed,
     atom_lines,
     inner_bands,
@@ -52,7 +52,7 @@ class PanelCopy:
     """The copying statement, its loops inside those around it, the buffer, and the panel that the microkernel reads."""
 
     role: str
-    call: Call
+    call: RoutineCall
     loops: tuple[str, ...]
     workspace: Workspace
     panel: Panel
@@ -60,7 +60,7 @@ class PanelCopy:
 
 def panel_copy(
     nest: Nest,
-    node: Pack,
+    node: Copy,
     micro: Micro,
     isa: ISA,
     outer: Loops,
@@ -98,7 +98,7 @@ def panel_copy(
     copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
     return PanelCopy(
         source.role,
-        Call(instances.name, instances.names, instances.domain, copied, "pack", to=space),
+        RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space),
         tuple(b.name for b in single),
         Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}"),
         panel,
@@ -106,7 +106,7 @@ def panel_copy(
 
 
 @dataclass(frozen=True)
-class Source:
+class PanelSource:
     """What is copied: an operand of a statement's microkernel, by lanes and steps of the reduction.
 
     The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
@@ -122,7 +122,7 @@ class Source:
     numbering: tuple[Band, ...]
 
 
-def role_of(nest: Nest, node: Pack, micro: Micro) -> Literal["left", "right"]:
+def role_of(nest: Nest, node: Copy, micro: Micro) -> Literal["left", "right"]:
     """The operand of a microkernel that a copy lays out in panels.
 
     Raises:
@@ -140,7 +140,7 @@ def role_of(nest: Nest, node: Pack, micro: Micro) -> Literal["left", "right"]:
     return role
 
 
-def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> Source:
+def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> PanelSource:
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
     assert contraction is not None, "a microkernel stands for a contraction"
@@ -159,7 +159,9 @@ def _source(nest: Nest, node: Pack, micro: Micro, outer: Loops, between: tuple[B
         raise ScheduleError(f"pack({node.array}): the loops around {statement.name} don't determine its iterators")
     used = iterators_of(statement, access) | _iterators_of_lanes(statement, lanes)
     numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
-    return Source(role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering)
+    return PanelSource(
+        role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering
+    )
 
 
 def _iterators_of_lanes(statement: Statement, lanes: Band | None) -> frozenset[str]:
@@ -186,7 +188,7 @@ class Turned:
     count: Int
 
 
-def _turned(source: Source) -> Band | None:
+def _turned(source: PanelSource) -> Band | None:
     """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
     op = source.operand
     if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
@@ -209,7 +211,7 @@ Level = tuple[Int, Int, Int]
 """A loop's count, and its steps in the source and in the panel."""
 
 
-def _levels(source: Source, instances: Instances) -> list[Level]:
+def _levels(source: PanelSource, instances: Instances) -> list[Level]:
     """The loops of the reduction. The shortest step in the source comes first, where all are known."""
     found: list[Level] = []
     pitch: Int = Linear.of(source.width)
@@ -222,7 +224,7 @@ def _levels(source: Source, instances: Instances) -> list[Level]:
     return found + [(Linear.of(1), Linear(), Linear())] * (LEVELS - len(found))
 
 
-def _copied(source: Source, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Text:
+def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Text:
     """The C lines of one copying call: lanes a constant stride apart, or at offsets gathered before."""
     op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
@@ -244,7 +246,7 @@ def _copied(source: Source, instances: Instances, panel: Panel, ending: str, gro
     return Text(lines, _checks(source, counts, panel, group), definitions)
 
 
-def _checks(source: Source, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[str, ...]:
+def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[str, ...]:
     """C lines that assert that a call stays inside of the source and of the buffer."""
     elements = product([*(counts[b.name] for b in source.reduce), source.width])
     if group:
@@ -271,7 +273,7 @@ def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str,
     return "pack", f"{apart}, {steps}"
 
 
-def _gathered(source: Source, lane: str) -> list[str]:
+def _gathered(source: PanelSource, lane: str) -> list[str]:
     """C lines that set `offsets` to each lane's offset in the source."""
     atoms, offset = moved(source.operand, source.operand.offset, lane, "this_lane")
     return [

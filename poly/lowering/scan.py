@@ -14,7 +14,7 @@ from codegen.ranges import Ranges, simplified
 from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.nest import Nest
 from poly.ir.sets import parameters
-from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
 from poly.lowering.visits import is_delicate, visits_all
 
 SCANNED = 400_000
@@ -67,7 +67,7 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
             return reduce(isl.Schedule.sequence, (_schedule(domains, child) for child in nodes))
         case Band():
             return _band(domains, node)
-        case Pack():
+        case Copy():
             return _marked(_schedule(domains, node.body), f"{PACK}pack {node.label}")
     raise TypeError(f"a {type(node).__name__} node must be expanded before it is scanned")
 

@@ -23,7 +23,7 @@ from poly.lowering.ctext import constants, value
 
 
 @dataclass(frozen=True)
-class Tile:
+class KernelTile:
     """The iterations below the loops around a microkernel, and how a call of it addresses the operands."""
 
     node: Micro
@@ -171,7 +171,7 @@ def _contraction(nest: Nest, node: Micro) -> Contraction:
     return contraction
 
 
-def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> Tile:
+def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> KernelTile:
     """The tile of a microkernel below `loops`, for which `checked_operands` found nothing wrong."""
     statement = nest.statement(node.statement)
     contraction = _contraction(nest, node)
@@ -179,7 +179,7 @@ def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -
     functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
     coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))
     assert coordinates is not None, "the loops determine the iterators"
-    return Tile(
+    return KernelTile(
         node,
         statement,
         contraction,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from codegen.program import Text
 from microkernels.kernel import MatrixVector
-from poly.lowering.calls import Call, inner_bands, low_lines
+from poly.lowering.calls import RoutineCall, inner_bands, low_lines
 from poly.lowering.corners import operand_checks
-from poly.lowering.tile import Tile
+from poly.lowering.tile import KernelTile
 
 
-def vector_call(tile: Tile, kernel: MatrixVector) -> Call:
+def vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
     """The statement that calls a matrix-vector kernel for all columns and steps of a tile."""
     left, right, output, node = tile.left, tile.right, tile.output, tile.node
     column, reduced = node.columns, node.reduce[0]
@@ -23,4 +23,4 @@ def vector_call(tile: Tile, kernel: MatrixVector) -> Call:
     definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)
     lines = (f"{kernel.function}({extents}, {middle}, {tile.factor}, {tile.accumulate});",)
     text = Text(lines, operand_checks((left, right, output), tile.values), tuple(definitions))
-    return Call(tile.instances.name, tile.instances.names, tile.instances.domain, text, "gemv")
+    return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, text, "gemv")

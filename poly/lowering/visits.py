@@ -15,7 +15,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Atom, Choice, Compare, Int, Op, Test, sides, walk
+from codegen.integer import Atom, Compare, Int, Op, Select, Test, sides, walk
 from codegen.loop_ir import For, If, Node, Run, inside
 from codegen.loop_ir import walk as every
 from poly.ir.sets import number
@@ -116,7 +116,7 @@ class _Walk:
     def _atom(self, atom: Atom) -> isl.PwAff:
         if isinstance(atom, str):
             return self.name(atom)
-        if isinstance(atom, Choice):
+        if isinstance(atom, Select):
             return self.test(atom.test).indicator_function().cond(self.value(atom.then), self.value(atom.other))
         left, *rest = map(self.value, atom.args)
         match atom.name:

@@ -24,7 +24,7 @@ from codegen.names import function_name
 from codegen.signature import Signature
 from poly.measure import process
 from poly.measure.data import Arena, difference
-from poly.measure.orders import Check, Failed, Setup, Time, Trust, result
+from poly.measure.orders import Check, OrderFailed, Setup, Time, Trust, result
 
 SAMPLE = 0.002
 """Seconds that a sample fills, where that is not too many calls."""
@@ -84,7 +84,7 @@ class Bench(ABC):
     def settle(self) -> None:
         """What is to be done after the first call of a candidate."""
 
-    def check(self, order: Check) -> float | Failed:
+    def check(self, order: Check) -> float | OrderFailed:
         """Follow the order."""
         ready = self.load(order.library)
         timed = ready()
@@ -93,7 +93,7 @@ class Bench(ABC):
         self.settle()
         wrong = self._wrong()
         if wrong:
-            return Failed(wrong)
+            return OrderFailed(wrong)
         self._loaded[order.name] = Loaded(ready, self._seconds(timed, first))
         return self._loaded[order.name].seconds
 

@@ -15,7 +15,7 @@ from codegen.opencl.values_json import from_json
 from poly.measure import process
 from poly.measure.bench import Bench, Candidate, flusher
 from poly.measure.data import GUARD, Arena, Array
-from poly.measure.orders import Check, Data, Failed, Setup
+from poly.measure.orders import Check, Data, OrderFailed, Setup
 
 NANOSECOND = 1e-9
 SET = np.full(1, 0xFF, np.uint8)
@@ -119,11 +119,11 @@ class DeviceBench(Bench):
         arena = DeviceArena(setup.data, self._queue, self._device.alignment)
         super().__init__(setup, arena, device_flusher(setup, self._device, self._queue))
 
-    def check(self, order: Check) -> float | Failed:
+    def check(self, order: Check) -> float | OrderFailed:
         try:
             return super().check(order)
         except ToolchainError as error:
-            return Failed(f"does not compile: {error}")
+            return OrderFailed(f"does not compile: {error}")
 
     def load(self, path: str) -> Candidate:
         data = self._setup.data

@@ -1,4 +1,4 @@
-"""What the search's process and the one that times say to each other. Each order has one answer, or `Failed`."""
+"""What the search's process and the one that times say to each other. Each order has one answer, or `OrderFailed`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ Order = Trust | Setup | Check | Time | Drop
 
 
 @dataclass(frozen=True)
-class Failed:
+class OrderFailed:
     """An order could not be followed, by the candidate's fault: why, in words."""
 
     reason: str

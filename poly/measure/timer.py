@@ -11,7 +11,7 @@ from typing import cast
 from poly.errors import SearchError
 from poly.measure.bench import SAMPLE
 from poly.measure.child import Child, Died
-from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time
+from poly.measure.orders import Check, Drop, Order, OrderFailed, Setup, Time
 from poly.search.significance import first_rounds, next_rounds
 
 PREPARING = 120.0
@@ -117,7 +117,7 @@ class Timer:
             self._set_up()
             self._ready = True
         answer = self._child.ask(order, seconds)
-        if isinstance(answer, Failed):
+        if isinstance(answer, OrderFailed):
             self._child.close(kill=True)  # who computes something else may have written anywhere
             raise Refused(answer.reason)
         return answer
@@ -127,5 +127,5 @@ class Timer:
             answer = self._child.ask(self._setup, PREPARING)
         except Died as error:
             raise SearchError(f"the arrays to measure on cannot be made: the process {error}") from error
-        if isinstance(answer, Failed):
+        if isinstance(answer, OrderFailed):
             raise SearchError(f"the arrays to measure on cannot be made: {answer.reason}")

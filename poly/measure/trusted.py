@@ -34,7 +34,7 @@ from poly.machine import machine
 from poly.machine.cores import allowed_cpus
 from poly.measure.child import Child, Died
 from poly.measure.data import difference
-from poly.measure.orders import Cores, Data, Failed, Setup, Trust, result
+from poly.measure.orders import Cores, Data, OrderFailed, Setup, Trust, result
 from poly.measure.process import choose
 from poly.model.host import caches
 from poly.schedules.schedule import schedule
@@ -192,7 +192,7 @@ class Preparation:
             answer = self._child.ask(Trust(str(library), data, Cores(1, cpus), str(folder)), PATIENCE)
         except (ToolchainError, Died, OSError) as error:
             raise self._error(str(error)) from error
-        if isinstance(answer, Failed):
+        if isinstance(answer, OrderFailed):
             raise self._error(answer.reason)
         return bool(cast("tuple[str, ...]", answer))
 

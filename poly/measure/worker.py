@@ -11,7 +11,7 @@ from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.errors import TargetError
 from poly.measure import process
 from poly.measure.bench import Bench, CBench, trust
-from poly.measure.orders import Check, Drop, Failed, Order, Setup, Time, Trust
+from poly.measure.orders import Check, Drop, Order, OrderFailed, Setup, Time, Trust
 
 
 def serve(handle: int) -> None:
@@ -47,11 +47,11 @@ class Worker:
         try:
             return self._answer(order)
         except MemoryError:
-            return Failed("out of memory")
+            return OrderFailed("out of memory")
         except (ArgumentError, ToolchainError, OSError) as error:
-            return Failed(f"cannot be loaded: {error}")
+            return OrderFailed(f"cannot be loaded: {error}")
         except (DeviceError, TargetError) as error:
-            return Failed(f"the device failed: {error}")
+            return OrderFailed(f"the device failed: {error}")
 
     def _answer(self, order: Order) -> object:
         if isinstance(order, Trust):

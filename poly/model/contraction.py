@@ -15,12 +15,12 @@ from poly.analysis.roles import Axis, Roles
 from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
 from poly.model.core import Caches, Core
 from poly.model.cost import Cost
-from poly.model.footprint import Dimension, Operand, spread
+from poly.model.footprint import ArrayAccesses, Dimension, spread
 from poly.model.grouping import Side, turned
-from poly.model.parts import Copy, Form, Part
+from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts
 from poly.model.price import price
 from poly.model.rates import Rates
-from poly.model.tiles import SHORT, Pitches, Tiles
+from poly.model.tiles import SHORT, Pitches, TileCalls
 
 OUTPUT, LEFT, RIGHT = range(3)
 """The operands' numbers."""
@@ -29,7 +29,7 @@ SIDES: tuple[Side, ...] = ("output", "left", "right")
 
 
 @dataclass(frozen=True)
-class Work:
+class ContractionView:
     """A contraction as its schedule's loops see it.
 
     The axes that are flattened to the rows' and to the columns' loop, and those of both roles that stay apart.
@@ -58,10 +58,10 @@ class Work:
     def n(self) -> int:
         return prod(axis.guess for axis in self.columns)
 
-    def operand(self, side: Side) -> Operand:
+    def operand(self, side: Side) -> ArrayAccesses:
         moving = [(axis, stride) for axis in self.axes if (stride := _stride(axis, side))]
         dimensions = (Dimension(((axis.iterator, 1),), stride) for axis, stride in moving)
-        return Operand(tuple(dimensions), self.dtype.size, side == "output")
+        return ArrayAccesses(tuple(dimensions), self.dtype.size, side == "output")
 
     def turned(self, packed: bool) -> Axis | None:
         """The extra column axis along which a packed right operand is contiguous."""
@@ -80,11 +80,11 @@ class _Level:
     loop: str
     trips: float
     counts: dict[str, float]
-    copies: list[Copy]
+    copies: list[CopiedOperand]
 
 
 @dataclass(frozen=True)
-class Loop:
+class FlatLoop:
     """The loop that axes are flattened to: its name, the axes' extents, and all iterations."""
 
     name: str
@@ -92,9 +92,9 @@ class Loop:
     whole: int
 
     @staticmethod
-    def of(*axes: Axis) -> Loop:
+    def of(*axes: Axis) -> FlatLoop:
         extents = tuple((axis.iterator, axis.guess) for axis in axes)
-        return Loop("_".join(name for name, _ in extents), extents, prod(extent for _, extent in extents))
+        return FlatLoop("_".join(name for name, _ in extents), extents, prod(extent for _, extent in extents))
 
 
 class _Walk:
@@ -122,7 +122,7 @@ class _Walk:
         for axis in axes:
             self.enter(axis.iterator, self.here.counts[axis.iterator], {axis.iterator: 1})
 
-    def blocks(self, loop: Loop, cut: int | None) -> None:
+    def blocks(self, loop: FlatLoop, cut: int | None) -> None:
         """A loop over blocks of so many iterations of another."""
         if cut is not None:
             whole = self._block.get(loop.name, loop.whole)
@@ -133,9 +133,9 @@ class _Walk:
 class Model:
     """The model for one contraction on one machine: `predict` gives the cost of a choice."""
 
-    def __init__(self, work: Work, caches: Caches, rates: Rates, threads: int) -> None:
+    def __init__(self, work: ContractionView, caches: Caches, rates: Rates, threads: int) -> None:
         self._work, self._core = work, Core(work.isa, caches, rates, threads)
-        self._rows, self._columns = Loop.of(*work.rows), Loop.of(*work.columns)
+        self._rows, self._columns = FlatLoop.of(*work.rows), FlatLoop.of(*work.columns)
         self._operands = [work.operand(side) for side in SIDES]
         self._across = [any(o.stride(axis.iterator) == 1 for axis in work.roles.reduce) for o in self._operands]
 
@@ -143,18 +143,18 @@ class Model:
         """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
         return price(self.form(choice), self._core)
 
-    def form(self, choice: Choice) -> Form:
+    def form(self, choice: Choice) -> ScheduleParts:
         """The choice's loops over tiles."""
         walk = self._walk(choice)
-        below: tuple[Part, ...] = ()
+        below: tuple[LoopPart, ...] = ()
         for level in reversed(walk.levels):
             touched = {number: operand.touched(level.counts) for number, operand in enumerate(self._operands)}
-            below = (Part(level.loop, level.trips, touched, below, tuple(level.copies)),)
+            below = (LoopPart(level.loop, level.trips, touched, below, tuple(level.copies)),)
         packed = ((LEFT, choice.pack_left), (RIGHT, choice.pack_right))
         copied = frozenset(number for number, is_packed in packed if is_packed)
         computed = self._tiles(choice, walk.starts)
         ahead = frozenset({RIGHT if computed.steps_a_call <= SHORT else OUTPUT})
-        return Form(below[0], (computed,), copied, ahead)
+        return ScheduleParts(below[0], (computed,), copied, ahead)
 
     def _walk(self, choice: Choice) -> _Walk:
         """The loops over tiles as `poly.autoschedule.plan` orders them."""
@@ -166,10 +166,10 @@ class Model:
         walk.blocks(self._columns, c.columns_cut)
         outer = r.reduce[: len(r.reduce) - c.inner]
         walk.each(outer if c.reduce_cut is None else outer[:-1])
-        walk.blocks(Loop.of(*outer[-1:]), c.reduce_cut)
+        walk.blocks(FlatLoop.of(*outer[-1:]), c.reduce_cut)
         left = walk.here
         walk.each(work.extra_columns[:-1] if along else work.extra_columns if inside else ())
-        walk.blocks(Loop.of(*work.extra_columns[-1:]), work.together if along else None)
+        walk.blocks(FlatLoop.of(*work.extra_columns[-1:]), work.together if along else None)
         right = walk.here
         if c.parallel != "rows" and c.rows_cut is not None:
             walk.blocks(self._rows, c.rows_cut)
@@ -186,16 +186,16 @@ class Model:
             walk.each(work.extra_rows)
             walk.blocks(self._rows, c.kernel.rows)
         if c.pack_right:
-            right.copies.append(Copy(RIGHT, self._across[RIGHT]))
+            right.copies.append(CopiedOperand(RIGHT, self._across[RIGHT]))
         if c.pack_left:
-            left.copies.append(Copy(LEFT, self._across[LEFT]))
+            left.copies.append(CopiedOperand(LEFT, self._across[LEFT]))
         return walk
 
-    def _tiles(self, choice: Choice, starts: Mapping[str, float]) -> Tiles:
+    def _tiles(self, choice: Choice, starts: Mapping[str, float]) -> TileCalls:
         """The calls of the register tile."""
         w, c = self._work, choice
         others = (*w.extra_rows, *w.extra_columns, *w.roles.batch, *w.roles.overlaps)
-        return Tiles(
+        return TileCalls(
             w.dtype,
             w.m,
             w.n,
@@ -213,7 +213,7 @@ class Model:
     def _parallel(self, choice: Choice) -> str:
         """The loop that threads share."""
         if choice.parallel == "batch":
-            return Loop.of(*self._work.roles.batch[:1]).name
+            return FlatLoop.of(*self._work.roles.batch[:1]).name
         return (self._columns if choice.parallel == "columns" else self._rows).name
 
     def _pitches(self, choice: Choice) -> Pitches:

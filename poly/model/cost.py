@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class CostPart:
     """One resource's share: the multiply-adds, a level of memory, the copies, the TLB, …
 
     `bytes` are those that come from a level of memory (0 for what is no level).
@@ -22,12 +22,12 @@ class Cost:
     """The predicted seconds of one call, and the parts they are made of; parts overlap, so they may add to more."""
 
     seconds: float
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CostPart, ...] = ()
 
     @property
-    def bottleneck(self) -> Part:
+    def bottleneck(self) -> CostPart:
         """The part that takes longest."""
         return max(self.parts, key=lambda part: part.seconds)
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> CostPart | None:
         return next((part for part in self.parts if part.name == name), None)

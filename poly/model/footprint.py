@@ -64,7 +64,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Operand:
+class ArrayAccesses:
     """Accesses of one array that differ by constants only; `size` is an element's bytes."""
 
     dimensions: tuple[Dimension, ...]

@@ -12,7 +12,7 @@ from math import ceil
 
 from microkernels.group_kernel import PATCH, GroupKernel
 from microkernels.opencl_isa import DeviceISA
-from poly.model.cost import Cost, Part
+from poly.model.cost import Cost, CostPart
 from poly.model.gpu import (
     BARRIER,
     CLOCK,
@@ -51,8 +51,10 @@ def group_cost(product: Product, kernel: GroupKernel, isa: DeviceISA) -> Cost:
     waiting = slabs * _waiting(kernel, min(most, resident(kernel, isa)))
     stored = most * kernel.rows * kernel.columns * kernel.dtype.size * 2 / MEMORY
     cycles = {"multiply-add": compute, "local memory": local, "memory": copied + stored, "latency": waiting}
-    parts = [Part(name, count / CLOCK) for name, count in cycles.items()]
-    return Cost(together(*(p.seconds for p in parts[:-1])) + waiting / CLOCK + LAUNCH, (*parts, Part("launch", LAUNCH)))
+    parts = [CostPart(name, count / CLOCK) for name, count in cycles.items()]
+    return Cost(
+        together(*(p.seconds for p in parts[:-1])) + waiting / CLOCK + LAUNCH, (*parts, CostPart("launch", LAUNCH))
+    )
 
 
 def resident(kernel: GroupKernel, isa: DeviceISA) -> int:

@@ -18,9 +18,9 @@ from poly.ir.instances import iterations
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.strides import accesses, extent, lines, moved_iterator
-from poly.ir.tree import Band, Micro, Pack, statements, walk
-from poly.lowering.mapping.work_groups import Kernel, item_loops, kernels
-from poly.model.cost import Cost, Part
+from poly.ir.tree import Band, Copy, Micro, statements, walk
+from poly.lowering.mapping.work_groups import DeviceKernel, item_loops, kernels
+from poly.model.cost import Cost, CostPart
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
 from poly.model.work import work
 from poly.schedules.schedule import Schedule
@@ -39,16 +39,16 @@ DEPTH = 4
 
 
 @dataclass(frozen=True)
-class Share:
+class Occupancy:
     """What of the device a statement keeps busy: units on average, and work-items at a time in each."""
 
     units: float
     items: float
 
     @staticmethod
-    def of(groups: int, shared: int, isa: DeviceISA) -> Share:
+    def of(groups: int, shared: int, isa: DeviceISA) -> Occupancy:
         most = ceil(groups / isa.units)
-        return Share(groups / most, min(RESIDENT, most * shared))
+        return Occupancy(groups / most, min(RESIDENT, most * shared))
 
 
 def gpu_loop_cost(made: Schedule, isa: DeviceISA) -> Cost:
@@ -60,10 +60,10 @@ def gpu_loop_cost(made: Schedule, isa: DeviceISA) -> Cost:
         overlapping = together(parts["arithmetic"], parts["memory"], parts["local memory"])
         seconds += overlapping + parts["barriers"] + parts["launches"]
         total = {name: total[name] + part for name, part in parts.items()}
-    return Cost(seconds, tuple(Part(name, part) for name, part in total.items()))
+    return Cost(seconds, tuple(CostPart(name, part) for name, part in total.items()))
 
 
-def _kernel_parts(made: Schedule, kernel: Kernel, isa: DeviceISA) -> dict[str, float]:
+def _kernel_parts(made: Schedule, kernel: DeviceKernel, isa: DeviceISA) -> dict[str, float]:
     """Seconds of all launches of a kernel, by resource."""
     runs = prod(_extent(made.nest, band) for band in kernel.above)
     groups = prod(_extent(made.nest, band) for band in kernel.groups)
@@ -74,15 +74,15 @@ def _kernel_parts(made: Schedule, kernel: Kernel, isa: DeviceISA) -> dict[str, f
     return found
 
 
-def _statement_parts(made: Schedule, name: str, kernel: Kernel, groups: int, isa: DeviceISA) -> dict[str, float]:
+def _statement_parts(made: Schedule, name: str, kernel: DeviceKernel, groups: int, isa: DeviceISA) -> dict[str, float]:
     nest, statement, path = made.nest, made.nest.statement(name), paths(made.tree)[name]
     dtype, count = nest.array(statement.target.array).dtype, iterations(statement.domain)
     shared = _shared(made, name, path)
-    share = Share.of(groups, shared, isa)
+    share = Occupancy.of(groups, shared, isa)
     lanes = shared / (ceil(shared / LOCKSTEP) * LOCKSTEP)
     rate = min(multiply_adds(dtype), share.items / DEPTH) * lanes
     hidden = min(1.0, share.items / HIDING)
-    packed = {node.array for node in walk(kernel.body) if isinstance(node, Pack) and node.memory == "local"}
+    packed = {node.array for node in walk(kernel.body) if isinstance(node, Copy) and node.memory == "local"}
     touched = _bytes(nest, statement, path, packed)
     local = sum(nest.array(load.array).dtype.size for load in statement.reads if load.array in packed)
     seconds = count / (share.units * CLOCK)

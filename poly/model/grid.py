@@ -21,7 +21,7 @@ from microkernels.kernel import OuterProduct
 from poly.analysis.roles import Axis
 from poly.machine.tiles import ROWS
 from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
-from poly.model.contraction import Model, Work
+from poly.model.contraction import ContractionView, Model
 from poly.model.core import Caches
 
 Value = int | None
@@ -42,7 +42,7 @@ BUSY = 2
 
 
 @dataclass(frozen=True)
-class Structure:
+class TileStructure:
     """What is copied, which loop is inside, and what the threads share."""
 
     rows_inside: bool
@@ -71,13 +71,13 @@ class Grid:
     after a short run of columns are rows: these come first then.
     """
 
-    work: Work
+    work: ContractionView
     caches: Caches
     threads: int
     by_lines: bool
     coarse: bool
 
-    def structures(self) -> Iterator[Structure]:
+    def structures(self) -> Iterator[TileStructure]:
         """Where the right operand can't be read in place, or its rows lie an unknown way apart, it is copied.
 
         Panel by panel, so that all rows pass by each: these are then not copied where their number is open.
@@ -88,9 +88,9 @@ class Grid:
         for rows_inside, left, right, parallel in product(orders, (False, True), range(3), self._parallel()):
             by_panels = rows_inside and not (left and self._open(self.work.rows))
             if not (must_copy and right == 0) and (by_panels or right < 2):
-                yield Structure(rows_inside, left, right > 0, right == 2, parallel)
+                yield TileStructure(rows_inside, left, right > 0, right == 2, parallel)
 
-    def knobs(self, structure: Structure) -> dict[str, tuple[Value, ...]]:
+    def knobs(self, structure: TileStructure) -> dict[str, tuple[Value, ...]]:
         """The values of each knob, ascending."""
         coarse, usual = self.coarse, self._usual
         rows = {r for r in (COARSE_ROWS if coarse else ROWS) if r <= self.work.m} | {usual.rows}
@@ -103,7 +103,7 @@ class Grid:
             "block": self._blocks(structure),
         }
 
-    def allows(self, structure: Structure, values: Values) -> bool:
+    def allows(self, structure: TileStructure, values: Values) -> bool:
         """Whether a register tile fits, and copies leave half of the caches to everything else."""
         rows, vectors = values["rows"] or 1, values["vectors"] or 1
         if not fits(self.work.isa, rows, vectors):
@@ -113,7 +113,7 @@ class Grid:
             return False
         return self._copied(self.choice(structure, values)) <= self.caches.l2 // 2 + self.caches.l3 // 2
 
-    def choice(self, structure: Structure, values: Values) -> Choice:
+    def choice(self, structure: TileStructure, values: Values) -> Choice:
         """The choice that a structure and values stand for."""
         kernel = gemm(self.work.isa, self.work.dtype, values["rows"] or 1, values["vectors"] or 1)
         inner, cut, _ = reduction(self.work.roles.reduce, values["depth"] or 1)
@@ -130,7 +130,7 @@ class Grid:
             parallel=structure.parallel,
         )
 
-    def points(self) -> Iterator[tuple[Structure, Values]]:
+    def points(self) -> Iterator[tuple[TileStructure, Values]]:
         """All of them."""
         for structure in self.structures():
             knobs = self.knobs(structure)
@@ -139,7 +139,7 @@ class Grid:
                 if self.allows(structure, values):
                     yield structure, values
 
-    def best(self, model: Model) -> tuple[Structure, Values]:
+    def best(self, model: Model) -> tuple[TileStructure, Values]:
         """The point that the model expects to be the fastest."""
         return min(self.points(), key=lambda point: model.predict(self.choice(*point)).seconds)
 
@@ -179,7 +179,7 @@ class Grid:
             return (shared_role(w.roles, w.m, w.n, self._usual, self.threads),)
         return (None, *(("batch",) if w.roles.batch else ()), "columns", "rows")
 
-    def _columns(self, structure: Structure) -> tuple[Value, ...]:
+    def _columns(self, structure: TileStructure) -> tuple[Value, ...]:
         """Blocks of columns. Where their number is open, a copy of all of them at a time has no bound."""
         shared = structure.parallel == "columns"
         if self.coarse and not shared and (not structure.pack_right or structure.panel_by_panel):
@@ -188,7 +188,7 @@ class Grid:
         open_ended = structure.pack_right and not structure.panel_by_panel and self._open(self.work.columns)
         return self._cuts(self.work.n, blocks, shared) if not open_ended else blocks
 
-    def _blocks(self, structure: Structure) -> tuple[Value, ...]:
+    def _blocks(self, structure: TileStructure) -> tuple[Value, ...]:
         """Blocks of rows. Where their number is open, a copy of all of them has no bound."""
         shared = structure.parallel == "rows"
         if structure.panel_by_panel and not shared:

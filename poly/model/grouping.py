@@ -20,7 +20,7 @@ WASTE = 1.03
 
 
 @dataclass(frozen=True)
-class Group:
+class AxisGroup:
     """Axes that become one loop, the last the fastest, and how many iterations it has."""
 
     axes: tuple[Axis, ...]
@@ -39,7 +39,7 @@ def _stride(axis: Axis, side: Side) -> int:
     return strides[side].number or 0
 
 
-def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[Group, tuple[Axis, ...]]:
+def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[AxisGroup, tuple[Axis, ...]]:
     """The column axes that become one loop, and those that stay loops of their own.
 
     The axes along which the output is contiguous come innermost. The others join them where vectors would not be full
@@ -54,8 +54,8 @@ def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> t
     others = sorted((a for a in axes if a not in inner), key=lambda axis: -_stride(axis, side))
     length = prod(axis.guess for axis in inner)
     if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
-        return Group((*others, *inner)), ()
-    return Group(tuple(inner)), tuple(others)
+        return AxisGroup((*others, *inner)), ()
+    return AxisGroup(tuple(inner)), tuple(others)
 
 
 def turned(axes: Sequence[Axis], inner: Sequence[Axis]) -> Axis | None:
@@ -85,10 +85,10 @@ def nearest(axes: Sequence[Axis]) -> int:
     return min((axis.output.number or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
 
 
-def row_group(axes: tuple[Axis, ...], side: Side) -> tuple[Group | None, tuple[Axis, ...]]:
+def row_group(axes: tuple[Axis, ...], side: Side) -> tuple[AxisGroup | None, tuple[Axis, ...]]:
     """All row axes as one loop where sizes are known, in the order of the operand `side`; otherwise the innermost."""
     if not axes:
         return None, ()
     if any(axis.extent is None for axis in axes):
-        return Group(axes[-1:]), axes[:-1]
-    return Group(tuple(sorted(axes, key=lambda axis: -_stride(axis, side)))), ()
+        return AxisGroup(axes[-1:]), axes[:-1]
+    return AxisGroup(tuple(sorted(axes, key=lambda axis: -_stride(axis, side)))), ()

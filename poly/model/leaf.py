@@ -13,11 +13,11 @@ from poly.analysis.legality import lane_conflict
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Core
-from poly.model.footprint import Operand
+from poly.model.footprint import ArrayAccesses
 from poly.model.parts import Compute
-from poly.model.tiles import Pitches, Tiles
+from poly.model.tiles import Pitches, TileCalls
 from poly.model.view import Sizes, View
-from poly.model.work import Work, work
+from poly.model.work import InstanceWork, work
 from poly.schedules.schedule import Schedule
 
 START = 5.0
@@ -35,7 +35,7 @@ class Loops:
     """
 
     dtype: DType
-    work: Work
+    work: InstanceWork
     instances: float
     trips: float
     vectorized: bool
@@ -69,7 +69,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class PlainStatement:
     """A statement with its loops. `carried` is the position of the loop whose iterations wait for each other.
 
     `operands` are what it accesses; `packed` says whether a microkernel reads its left operand from panels.
@@ -77,11 +77,11 @@ class Leaf:
 
     view: View
     dtype: DType
-    work: Work
+    work: InstanceWork
     bands: tuple[Band, ...]
     carried: int | None
     micro: Micro | None
-    sides: Mapping[str, Operand]
+    sides: Mapping[str, ArrayAccesses]
     packed: frozenset[str]
 
     @property
@@ -122,7 +122,7 @@ class Leaf:
         calls = self.instances / prod(self.view.widths(first, sizes)[first:])
         return Stream(self.dtype, self.instances, calls, self._shared(sizes), self._starts(sizes))
 
-    def _tiles(self, micro: Micro, sizes: Sizes) -> Tiles:
+    def _tiles(self, micro: Micro, sizes: Sizes) -> TileCalls:
         """The calls of a register tile, whose loops are rows, columns and reduction."""
         inside = inner_bands(micro)
         first = len(self.bands) - len(inside)
@@ -136,7 +136,7 @@ class Leaf:
         )
         written = {name for index in self.view.statement.target.indices for name in index.names}
         steps = prod(extent for name, extent in self.view.extents.items() if name not in written)
-        return Tiles(
+        return TileCalls(
             self.dtype,
             m,
             n,
@@ -185,9 +185,9 @@ def leaf(
     view: View,
     bands: tuple[Band, ...],
     micro: Micro | None,
-    operands: Mapping[str, Operand],
+    operands: Mapping[str, ArrayAccesses],
     packed: frozenset[str],
-) -> Leaf:
+) -> PlainStatement:
     """The leaf of a statement in a schedule."""
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
@@ -195,4 +195,6 @@ def leaf(
         carried = next((p for p in inner if lane_conflict(made.nest, made.tree, bands[p].name) is not None), None)
     dtype = made.nest.array(view.statement.target.array).dtype
     innermost = view.brought.get(len(bands) - 1, (None,))[-1]
-    return Leaf(view, dtype, work(made.nest, view.statement, innermost), bands, carried, micro, operands, packed)
+    return PlainStatement(
+        view, dtype, work(made.nest, view.statement, innermost), bands, carried, micro, operands, packed
+    )

@@ -22,7 +22,7 @@ from poly.model.footprint import Footprint
 
 
 @dataclass(frozen=True)
-class Copy:
+class CopiedOperand:
     """An operand that is copied, by its number; `across` where the copy's rows lie across the operand's."""
 
     operand: int
@@ -30,7 +30,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Part:
+class LoopPart:
     """A part of the loops: an iteration of `loop`, of which each run of the part around it makes `trips`.
 
     `loop` is the same for loops over blocks of each other, and empty for a part of a sequence. `touched` is what one
@@ -41,30 +41,30 @@ class Part:
     loop: str
     trips: float
     touched: Mapping[int, Footprint]
-    below: tuple[Part, ...] = ()
-    copies: tuple[Copy, ...] = ()
+    below: tuple[LoopPart, ...] = ()
+    copies: tuple[CopiedOperand, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class NestedPart:
     """A part with those around it, outermost first, of which it is the last, and the places of those below.
 
     `copied` are the operands that copies around it serve.
     """
 
-    part: Part
-    parts: tuple[Part, ...]
+    part: LoopPart
+    parts: tuple[LoopPart, ...]
     copied: frozenset[int]
-    below: tuple[Place, ...]
+    below: tuple[NestedPart, ...]
 
     @staticmethod
-    def of(part: Part, around: tuple[Part, ...] = (), copied: frozenset[int] = frozenset()) -> Place:
+    def of(part: LoopPart, around: tuple[LoopPart, ...] = (), copied: frozenset[int] = frozenset()) -> NestedPart:
         """The place of a part."""
         parts = (*around, part)
         inside = copied.union([copy.operand for copy in part.copies]) if part.copies else copied
-        return Place(part, parts, copied, tuple([Place.of(inner, parts, inside) for inner in part.below]))
+        return NestedPart(part, parts, copied, tuple([NestedPart.of(inner, parts, inside) for inner in part.below]))
 
-    def walk(self) -> Iterator[Place]:
+    def walk(self) -> Iterator[NestedPart]:
         """The place and all below it."""
         yield self
         for inner in self.below:
@@ -114,13 +114,13 @@ class Compute(Protocol):
 
 
 @dataclass(frozen=True)
-class Form:
+class ScheduleParts:
     """A schedule: its parts, and what is computed. Copied operands are dense; some lines are fetched ahead.
 
     `ahead` are the operands whose next lines a microkernel asks for before it needs them.
     """
 
-    whole: Part
+    whole: LoopPart
     computed: tuple[Compute, ...]
     copied: frozenset[int] = frozenset()
     ahead: frozenset[int] = frozenset()

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from math import ceil
 
 from poly.model.core import FORK, FULL, MISS, WALK, Core
-from poly.model.cost import Cost, Part
-from poly.model.parts import Compute, Form, Place
+from poly.model.cost import Cost, CostPart
+from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.traffic import Moved, Traffic
 
 OVERLAP = 3.0
@@ -28,30 +28,30 @@ COPIED, TURNED = 1.0, 1.5
 """What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
 
 
-def price(form: Form, core: Core) -> Cost:
+def price(form: ScheduleParts, core: Core) -> Cost:
     """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
     if not form.computed:  # nothing runs
-        return Cost(0.0, (Part("arithmetic", 0.0),))
+        return Cost(0.0, (CostPart("arithmetic", 0.0),))
     traffic, share = Traffic(form), _share(form, core.threads)
     caches = {"L2": core.caches.l1, "L3": core.caches.l2, "memory": core.caches.l3 or core.caches.l2}
     fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
     near, far = traffic.misses()
     unit = core.unit(form.computed[0].dtype)
     overlapping = [
-        Part("arithmetic", _arithmetic(form, core)),
+        CostPart("arithmetic", _arithmetic(form, core)),
         *(_level(level, moved, core, share) for level, moved in fetched.items()),
-        Part("TLB", (near * MISS + far * WALK) * unit * share),
+        CostPart("TLB", (near * MISS + far * WALK) * unit * share),
     ]
     waiting = [
-        Part("late lines", _late(form, traffic, fetched, core) * share),
-        Part("copies", _copies(traffic.whole, form, core) * share),
-        Part("threads", sum(one.starts for one in form.computed) * FORK if core.threads > 1 else 0.0),
+        CostPart("late lines", _late(form, traffic, fetched, core) * share),
+        CostPart("copies", _copies(traffic.whole, form, core) * share),
+        CostPart("threads", sum(one.starts for one in form.computed) * FORK if core.threads > 1 else 0.0),
     ]
     together = sum(part.seconds**OVERLAP for part in overlapping) ** (1 / OVERLAP)
     return Cost(together + sum(part.seconds for part in waiting), (*overlapping, *waiting))
 
 
-def _arithmetic(form: Form, core: Core) -> float:
+def _arithmetic(form: ScheduleParts, core: Core) -> float:
     """Seconds of the statements, each shared by its own threads."""
     return sum(one.time(core) * core.unit(one.dtype) * _longest(one, core.threads) for one in form.computed)
 
@@ -61,20 +61,20 @@ def _longest(one: Compute, threads: int) -> float:
     return ceil(one.shared / threads) / ceil(one.shared)
 
 
-def _share(form: Form, threads: int) -> float:
+def _share(form: ScheduleParts, threads: int) -> float:
     """The same of all work, on average over the instances."""
     whole = sum(one.instances for one in form.computed)
     return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
 
 
-def _level(level: str, moved: Moved, core: Core, share: float) -> Part:
+def _level(level: str, moved: Moved, core: Core, share: float) -> CostPart:
     """Seconds and bytes from L2, L3 or memory."""
     rate = {"L2": core.rates.l2, "L3": core.rates.l3, "memory": core.rates.memory}[level]
     bytes = float(sum(moved.values()))
-    return Part(level, bytes / rate * share, bytes)
+    return CostPart(level, bytes / rate * share, bytes)
 
 
-def _late(form: Form, traffic: Traffic, fetched: Mapping[str, Moved], core: Core) -> float:
+def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], core: Core) -> float:
     """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
 
     A call waits for its results before its first step; other lines from L3 arrive while it works.
@@ -85,7 +85,7 @@ def _late(form: Form, traffic: Traffic, fetched: Mapping[str, Moved], core: Core
     return LATE * (memory / core.rates.memory + results / core.rates.l3)
 
 
-def _copies(whole: Place, form: Form, core: Core) -> float:
+def _copies(whole: NestedPart, form: ScheduleParts, core: Core) -> float:
     """Seconds that all copies take: the work, the lines read, the panels written."""
     total, dtype = 0.0, form.computed[0].dtype
     for place in whole.walk() if form.copied else ():
@@ -98,7 +98,7 @@ def _copies(whole: Place, form: Form, core: Core) -> float:
     return total
 
 
-def _source(form: Form, core: Core) -> float:
+def _source(form: ScheduleParts, core: Core) -> float:
     """Bytes a second from where the arrays lie between calls."""
     whole = sum(touched.bytes for touched in form.whole.touched.values())
     if whole <= core.caches.l2 * FULL:

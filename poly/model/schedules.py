@@ -14,15 +14,15 @@ from codegen.expr import Load
 from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
-from poly.ir.tree import Band, Micro, Node, Pack, children, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
 from poly.lowering.calls import untaken
 from poly.model.core import Core
 from poly.model.cost import Cost
-from poly.model.footprint import Dimension, Footprint, Operand
-from poly.model.leaf import Leaf, leaf, sides
-from poly.model.parts import Copy, Form, Part
+from poly.model.footprint import ArrayAccesses, Dimension, Footprint
+from poly.model.leaf import PlainStatement, leaf, sides
+from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts
 from poly.model.price import price
-from poly.model.tiles import SHORT, Tiles
+from poly.model.tiles import SHORT, TileCalls
 from poly.model.view import Reference, Sizes, View, references, view
 from poly.schedules.schedule import Schedule
 
@@ -32,20 +32,20 @@ class Accessed:
     """An operand by its number, with a statement that accesses it, and the copy that serves it (0 for none)."""
 
     number: int
-    operand: Operand
+    operand: ArrayAccesses
     view: View
     copy: int
 
 
 @dataclass(frozen=True)
-class Region:
+class TreePart:
     """A node of the tree below `depth` loops, and what is accessed in it."""
 
     node: Node
     depth: int
     views: tuple[View, ...]
     accessed: tuple[Accessed, ...]
-    below: tuple[Region, ...]
+    below: tuple[TreePart, ...]
 
     def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
         """What one run touches of each operand while so many loops stand still."""
@@ -66,7 +66,7 @@ class ScheduleModel:
         bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
         views = {name: view(nest.statement(name), own, knobs) for name, own in bands.items()}
         micros = {node.statement: node for node in walk(made.tree) if isinstance(node, Micro)}
-        self._packs = [node for node in walk(made.tree) if isinstance(node, Pack)]
+        self._packs = [node for node in walk(made.tree) if isinstance(node, Copy)]
         served = {name: self._served(nest.statement(name), sides(made, micros.get(name))) for name in views}
         self._numbers: dict[tuple[object, ...], int] = {}
         self._references = {name: references(nest, views[name], served[name]) for name in views}
@@ -79,14 +79,14 @@ class ScheduleModel:
         """The cost of one call with these sizes of blocks, its arrays where the call before has left them."""
         return price(self.form(sizes), self._core)
 
-    def form(self, sizes: Sizes) -> Form:
+    def form(self, sizes: Sizes) -> ScheduleParts:
         """The parts for these sizes of blocks."""
         computed = tuple(one.computed(sizes) for one in self._leaves)
         below, copies = self._below(self._whole, sizes)
-        whole = Part("", 1.0, self._whole.touched(0, sizes), below, copies)
+        whole = LoopPart("", 1.0, self._whole.touched(0, sizes), below, copies)
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         ahead = (self._ahead(one, tiles) for one, tiles in zip(self._leaves, computed, strict=True))
-        return Form(whole, computed, copied, frozenset(number for number in ahead if number is not None))
+        return ScheduleParts(whole, computed, copied, frozenset(number for number in ahead if number is not None))
 
     def _served(self, statement: Statement, operands: Mapping[str, Load]) -> dict[Load, int]:
         """The copy that serves each read of a statement, counted from 1: its microkernel's operands, or all reads."""
@@ -98,7 +98,7 @@ class ScheduleModel:
                 found |= {load: number for load in reads if not operands or load in taken}
         return found
 
-    def _region(self, node: Node, depth: int, views: Mapping[str, View]) -> Region:
+    def _region(self, node: Node, depth: int, views: Mapping[str, View]) -> TreePart:
         """The node and all below it."""
         names = [name for name in statements(node) if name in views]
         inner = depth + isinstance(node, Band)
@@ -113,31 +113,33 @@ class ScheduleModel:
             Accessed(self._number(reference), _operand(self._made.nest, reference), one, reference.copy)
             for reference, one in found.values()
         )
-        return Region(node, depth, tuple(views[name] for name in names), accessed, below)
+        return TreePart(node, depth, tuple(views[name] for name in names), accessed, below)
 
     def _number(self, reference: Reference) -> int:
         return self._numbers.setdefault(reference.key, len(self._numbers))
 
-    def _leaf(self, one: View, bands: tuple[Band, ...], micro: Micro | None, served: Mapping[Load, int]) -> Leaf:
+    def _leaf(
+        self, one: View, bands: tuple[Band, ...], micro: Micro | None, served: Mapping[Load, int]
+    ) -> PlainStatement:
         own, known = sides(self._made, micro), self._references[one.statement.name]
         operands = {side: _operand(self._made.nest, known[load]) for side, load in own.items()}
         packed = frozenset(side for side, load in own.items() if side != "output" and load in served)
         return leaf(self._made, one, bands, micro, operands, packed)
 
-    def _ahead(self, one: Leaf, computed: object) -> int | None:
+    def _ahead(self, one: PlainStatement, computed: object) -> int | None:
         """What a register tile fetches ahead: the next panel in a short reduction, results in a long one."""
-        if not isinstance(computed, Tiles):
+        if not isinstance(computed, TileCalls):
             return None
         own = sides(self._made, one.micro)
         load = own["right" if computed.steps_a_call <= SHORT else "output"]
         return self._number(self._references[one.view.statement.name][load])
 
-    def _below(self, region: Region, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[Copy, ...]]:
+    def _below(self, region: TreePart, sizes: Sizes) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The parts of a region, and the copies made in the part around it."""
         node = region.node
         if not region.views:  # nothing runs
             return (), ()
-        if isinstance(node, Pack):
+        if isinstance(node, Copy):
             parts, copies = self._below(region.below[0], sizes)
             return parts, (*self._copies(region, node), *copies)
         if isinstance(node, Band):
@@ -146,9 +148,11 @@ class ScheduleModel:
             return self._below(region.below[0], sizes)
         return tuple(self._in_turn(child, sizes) for child in region.below), ()
 
-    def _iterations(self, region: Region, node: Band, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[Copy, ...]]:
+    def _iterations(
+        self, region: TreePart, node: Band, sizes: Sizes
+    ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The part that an iteration of a loop is; that around it where it has one iteration, or runs instances."""
-        if not any(isinstance(inner, Band | Micro | Pack) for inner in walk(node.body)):
+        if not any(isinstance(inner, Band | Micro | Copy) for inner in walk(node.body)):
             return (), ()
         (body,) = region.below
         parts, copies = self._below(body, sizes)
@@ -158,19 +162,19 @@ class ScheduleModel:
             return parts, copies
         first = region.views[0].rings[depth]
         loop = str(depth if first.of is None else first.of)
-        return (Part(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
+        return (LoopPart(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
 
-    def _in_turn(self, region: Region, sizes: Sizes) -> Part:
+    def _in_turn(self, region: TreePart, sizes: Sizes) -> LoopPart:
         """A part of a sequence."""
         parts, copies = self._below(region, sizes)
-        return Part("", 1.0, region.touched(region.depth, sizes), parts, copies)
+        return LoopPart("", 1.0, region.touched(region.depth, sizes), parts, copies)
 
-    def _copies(self, region: Region, pack: Pack) -> Iterable[Copy]:
+    def _copies(self, region: TreePart, pack: Copy) -> Iterable[CopiedOperand]:
         """The copies that a node makes; they go across where a microkernel sums along the operand's neighbours."""
         number = 1 + next(at for at, one in enumerate(self._packs) if one is pack)
         for one in region.accessed:
             if one.copy == number:
-                yield Copy(one.number, self._is_summed(one.view) and _is_across(one))
+                yield CopiedOperand(one.number, self._is_summed(one.view) and _is_across(one))
 
     def _is_summed(self, one: View) -> bool:
         """Whether a microkernel computes a statement."""
@@ -190,7 +194,7 @@ def predicted(made: Schedule, core: Core) -> Cost:
     return ScheduleModel(made, {}, core).predict({})
 
 
-def _operand(nest: Nest, reference: Reference) -> Operand:
+def _operand(nest: Nest, reference: Reference) -> ArrayAccesses:
     """The accesses as the model's operand: each index a dimension, and each loop in several of them one of its own."""
     array = nest.array(reference.array)
     apart = [stride.number or 0 for stride in strides(array)]
@@ -206,4 +210,4 @@ def _operand(nest: Nest, reference: Reference) -> Operand:
             c * s for (terms, _, _), s in zip(reference.indices, apart, strict=True) for n, c in terms if n == name
         )
         dimensions.append(Dimension(((name, 1),), abs(steps)))
-    return Operand(tuple(d for d in dimensions if d.stride), array.dtype.size, reference.written)
+    return ArrayAccesses(tuple(d for d in dimensions if d.stride), array.dtype.size, reference.written)

@@ -36,7 +36,7 @@ class Pitches:
 
 
 @dataclass(frozen=True)
-class Tiles:
+class TileCalls:
     """All calls that make `m` rows by `n` columns of sums over `steps`, so many of them in a call, `others` times.
 
     `rows` and `columns` are the extents of the tiles.

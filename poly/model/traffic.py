@@ -12,7 +12,7 @@ from math import ceil
 
 from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, WAYS, places
 from poly.model.footprint import Footprint
-from poly.model.parts import Form, Place
+from poly.model.parts import NestedPart, ScheduleParts
 
 Held = Callable[[int, Footprint], float]
 """What of a cache an operand's part takes."""
@@ -24,8 +24,8 @@ Moved = dict[int, float]
 class Traffic:
     """What one schedule moves."""
 
-    def __init__(self, form: Form) -> None:
-        self._form, self.whole = form, Place.of(form.whole)
+    def __init__(self, form: ScheduleParts) -> None:
+        self._form, self.whole = form, NestedPart.of(form.whole)
 
     def fetched(self, size: int) -> Moved:
         """Bytes of each operand that come into a cache of `size` bytes, and go out of it."""
@@ -67,7 +67,7 @@ class Traffic:
                     found[operand] = found.get(operand, 0.0) + brought
         return found
 
-    def _kept(self, held: Held, room: float) -> Iterator[tuple[Place, Moved]]:
+    def _kept(self, held: Held, room: float) -> Iterator[tuple[NestedPart, Moved]]:
         """The outermost parts that fit, with what each operand takes; or those that nothing is below."""
         pending = [self.whole]
         while pending:
@@ -78,7 +78,7 @@ class Traffic:
             else:
                 pending += place.below[::-1]
 
-    def _brought(self, place: Place, operand: int, stays: bool, amount: Held) -> float:
+    def _brought(self, place: NestedPart, operand: int, stays: bool, amount: Held) -> float:
         """What all runs of a part bring in of an operand; `stays` says that a run finds what the one before has left.
 
         That is all of what the loop doesn't move in, and what the two have in common of anything else. The ends of long

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.expr import Binary, Call, Expr, Load, Unary, walk
+from codegen.expr import Binary, Expr, FunctionCall, Load, Unary, walk
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.model.core import LATENCY
@@ -21,7 +21,7 @@ LOAD, STORE = 1.5, 2.5
 
 
 @dataclass(frozen=True)
-class Work:
+class InstanceWork:
     """Of one instance, while the innermost loop runs.
 
     `arithmetic` counts operations and `moves` cycles of loads and stores, each of a whole vector where neighbours are
@@ -43,7 +43,7 @@ class Work:
         return max(self.arithmetic, self.moves + self.scattered) / 2
 
 
-def work(nest: Nest, statement: Statement, innermost: str | None) -> Work:
+def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWork:
     """The work of a statement while the iterator `innermost` runs."""
     moved, scattered = 0.0, 0.0
     for access in dict.fromkeys((statement.target, *statement.reads)):
@@ -57,7 +57,7 @@ def work(nest: Nest, statement: Statement, innermost: str | None) -> Work:
     own = 0 if statement.op == "=" else 1
     fed = [load for load in statement.reads if _feeds(statement.target, load, innermost)]
     chain = max((_latency(statement.expr, load) or LATENCY for load in fed), default=LATENCY)
-    return Work(_count(statement.expr) + own, moved, scattered, chain)
+    return InstanceWork(_count(statement.expr) + own, moved, scattered, chain)
 
 
 def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
@@ -70,7 +70,7 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
 
 def _count(expr: Expr) -> float:
     """Operations of an expression; what occurs twice is computed once."""
-    operators = {node for node in walk(expr) if isinstance(node, Binary | Call)}
+    operators = {node for node in walk(expr) if isinstance(node, Binary | FunctionCall)}
     return sum(WEIGHTS.get(node.op if isinstance(node, Binary) else node.function, 1) for node in operators)
 
 
@@ -88,6 +88,6 @@ def _latency(expr: Expr, source: Load) -> float | None:
             return through(op, left, right)
         case Unary(_, operand):
             return _latency(operand, source)
-        case Call(function, args):
+        case FunctionCall(function, args):
             return through(function, *args)
     return None

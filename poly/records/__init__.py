@@ -1,6 +1,6 @@
 """Tuning records: what searches found, kept in one SQLite file for all processes, and used by `poly.compile`."""
 
-from poly.records.choice import Choice
+from poly.records.choice import RecordFilter
 from poly.records.key import Key, key_for
 from poly.records.place import find_point, point_text, read_point
 from poly.records.record import Record, StoredTrial
@@ -8,9 +8,9 @@ from poly.records.replay import schedule_of
 from poly.records.store import Store
 
 __all__ = [
-    "Choice",
     "Key",
     "Record",
+    "RecordFilter",
     "Store",
     "StoredTrial",
     "find_point",

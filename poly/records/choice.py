@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Choice:
+class RecordFilter:
     """What a record's key must be; None is anything. `outdated` means those of any engine but this one.
 
     `machines` names CPUs and devices, of which it must be one.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codegen.files import write_file
 from poly.errors import RecordError
-from poly.records.choice import Choice
+from poly.records.choice import RecordFilter
 from poly.records.key import MALFORMED
 from poly.records.machines import machines_here
 from poly.records.quarantine import guarded
@@ -40,7 +40,7 @@ class Merged:
     elsewhere: int
 
 
-def export(store: Store, path: Path, choice: Choice | None = None) -> int:
+def export(store: Store, path: Path, choice: RecordFilter | None = None) -> int:
     """Write the records that are meant to a file, one a line; how many those are. Trials stay behind.
 
     Raises RecordError where there is no store, it is damaged, or the file cannot be written.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poly.errors import RecordError
-from poly.records.choice import Choice
+from poly.records.choice import RecordFilter
 from poly.records.database import peek, read, write
 from poly.records.key import Key, Sizes
 from poly.records.location import records_file
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Count:
+class StoreCounts:
     """How many problems were tuned, how many of them have a record, and how many trials there were."""
 
     problems: int
@@ -57,9 +57,9 @@ class Store:
         found = self._select("keys.digest = ?", (key.digest,))
         return found[0] if found else None
 
-    def records(self, choice: Choice | None = None) -> list[Record]:
+    def records(self, choice: RecordFilter | None = None) -> list[Record]:
         """The records that are meant, the oldest first."""
-        return self._select(*(choice or Choice()).where())
+        return self._select(*(choice or RecordFilter()).where())
 
     def record(self, number: int) -> Record:
         """The record with a number. Raises RecordError where there is none."""
@@ -113,29 +113,33 @@ class Store:
         alike = [record for record in found if record.key.dtypes == key.dtypes]
         return sorted(alike, key=lambda record: key.distance(record.key, at, record.at))[:count]
 
-    def count(self, choice: Choice | None = None) -> Count:
+    def count(self, choice: RecordFilter | None = None) -> StoreCounts:
         """How much there is under the keys that are meant."""
-        return read(self.path, lambda connection: _counted(connection, *(choice or Choice()).where()), Count(0, 0, 0))
+        return read(
+            self.path,
+            lambda connection: _counted(connection, *(choice or RecordFilter()).where()),
+            StoreCounts(0, 0, 0),
+        )
 
-    def clear(self, choice: Choice | None = None) -> Count:
+    def clear(self, choice: RecordFilter | None = None) -> StoreCounts:
         """Remove the keys that are meant, with records and trials; how much that was."""
-        condition, values = (choice or Choice()).where()
+        condition, values = (choice or RecordFilter()).where()
 
-        def work(connection: Connection) -> Count:
+        def work(connection: Connection) -> StoreCounts:
             counted = _counted(connection, condition, values)
             connection.execute(f"DELETE FROM keys WHERE {condition}", values)
             return counted
 
-        return write(self.path, work) if self.exists() else Count(0, 0, 0)
+        return write(self.path, work) if self.exists() else StoreCounts(0, 0, 0)
 
     def remove(self, record: Record) -> None:
         """Remove a record, unless another one has taken its place; what was measured under its key stays."""
         text = "DELETE FROM records WHERE key = (SELECT id FROM keys WHERE digest = ?) AND schedule = ?"
         write(self.path, lambda connection: connection.execute(text, (record.key.digest, record.schedule)))
 
-    def sound_records(self, choice: Choice | None = None) -> list[Record]:
+    def sound_records(self, choice: RecordFilter | None = None) -> list[Record]:
         """As `records`, of a file that was read as a whole. Raises RecordError where there is none or it is unsound."""
-        return peek(self.path, lambda connection: _selected(connection, *(choice or Choice()).where()))
+        return peek(self.path, lambda connection: _selected(connection, *(choice or RecordFilter()).where()))
 
     def _select(self, condition: str, values: tuple[str | int, ...]) -> list[Record]:
         return read(self.path, lambda connection: _selected(connection, condition, values), [])
@@ -145,12 +149,12 @@ def _selected(connection: Connection, condition: str, values: tuple[str | int, .
     return records_of(connection.execute(f"{RECORDS} WHERE {condition} ORDER BY keys.id", values))
 
 
-def _counted(connection: Connection, condition: str, values: tuple[str | int, ...]) -> Count:
+def _counted(connection: Connection, condition: str, values: tuple[str | int, ...]) -> StoreCounts:
     text = f"""
         SELECT COUNT(*), SUM(EXISTS (SELECT 1 FROM records WHERE key = keys.id)),
                SUM((SELECT COUNT(*) FROM trials WHERE key = keys.id)) FROM keys WHERE {condition}
     """
-    return Count(*(number or 0 for number in connection.execute(text, values).fetchone()))
+    return StoreCounts(*(number or 0 for number in connection.execute(text, values).fetchone()))
 
 
 def _offered(connection: Connection, record: Record, replace: bool) -> bool:

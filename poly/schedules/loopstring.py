@@ -42,7 +42,7 @@ Blocks = Mapping[str, int | tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Level:
+class Letter:
     """One letter of a loop string, and what is written behind it."""
 
     letter: str
@@ -54,7 +54,7 @@ class Level:
     barrier: bool
 
 
-def parse(text: str) -> tuple[Level, ...]:
+def parse(text: str) -> tuple[Letter, ...]:
     """The levels of a loop string, outermost first.
 
     Raises:
@@ -81,9 +81,9 @@ def parse(text: str) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def _level(match: re.Match[str]) -> Level:
+def _level(match: re.Match[str]) -> Letter:
     blocks = match["blocks"] or ""
-    return Level(
+    return Letter(
         match["letter"].lower(),
         match["letter"].isupper(),
         match["grid"] or "",
@@ -141,7 +141,7 @@ def _tile_name(loop: str, used: set[str]) -> str:
     return name
 
 
-def _loops(text: str, tree: Node, levels: tuple[Level, ...]) -> dict[str, str]:
+def _loops(text: str, tree: Node, levels: tuple[Letter, ...]) -> dict[str, str]:
     """The loop that each letter of the string stands for."""
     names = [band.name for band in bands(tree)]
     letters = "".join(chr(ord("a") + place) for place in range(len(names)))
@@ -153,7 +153,7 @@ def _loops(text: str, tree: Node, levels: tuple[Level, ...]) -> dict[str, str]:
     return {letter: names[ord(letter) - ord("a")] for letter in present}
 
 
-def _blocks(text: str, letter: str, levels: tuple[Level, ...], given: Blocks) -> tuple[int, ...]:
+def _blocks(text: str, letter: str, levels: tuple[Letter, ...], given: Blocks) -> tuple[int, ...]:
     """The block sizes of one letter, outermost first: from the string, or else from the call."""
     own = [level for level in levels if level.letter == letter]
     baked = next((level.blocks for level in own if level.blocks), ())
@@ -183,7 +183,7 @@ def _check_unused(text: str, blocks: Blocks, loops: Mapping[str, str]) -> None:
             )
 
 
-def _check_model(text: str, levels: tuple[Level, ...]) -> None:
+def _check_model(text: str, levels: tuple[Letter, ...]) -> None:
     """Refuse what a schedule can't say."""
     for place, level in enumerate(levels):
         within = any(above.parallel for above in levels[:place])
@@ -192,7 +192,7 @@ def _check_model(text: str, levels: tuple[Level, ...]) -> None:
             raise ScheduleError(f"loops({shown(text)}): {reason}")
 
 
-def _outside_model(level: Level, within: bool, after_group: bool) -> str | None:
+def _outside_model(level: Letter, within: bool, after_group: bool) -> str | None:
     """Why a level can't be said, and what to write instead.
 
     It stands `within` a parallel loop, and perhaps `after_group`: letters that are not parallel come between.

@@ -14,7 +14,7 @@ from microkernels.kernel import Microkernel, OuterProduct
 from poly.errors import ScheduleError
 from poly.ir.instances import Instances
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Micro, Node, Pack, Sequence, walk
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
 from poly.lowering.calls import Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
@@ -36,7 +36,7 @@ def check_makeable(nest: Nest, tree: Node) -> None:
     Raises:
         ScheduleError: which, why, and what to do.
     """
-    if any(isinstance(node, Micro | Pack) for node in walk(tree)):
+    if any(isinstance(node, Micro | Copy) for node in walk(tree)):
         _check(nest, tree, _Above())
 
 
@@ -47,13 +47,13 @@ def _check(nest: Nest, node: Node, above: _Above) -> None:
                 _check(nest, child, above)
         case Band(body=body):
             _check(nest, body, replace(above, bands=(*above.bands, node)))
-        case Pack(body=body):
+        case Copy(body=body):
             _check(nest, body, replace(above, panels=above.panels | _panels(nest, node, above)))
         case Micro() if not nest.statement(node.statement).domain.is_empty():
             _check_kernel(nest, node, above)
 
 
-def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
+def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
     """The operand that a copy lays out in panels; none where it is a box."""
     micros = reading_kernels(nest, node)
     if not micros:
@@ -83,7 +83,7 @@ def _panels(nest: Nest, node: Pack, above: _Above) -> set[tuple[str, str]]:
     return {panel}
 
 
-def _check_panel(node: Pack, kernel: Microkernel, role: Side) -> None:
+def _check_panel(node: Copy, kernel: Microkernel, role: Side) -> None:
     """Lanes are neighbours in a panel: rows of the left operand, columns of the right one."""
     contract = kernel.contract
     along = contract.rows if role == "left" else contract.columns

@@ -26,7 +26,7 @@ from poly.ir.instances import Instances, coordinates, loop_values
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, walk
 from poly.lowering.calls import inner_bands, involves, iterators_of, taken_bands
 from poly.lowering.tile import begins_at_lows, late_start
 
@@ -156,7 +156,7 @@ def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Cont
 
 def _packed(tree: Node, statement: Statement, contraction: Contraction) -> set[Side]:
     """The operands that copies in the tree lay out in panels."""
-    copies = [node for node in walk(tree) if isinstance(node, Pack) and node.statement in (None, statement.name)]
+    copies = [node for node in walk(tree) if isinstance(node, Copy) and node.statement in (None, statement.name)]
     sides: tuple[tuple[Side, str], ...] = (("left", contraction.left.array), ("right", contraction.right.array))
     return {side for side, array in sides for copy in copies if copy.array == array and copy.role in (None, side)}
 
@@ -175,7 +175,7 @@ def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], 
 def _check_copies(taken: Band, kernel: Microkernel) -> None:
     """Refuse to take loops with a copy among them."""
     for node in walk(taken):
-        if isinstance(node, Pack):
+        if isinstance(node, Copy):
             raise ScheduleError(
                 f"microkernel({kernel}): a copy of {node.array} is made inside loop {taken.name}, which the kernel "
                 f"takes. Remedy: pack({node.array}) at a loop around {taken.name}."

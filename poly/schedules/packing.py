@@ -14,7 +14,7 @@ from microkernels.errors import plain, shown
 from poly.errors import ScheduleError
 from poly.ir.edits import edit, find_loop
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Memory, Node, Pack, Sequence, children, statements
+from poly.ir.tree import Band, Copy, Memory, Node, Sequence, children, statements
 from poly.schedules.steps.base import check_integer
 
 MEMORIES = get_args(Memory)
@@ -24,7 +24,7 @@ MOST_PAD = 4096
 ROLES = ("left", "right")
 
 
-def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
+def insert(nest: Nest, tree: Node, copy: Copy, at: str | None) -> Node:
     """The tree with a copy made in each iteration of the loop `at`; the copy's own body is not used.
 
     Without a loop, the copy is made once before the loops that read the array.
@@ -50,7 +50,7 @@ def insert(nest: Nest, tree: Node, copy: Pack, at: str | None) -> Node:
     return edit(tree, band, replace(band, body=packed)) if band else edit(tree, place, packed)
 
 
-def _check_layout(copy: Pack, at: str | None) -> None:
+def _check_layout(copy: Copy, at: str | None) -> None:
     """Refuse a memory, a role, a padding or a number of boxes that there is none of."""
     if copy.memory not in MEMORIES:
         raise ScheduleError(f"pack({copy.array}, memory={shown(copy.memory)}): the memories are {', '.join(MEMORIES)}.")
@@ -79,6 +79,6 @@ def _around(node: Node, names: frozenset[str]) -> Node:
     inside = next((child for child in children(node) if names <= set(statements(child))), None)
     if inside is None:
         return node
-    if isinstance(node, Band | Pack) and not isinstance(inside, Sequence):
+    if isinstance(node, Band | Copy) and not isinstance(inside, Sequence):
         return node
     return _around(inside, names)

@@ -28,15 +28,14 @@ from poly.schedules.show import loops_text
 from poly.schedules.steps import (
     KINDS,
     STEPS,
+    Copy,
     Distribute,
     Flatten,
     Fuse,
     Groups,
     Interchange,
     Items,
-    Microkernel,
     Order,
-    Pack,
     Parallel,
     Part,
     Reverse,
@@ -44,6 +43,7 @@ from poly.schedules.steps import (
     Skew,
     Split,
     Step,
+    Tensorize,
     Tile,
     Unroll,
     Vectorize,
@@ -490,7 +490,7 @@ class Schedule:
 
         Halide: `compute_at` of a copy. TVM: `cache_read`. loopy: `add_prefetch`.
         """
-        return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
+        return self.apply([Copy(array, at, statement, role, memory, pad, buffers)])
 
     def part(self, statement: str, /, **size: int) -> Schedule:
         """Make two statements of one: the instances that need results of their own block of a loop, and the others.
@@ -554,7 +554,7 @@ class Schedule:
 
         Exo: `replace`. TVM: `tensorize`. Halide and loopy have none.
         """
-        return self.apply([Microkernel(kernel, statement, initial)])
+        return self.apply([Tensorize(kernel, statement, initial)])
 
     def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
         """Write order, blocks and parallel loops as a loop string of PARLOOPER (its grammar: schedules/loopstring.py).
@@ -662,7 +662,7 @@ def kernel_names(text: str) -> tuple[str, ...]:
     Raises:
         ScheduleError: no such text.
     """
-    calls = [call for call in _calls(text) if call["step"] == Microkernel.name]
+    calls = [call for call in _calls(text) if call["step"] == Tensorize.name]
     names = [next(iter(call["args"]), call["kwargs"].get("kernel")) for call in calls]
     return tuple(name for name in names if isinstance(name, str))
 

@@ -17,7 +17,7 @@ from codegen.loop_text import INDENT, assignment, flags, loop_lines
 from poly.ir.budget import TooCostly
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, bands
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, bands
 from poly.lowering.scan import ast
 from poly.schedules.steps.sinking import rebuild
 
@@ -56,7 +56,7 @@ def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[s
             return [indent + assignment(statement.target, statement.op, statement.expr, own)]
         case Sequence(nodes):
             return [line for node in nodes for line in _outline(nest, node, remarks, indent)]
-        case Pack():
+        case Copy():
             return [f"{indent}# pack {tree.label}", *_outline(nest, tree.body, remarks, indent)]
         case Band():
             remark = f"  # {', '.join(remarks[tree.name])}" if remarks[tree.name] else ""
@@ -76,7 +76,7 @@ def _named_apart(node: Node, taken: frozenset[str]) -> Node:
     match node:
         case Band():
             return band(node)
-        case Pack(body=body):
+        case Copy(body=body):
             return replace(node, body=_named_apart(body, taken))
         case Sequence(nodes):
             return Sequence(tuple(_named_apart(child, taken) for child in nodes))
@@ -106,7 +106,7 @@ def _plain(tree: Node) -> tuple[Node, Notes]:
                 zeroing = f", which does {node.initial}" if node.initial else ""
                 kernels[absorbed[0].name] = [f"microkernel {node.kernel}{zeroing}"]
                 return rebuild(absorbed, Leaf(node.statement))
-            case Band(body=body) | Pack(body=body):
+            case Band(body=body) | Copy(body=body):
                 return replace(node, body=visit(body))
             case Sequence(nodes):
                 return Sequence(tuple(visit(child) for child in nodes))

@@ -100,7 +100,7 @@ class Silent:
         pass
 
 
-class Lines(Silent):
+class ProgressLines(Silent):
     """A line for each new best, and one now and then between them."""
 
     def __init__(self) -> None:
@@ -146,11 +146,11 @@ def display(show: bool | None) -> Display:
     if not show:
         return Silent()
     if not sys.stderr.isatty():
-        return Lines()
+        return ProgressLines()
     try:
         return Live()
     except ModuleNotFoundError:  # rich is an extra
-        return Lines()
+        return ProgressLines()
 
 
 def _table(status: Status) -> Any:

@@ -14,7 +14,7 @@ from poly.machine.target import Target, parse
 
 
 @dataclass(frozen=True)
-class Problem:
+class TuningProblem:
     """`nest` has the sizes that were fixed; `at` says at which values the open ones are measured."""
 
     nest: Nest
@@ -44,7 +44,7 @@ class Problem:
 
 def problem(
     nest: Nest, target: str, threads: int | None, sizes: Mapping[str, int], at: Mapping[str, int] | None
-) -> Problem:
+) -> TuningProblem:
     """The problem of tuning a nest.
 
     Raises:
@@ -55,7 +55,7 @@ def problem(
     checked_nest(nest)
     fixed = nest.with_sizes(sizes) if sizes else nest
     goal = parse(target)
-    task = Problem(fixed, goal, goal.threads(threads), tuple(checked_sizes(at, {}, "at").items()))
+    task = TuningProblem(fixed, goal, goal.threads(threads), tuple(checked_sizes(at, {}, "at").items()))
     measured = task.measured
     if measured.sizes:
         missing = ", ".join(measured.sizes)

@@ -41,7 +41,7 @@ from poly.tuning.outcome import (
     point_words,
     with_tuning,
 )
-from poly.tuning.problem import Problem, problem
+from poly.tuning.problem import TuningProblem, problem
 from poly.tuning.yardstick import Yardstick, gpu_yardstick, yardstick
 
 
@@ -59,7 +59,7 @@ def tuned(
 
 
 class _Session:
-    def __init__(self, task: Problem, options: Options) -> None:
+    def __init__(self, task: TuningProblem, options: Options) -> None:
         self.began = monotonic()
         self.problem, self.options = task, options
         self.space = _space(task)
@@ -214,7 +214,7 @@ class _Session:
         return seconds is not None and self._elapsed() >= seconds
 
 
-def _space(task: Problem) -> Space:
+def _space(task: TuningProblem) -> Space:
     """The space of a problem. Raises SearchError where it has no point."""
     made = derive(task.nest, target=str(task.target), threads=task.threads)
     if next(iter(made), None) is None:
@@ -222,7 +222,7 @@ def _space(task: Problem) -> Space:
     return replace(made, sizes=task.at)
 
 
-class Source(Protocol):
+class PointSource(Protocol):
     """Measures points one after the other."""
 
     def trials(self, ask: Ask) -> Iterator[Trial]:
@@ -232,7 +232,7 @@ class Source(Protocol):
 class Stoppable:
     """A measurer that ends a batch where time is up, and raises KeyboardInterrupt after a Ctrl-C that went astray."""
 
-    def __init__(self, source: Source, over: Callable[[], bool], interrupts: Interrupts) -> None:
+    def __init__(self, source: PointSource, over: Callable[[], bool], interrupts: Interrupts) -> None:
         self._source, self._over, self._interrupts = source, over, interrupts
 
     def measure(self, ask: Ask) -> Iterator[Trial]:

@@ -2,14 +2,14 @@
 
 from poly.working_sets.placement import Placement, optimistic, pairs, pessimistic
 from poly.working_sets.reuses import Instance, Reuse, WorkingSet, working_sets
-from poly.working_sets.traffic import LoopFootprint, Traffic, footprints, traffic
+from poly.working_sets.traffic import LevelTraffic, LoopFootprint, footprints, traffic
 
 __all__ = [
     "Instance",
+    "LevelTraffic",
     "LoopFootprint",
     "Placement",
     "Reuse",
-    "Traffic",
     "WorkingSet",
     "footprints",
     "optimistic",

@@ -23,7 +23,7 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 
 @dataclass(frozen=True)
-class Copy:
+class TracedCopy:
     """The copy's memory, what it reads and writes itself, and the reads that now go to it."""
 
     memory: Memory
@@ -31,7 +31,7 @@ class Copy:
     redirected: tuple[Touch, ...]
 
 
-def copy(source: Memory, name: str, readers: Sequence[Touch], loops: tuple[str | None, ...]) -> Copy:
+def copy(source: Memory, name: str, readers: Sequence[Touch], loops: tuple[str | None, ...]) -> TracedCopy:
     """The copy of what `readers` read of an array in each iteration of `loops`."""
     depth = len(loops)
     footprint = reduce(isl.Map.union, (_grouped(touch.elements, depth) for touch in readers)).coalesce()
@@ -46,7 +46,7 @@ def copy(source: Memory, name: str, readers: Sequence[Touch], loops: tuple[str |
         for touch in readers
     )
     memory = Memory(name, source.size, _extents(_relative(footprint, corners, name).range()))
-    return Copy(memory, _own(source, memory, footprint, corners, loops), redirected)
+    return TracedCopy(memory, _own(source, memory, footprint, corners, loops), redirected)
 
 
 def _grouped(elements: isl.Map, depth: int) -> isl.Map:

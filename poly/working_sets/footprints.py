@@ -22,7 +22,7 @@ Prefix = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Footprint:
+class TracedFootprint:
     """What is touched of each array, in the order of the trace: elements, the lines they lie on, the lines written."""
 
     arrays: tuple[tuple[str, int, int, int], ...]
@@ -42,7 +42,7 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class Part:
+class TracedPart:
     """One run of a part of the loops: the accesses in it, each cut down to these times."""
 
     trace: Trace
@@ -51,15 +51,15 @@ class Part:
     relations: tuple[isl.Map, ...]
 
     @staticmethod
-    def whole(trace: Trace) -> Part:
-        return Part(trace, (), trace.touches, tuple(touch.elements for touch in trace.touches))
+    def whole(trace: Trace) -> TracedPart:
+        return TracedPart(trace, (), trace.touches, tuple(touch.elements for touch in trace.touches))
 
-    def inside(self, value: int) -> Part:
+    def inside(self, value: int) -> TracedPart:
         """The part with one more entry of the time."""
         depth = len(self.at)
         cut = [r.fix_val(IN, depth, isl.Val(value)) for r in self.relations]
         kept = [(t, r) for t, r in zip(self.touches, cut, strict=True) if not r.is_empty()]
-        return Part(self.trace, (*self.at, value), tuple(t for t, _ in kept), tuple(r for _, r in kept))
+        return TracedPart(self.trace, (*self.at, value), tuple(t for t, _ in kept), tuple(r for _, r in kept))
 
     @property
     def is_unit(self) -> bool:
@@ -83,7 +83,7 @@ class Part:
         return reduce(isl.Set.union, (_entry(relation.domain(), depth) for relation in self.relations)).coalesce()
 
     @cached_property
-    def parts(self) -> list[tuple[float, Part]]:
+    def parts(self) -> list[tuple[float, TracedPart]]:
         """What it consists of, with how often each occurs: all parts of a sequence, or iterations of a loop.
 
         Of many iterations, the first, the last, and three between them, weighed so that sums of quadratic functions
@@ -109,12 +109,12 @@ class Part:
         return points(self.values)
 
     @property
-    def middle(self) -> Part:
+    def middle(self) -> TracedPart:
         """The iteration in the middle of a loop."""
         return self.parts[(len(self.parts) - 1) // 2][1]
 
     @cached_property
-    def footprint(self) -> Footprint:
+    def footprint(self) -> TracedFootprint:
         found = []
         exact = True
         for array in dict.fromkeys(touch.array for touch in self.touches):
@@ -126,7 +126,7 @@ class Part:
             stored = 0 if written is None else lines(written, memory).elements
             found.append((array, counts[0].elements, counts[1].elements, stored))
             exact = exact and all(counted.exact for counted in counts)
-        return Footprint(tuple(found), sum(n * self.trace.memory(array).size for array, n, _, _ in found), exact)
+        return TracedFootprint(tuple(found), sum(n * self.trace.memory(array).size for array, n, _, _ in found), exact)
 
     @property
     def asked(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from codegen.expr import Load, loads
 from poly.errors import ScheduleError
 from poly.ir.fixing import fix_tree
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, statements
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, statements
 from poly.ir.tree import Sequence as InOrder
 from poly.lowering.calls import absorbed, untaken
 from poly.schedules.schedule import Schedule
@@ -112,7 +112,7 @@ class _Collector:
                 ]
             case Band():
                 return self._visit(node.body, place.loop(node))
-            case Pack():
+            case Copy():
                 return self._pack(node, place)
             case InOrder(nodes):
                 parts = (self._visit(child, place.part(index, child)) for index, child in enumerate(nodes))
@@ -140,7 +140,7 @@ class _Collector:
         reads = [touch(load, False) for load in dict.fromkeys(statement.reads) if load.array in memories]
         return reads + ([touch(statement.target, True)] if statement.target.array in memories else [])
 
-    def _pack(self, node: Pack, place: _Place) -> list[Touch]:
+    def _pack(self, node: Copy, place: _Place) -> list[Touch]:
         """The copy's own touches, and those below with the reads that it serves sent to it."""
         below = self._visit(node.body, place.part(1, node.body))
         readers = _readers(node, below)
@@ -154,7 +154,7 @@ class _Collector:
         return [*made.own, *(redirected.get(id(touch), touch) for touch in below)]
 
 
-def _readers(node: Pack, below: Sequence[Touch]) -> list[Touch]:
+def _readers(node: Copy, below: Sequence[Touch]) -> list[Touch]:
     """The reads that a copy serves: those of the first microkernel that reads the array, or else of all statements."""
     reads = [t for t in below if t.array == node.array and not t.writes and node.statement in (None, t.statement)]
     kernels = [t for t in reads if t.role is not None and node.role in (None, t.role)]

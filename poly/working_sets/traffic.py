@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 from poly.model import Caches
 from poly.schedules.schedule import Schedule
-from poly.working_sets.footprints import Footprint, Part
+from poly.working_sets.footprints import TracedFootprint, TracedPart
 from poly.working_sets.trace import trace
 
 
 @dataclass(frozen=True)
-class Traffic:
+class LevelTraffic:
     """What a level delivers in one call: bytes of lines fetched from it, and of lines written back to it.
 
     For `L1` these are what loads and stores ask for. `fits` says what stays in the cache before that level:
@@ -50,7 +50,7 @@ class LoopFootprint:
     depth: int
     """How many loops there are around it."""
     iterations: int
-    footprint: Footprint
+    footprint: TracedFootprint
 
 
 def levels(caches: Caches) -> list[tuple[str, int]]:
@@ -61,22 +61,22 @@ def levels(caches: Caches) -> list[tuple[str, int]]:
 
 def traffic(
     schedule: Schedule, caches: Caches, sizes: Mapping[str, int] | None = None, warm: bool = False
-) -> tuple[Traffic, ...]:
+) -> tuple[LevelTraffic, ...]:
     """The bytes from each level, L1 first, for given values of the sizes that are still open.
 
     Raises:
         SpecError: no such size, or a value that is none.
         ScheduleError: a size is left open.
     """
-    whole = Part.whole(trace(schedule, sizes))
+    whole = TracedPart.whole(trace(schedule, sizes))
     if not whole.touches:
         return ()
-    result = [Traffic("L1", *_asked(whole), ())]
+    result = [LevelTraffic("L1", *_asked(whole), ())]
     for level, capacity in levels(caches):
         fits: dict[str, None] = {}
         moved = _fetched(whole, capacity, EVERYTHING, fits)
         loaded, stored = (0.0, 0.0) if warm and EVERYTHING in fits else moved
-        result.append(Traffic(level, loaded, stored, tuple(fits)))
+        result.append(LevelTraffic(level, loaded, stored, tuple(fits)))
     return tuple(result)
 
 
@@ -86,14 +86,14 @@ Bytes = tuple[float, float]
 EVERYTHING = "everything"
 
 
-def _asked(part: Part) -> Bytes:
+def _asked(part: TracedPart) -> Bytes:
     """What loads and stores ask for. What an innermost loop does not move over lies in registers, as in a call."""
     if part.is_innermost:
         return part.asked
     return _sum((times, _asked(inner)) for times, inner in part.parts)
 
 
-def _fetched(part: Part, capacity: int, name: str, fits: dict[str, None]) -> Bytes:
+def _fetched(part: TracedPart, capacity: int, name: str, fits: dict[str, None]) -> Bytes:
     """What one run of a part, called `name`, fetches into a cache; `fits` gathers what stays in it."""
     if part.is_unit or part.footprint.loaded <= capacity:
         fits[name if part.footprint.loaded <= capacity else _unit(part)] = None
@@ -107,11 +107,11 @@ def _fetched(part: Part, capacity: int, name: str, fits: dict[str, None]) -> Byt
     return _sum((times, _fetched(inner, capacity, name, fits)) for times, inner in part.parts)
 
 
-def _unit(part: Part) -> str:
+def _unit(part: TracedPart) -> str:
     return _called("one call" if part.touches[0].is_call else "one instance", part)
 
 
-def _called(what: str, part: Part) -> str:
+def _called(what: str, part: TracedPart) -> str:
     """`all of S0, S1`: the statements and copies of a part."""
     return f"{what} of {', '.join(dict.fromkeys(touch.statement for touch in part.touches))}"
 
@@ -125,11 +125,11 @@ def _sum(terms: Iterable[tuple[float, Bytes]]) -> Bytes:
 
 def footprints(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> tuple[LoopFootprint, ...]:
     """What one iteration of each loop touches, outermost first, in the order of the tree; raises as `traffic`."""
-    whole = Part.whole(trace(schedule, sizes))
+    whole = TracedPart.whole(trace(schedule, sizes))
     return tuple(_footprints(whole, 0)) if whole.touches else ()
 
 
-def _footprints(part: Part, depth: int) -> Iterator[LoopFootprint]:
+def _footprints(part: TracedPart, depth: int) -> Iterator[LoopFootprint]:
     if part.is_unit:
         return
     if part.loop is None:

@@ -17,17 +17,17 @@ from benchmarks.cli import bench
 from benchmarks.contender import Failed
 from benchmarks.header import cli, cost, dispatch, openblas, program, report, speed, toolchain
 from benchmarks.header.embedded import build, write
-from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, NO_CLANG, OPENBLAS, SPEED, Finding
+from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, NO_CLANG, OPENBLAS, SPEED, Figure
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload, convolution, jacobi, matrix_vector, product, softmax, workloads
 from benchmarks.problems.matmul import Matmul
-from benchmarks.runner import Budget
+from benchmarks.runner import Rounds
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32
 from microkernels.isa import PORTABLE, host
 from poly.measure import process
 
-SHORT = Budget(seconds=0, rounds=(2, 2), sample=1e-6)
+SHORT = Rounds(seconds=0, rounds=(2, 2), sample=1e-6)
 
 BLAS = """
 char *openblas_get_corename(void) { return "Fake"; }
@@ -69,19 +69,19 @@ def rectangle(m: int, n: int, k: int, transpose: str = "NN", batch: int = 1) -> 
 
 
 def test_a_goal_is_reached_from_above_or_below() -> None:
-    assert Finding(SPEED, "", 0.98).met and not Finding(SPEED, "", 0.97).met
-    assert Finding(DISPATCH, "", 5.0).met and not Finding(DISPATCH, "", 5.1).met
-    assert Finding(SPEED, "", None).met is None and Finding(SPEED, "", 0.1, judged=False).met is None
-    assert Finding(SPEED, "", 2.0, wrong=True).met is False
+    assert Figure(SPEED, "", 0.98).met and not Figure(SPEED, "", 0.97).met
+    assert Figure(DISPATCH, "", 5.0).met and not Figure(DISPATCH, "", 5.1).met
+    assert Figure(SPEED, "", None).met is None and Figure(SPEED, "", 0.1, judged=False).met is None
+    assert Figure(SPEED, "", 2.0, wrong=True).met is False
 
 
 def test_the_table_names_each_goal_once_and_sums_up() -> None:
     found = [
-        Finding(SPEED, "small", 0.9, 0.011, "slow"),
-        Finding(SPEED, "large", 1.1),
-        Finding(SPEED, "aside", 0.1, judged=False),
-        Finding(CLANG, "all", None, note=NO_CLANG),
-        Finding(CODE, "16", 1.5),
+        Figure(SPEED, "small", 0.9, 0.011, "slow"),
+        Figure(SPEED, "large", 1.1),
+        Figure(SPEED, "aside", 0.1, judged=False),
+        Figure(CLANG, "all", None, note=NO_CLANG),
+        Figure(CODE, "16", 1.5),
     ]
     lines = list(report.text(found))
     assert lines[1].split() == [*SPEED.title.split(), "≥", "0.98", "small", "0.900", "1.1", "MISSED", "slow"]
@@ -95,7 +95,7 @@ def test_the_table_names_each_goal_once_and_sums_up() -> None:
 
 
 def test_the_object_has_every_goal_and_finding() -> None:
-    found = [Finding(OPENBLAS, "64", 1.1, 0.02, "fast", details=(("gflops", 200.0),))]
+    found = [Figure(OPENBLAS, "64", 1.1, 0.02, "fast", details=(("gflops", 200.0),))]
     told = json.loads(json.dumps(report.document(found, GOALS.values(), {"cpu": "some"}, {"gcc": "12"})))
     assert [goal["name"] for goal in told["goals"]] == list(GOALS)
     assert told["findings"] == [
@@ -188,7 +188,7 @@ def test_bytes_and_seconds_of_a_header(setting: Setting, monkeypatch: pytest.Mon
 def test_what_a_program_says() -> None:
     told = program.read("core Zen\nshape 512 NT\nerror special 1e-6\ntimes special 1e-3 2e-3\n")
     assert told.words == {"core": "Zen"}
-    assert told.shapes == [program.Shape("512 NT", {"special": [1e-3, 2e-3]}, {"special": 1e-6})]
+    assert told.shapes == [program.ShapeResult("512 NT", {"special": [1e-3, 2e-3]}, {"special": 1e-6})]
 
 
 def test_a_program_that_fails_is_told(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
 from benchmarks.ours import Poly
-from benchmarks.peers import PEERS, Library, mkl
-from benchmarks.problems.contraction import Contraction
+from benchmarks.peers import PEERS, NamedPeer, mkl
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.remote import Remote
 from benchmarks.runner import relative_error, tolerance
@@ -32,15 +32,15 @@ PROBLEMS = [
     Matmul(9, 17, 33, "TT"),
     Matmul(1, 40, 24),
     Matmul(4, 5, 6, batch=7),
-    Contraction("cab", "adc", "bd", (("a", 4), ("b", 3), ("c", 5), ("d", 6))),
+    ContractionProblem("cab", "adc", "bd", (("a", 4), ("b", 3), ("c", 5), ("d", 6))),
     Convolution(3, 4, 8, 3, 1, 1, "NHWC"),
     Convolution(3, 4, 8, 3, 1, 1, "NCHW"),
     Convolution(3, 4, 9, 1, 2, 0, "NHWC"),
-    Loops("jacobi_2d", (("N", 12), ("T", 3))),
-    Loops("heat_3d", (("N", 8), ("T", 2))),
-    Loops("seidel_2d", (("N", 12), ("T", 3))),
-    Loops("trsv", (("N", 20),)),
-    Loops("trsm", (("N", 12), ("M", 7))),
+    LoopsProblem("jacobi_2d", (("N", 12), ("T", 3))),
+    LoopsProblem("heat_3d", (("N", 8), ("T", 2))),
+    LoopsProblem("seidel_2d", (("N", 12), ("T", 3))),
+    LoopsProblem("trsv", (("N", 20),)),
+    LoopsProblem("trsm", (("N", 12), ("M", 7))),
 ]
 
 
@@ -69,7 +69,7 @@ def affinity() -> Iterator[None]:
 
 @pytest.fixture(scope="module", params=PEERS)
 def remote(request: pytest.FixtureRequest) -> Iterator[Remote]:
-    with Remote(request.param, Library(request.param), process.allowed()) as peer:
+    with Remote(request.param, NamedPeer(request.param), process.allowed()) as peer:
         yield peer
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.runner import relative_error
 from benchmarks.workloads import WORKLOADS, nests
@@ -30,11 +30,11 @@ PROBLEMS = [
         for problem in [Convolution(2, 3, 5, 3, stride, pad, layout)]
     ),
     *((p.name, p, p.size) for p in (
-        Loops("jacobi_2d", (("N", 6), ("T", 3))),
-        Loops("heat_3d", (("N", 5), ("T", 2))),
-        Loops("seidel_2d", (("N", 6), ("T", 3))),
-        Loops("trsv", (("N", 7),)),
-        Loops("trsm", (("N", 5), ("M", 3))),
+        LoopsProblem("jacobi_2d", (("N", 6), ("T", 3))),
+        LoopsProblem("heat_3d", (("N", 5), ("T", 2))),
+        LoopsProblem("seidel_2d", (("N", 6), ("T", 3))),
+        LoopsProblem("trsv", (("N", 7),)),
+        LoopsProblem("trsm", (("N", 5), ("M", 3))),
     )),
 ]  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes
 
 
 def test_the_expected_result_of_a_contraction_is_that_of_its_loops() -> None:
-    problem = Contraction("cab", "adc", "bd", (("a", 2), ("b", 3), ("c", 4), ("d", 5)))
+    problem = ContractionProblem("cab", "adc", "bd", (("a", 2), ("b", 3), ("c", 4), ("d", 5)))
     arrays = problem.arrays(f64)
     expected = problem.expected(arrays)
     einsum(problem.subscripts, dtype=f64, **dict(problem.extents)).reference(*arrays)

@@ -12,12 +12,12 @@ from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
 from benchmarks.problems.matmul import Matmul
-from benchmarks.report import Line, document, exit_status, means, notes, plain, rich_table
-from benchmarks.runner import Budget, Result, measure, relative_error, tolerance
+from benchmarks.report import ResultLine, document, exit_status, means, notes, plain, rich_table
+from benchmarks.runner import Result, Rounds, measure, relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 
-BUDGET = Budget(seconds=0, rounds=(3, 3), sample=0)
+BUDGET = Rounds(seconds=0, rounds=(3, 3), sample=0)
 FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
     "ratio_to_best_peer", "trials", "tune_seconds", "max_error",
@@ -61,8 +61,8 @@ def run(*entrants: Fake | Abstainer, peak: float = 1e-6) -> Result:
     return measure(case(), 1, entrants, lambda: peak, BUDGET)
 
 
-def line(*entrants: Fake | Abstainer) -> Line:
-    return Line(run(*entrants), bound=1e-6, ours="poly", target="c")
+def line(*entrants: Fake | Abstainer) -> ResultLine:
+    return ResultLine(run(*entrants), bound=1e-6, ours="poly", target="c")
 
 
 def with_one_wrong_element(result: Array) -> Array:

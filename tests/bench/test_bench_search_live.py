@@ -11,7 +11,7 @@ from small_space import BEST, CASE, full_table, small_space
 
 from benchmarks.contender import Failed, NotInstalled
 from benchmarks.problems.convolution import Convolution
-from benchmarks.runner import Budget
+from benchmarks.runner import Rounds
 from benchmarks.search import live, polydl, tvm_peer
 from benchmarks.search.landscape import landscape
 from benchmarks.search.scores import ranking
@@ -40,7 +40,7 @@ for line in sys.stdin:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The live run has one tiny product, and few rounds."""
     monkeypatch.setattr(live, "cases", lambda: [CASE])
-    monkeypatch.setattr(live, "ROUNDS", Budget(seconds=0.01, rounds=(2, 3)))
+    monkeypatch.setattr(live, "ROUNDS", Rounds(seconds=0.01, rounds=(2, 3)))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def fake_tvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_was_tuned_is_checked_and_timed_in_turn(tiny: None) -> None:
     cpus = process.allowed()
-    entrants = [live.Tuned("model", "model", 1, cpus), live.Tuned("random, 2", "random", 2, cpus)]
+    entrants = [live.TunedKernel("model", "model", 1, cpus), live.TunedKernel("random, 2", "random", 2, cpus)]
     told: list[str] = []
     results = live.run(entrants, 1, told.append)
     model, random = live.lines(results, entrants)
@@ -68,7 +68,7 @@ def test_what_was_tuned_is_checked_and_timed_in_turn(tiny: None) -> None:
 
 
 def test_a_tuning_that_fails_is_told(tiny: None) -> None:
-    entrants = [live.Tuned("guess", "guessing", 1, process.allowed())]
+    entrants = [live.TunedKernel("guess", "guessing", 1, process.allowed())]
     results = live.run(entrants, 1, lambda text: None)
     assert "guess failed: SearchError: there is no strategy named 'guessing'" in "\n".join(live.text(results, entrants))
 
@@ -76,7 +76,7 @@ def test_a_tuning_that_fails_is_told(tiny: None) -> None:
 def test_tvm_is_an_entrant_like_all_others(fake_tvm: None) -> None:
     tvm = Tvm(16, process.allowed())
     entrant = tvm.enter(CASE, 1)
-    assert tvm.efforts[CASE.title] == live.Effort(7.5, 16)
+    assert tvm.efforts[CASE.title] == live.TuningEffort(7.5, 16)
     assert entrant.run(3) == pytest.approx(3e-3)
     arrays = CASE.problem.arrays(CASE.dtype)
     assert entrant.result() == pytest.approx(CASE.problem.expected(arrays), abs=1e-5)

@@ -19,7 +19,7 @@ from benchmarks.search.landscape import Landscape, halves, landscape, missing
 from benchmarks.search.picture import by_measurements, by_seconds
 from benchmarks.search.proof import Tables, prove
 from benchmarks.search.replay import Replay
-from benchmarks.search.runs import Run, Runs, Step, repeated, run
+from benchmarks.search.runs import Runs, SearchRun, SearchStep, repeated, run
 from benchmarks.search.scores import best_of_nearest, score
 from benchmarks.search.table import Entry, Pass, Table, key
 from poly.autoschedule.spaces.space import Point, Space
@@ -163,10 +163,10 @@ def test_droplet_finds_the_best_from_both_ends() -> None:
 
 
 def test_a_run_tells_when_it_was_good_enough() -> None:
-    steps = tuple(Step(float(n), quality) for n, quality in enumerate((0.0, 0.6, 0.6, 0.97)))
-    made = Run(steps, 0.97)
+    steps = tuple(SearchStep(float(n), quality) for n, quality in enumerate((0.0, 0.6, 0.6, 0.97)))
+    made = SearchRun(steps, 0.97)
     assert (made.reached(0.5), made.reached(0.95), made.reached(0.99)) == (2, 4, 4)
-    assert Runs((made, Run(steps[:2], 0.6), Run(steps[:3], 0.7))).quality == 0.7
+    assert Runs((made, SearchRun(steps[:2], 0.6), SearchRun(steps[:3], 0.7))).quality == 0.7
 
 
 def test_nothing_found_is_a_run_of_quality_zero() -> None:

@@ -13,7 +13,7 @@ import pytest
 from small_space import CASE, FACTS, ORIGIN, FakeMeasurer, full_table, small_space
 
 from benchmarks.search import origins, store
-from benchmarks.search.making import Maker, Plan, thinned
+from benchmarks.search.making import Maker, MeasuringPlan, thinned
 from benchmarks.search.problems import all_problems, chosen
 from benchmarks.search.table import Entry, Table, key
 from poly.autoschedule.spaces.space import Point, Space
@@ -41,7 +41,7 @@ def read(folder: Path) -> Table:
 def test_every_point_is_visited_in_every_pass(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=3))
+    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=3))
     table = read(tmp_path)
     assert set(table.entries) == {key(space, point) for point in space}
     assert {len(entry.passes) for entry in table.entries.values()} == {3}
@@ -54,7 +54,7 @@ def test_every_point_is_visited_in_every_pass(tmp_path: Path) -> None:
 def test_all_are_timed_in_turn_with_the_reference(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=1))
+    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=1))
     assert {ask.incumbent for ask in measurer.asked[1:]} == {space.choice}
     assert read(tmp_path).reference == key(space, space.choice)
 
@@ -63,7 +63,7 @@ def test_a_long_call_is_timed_alone_beside_the_reference(tmp_path: Path) -> None
     space = small_space()
     measurer = FakeMeasurer(space)
     heavy = replace(CASE, problem=replace(CASE.problem, m=10**9))
-    maker(tmp_path, measurer).make({NAME: heavy}, Plan(passes=1))
+    maker(tmp_path, measurer).make({NAME: heavy}, MeasuringPlan(passes=1))
     assert all(ask.incumbent is None and ask.points[0] == space.choice for ask in measurer.asked)
     assert all(len(set(ask.points)) == len(ask.points) for ask in measurer.asked)
     visits = [visit for entry in read(tmp_path).entries.values() for visit in entry.passes]
@@ -74,11 +74,11 @@ def test_a_long_call_is_timed_alone_beside_the_reference(tmp_path: Path) -> None
 def test_a_kill_loses_one_batch_and_the_same_call_goes_on(tmp_path: Path) -> None:
     space = small_space()
     with pytest.raises(KeyboardInterrupt):
-        maker(tmp_path, FakeMeasurer(space, stop_at=4)).make({NAME: CASE}, Plan(passes=2))
+        maker(tmp_path, FakeMeasurer(space, stop_at=4)).make({NAME: CASE}, MeasuringPlan(passes=2))
     before = read(tmp_path)
     assert len(before.entries) == 3 * 8
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=2))
+    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=2))
     assert sum(len(ask.points) for ask in measurer.asked) == 2 * len(space) - 3 * 8
     after = read(tmp_path)
     assert {len(entry.passes) for entry in after.entries.values()} == {2}
@@ -87,10 +87,10 @@ def test_a_kill_loses_one_batch_and_the_same_call_goes_on(tmp_path: Path) -> Non
 
 def test_a_complete_table_is_left_alone(tmp_path: Path) -> None:
     space = small_space()
-    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, Plan(passes=1))
+    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=1))
     bytes_before = store.path(tmp_path, NAME).read_bytes()
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=1))
+    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=1))
     assert not measurer.asked
     assert store.path(tmp_path, NAME).read_bytes() == bytes_before
 
@@ -98,17 +98,17 @@ def test_a_complete_table_is_left_alone(tmp_path: Path) -> None:
 def test_failures_are_kept_with_their_reason_and_not_tried_again(tmp_path: Path) -> None:
     space = small_space()
     broken = Point(0, (0, 0))
-    maker(tmp_path, FakeMeasurer(space, broken=frozenset({broken}))).make({NAME: CASE}, Plan(passes=2))
+    maker(tmp_path, FakeMeasurer(space, broken=frozenset({broken}))).make({NAME: CASE}, MeasuringPlan(passes=2))
     assert read(tmp_path).entries[key(space, broken)].failure == "crash: it fell over"
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=3))
+    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=3))
     assert all(broken not in ask.points for ask in measurer.asked)
 
 
 def test_the_next_favourite_is_the_reference_where_the_choice_fails(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space, broken=frozenset({space.choice}))
-    maker(tmp_path, measurer).make({NAME: CASE}, Plan(passes=1))
+    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=1))
     assert read(tmp_path).reference == key(space, space.ranked()[1])
 
 
@@ -116,14 +116,14 @@ def test_a_space_of_which_nothing_can_be_measured(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space, broken=frozenset(space))
     told: list[str] = []
-    maker(tmp_path, measurer, told).make({NAME: CASE}, Plan(passes=1))
+    maker(tmp_path, measurer, told).make({NAME: CASE}, MeasuringPlan(passes=1))
     assert told == [f"{NAME}: none of the model's first 8 schedules of gemm can be measured."]
 
 
 def test_a_limit_on_points_keeps_the_models_choice(tmp_path: Path) -> None:
     space = small_space()
     told: list[str] = []
-    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, Plan(passes=2, points=5))
+    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, MeasuringPlan(passes=2, points=5))
     table = read(tmp_path)
     assert len(table.entries) == 5
     assert key(space, space.choice) in table.entries
@@ -133,7 +133,7 @@ def test_a_limit_on_points_keeps_the_models_choice(tmp_path: Path) -> None:
 def test_time_runs_out_after_a_batch(tmp_path: Path) -> None:
     space = small_space()
     told: list[str] = []
-    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, Plan(passes=2, seconds=0.0))
+    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, MeasuringPlan(passes=2, seconds=0.0))
     assert len(read(tmp_path).entries) == 8
     assert told[0].endswith("out of time")
 
@@ -143,7 +143,7 @@ def test_points_that_the_space_no_longer_has_are_left_out(tmp_path: Path) -> Non
     full = full_table(space)
     gone = replace(full.reference, values=(("depth", 999), ("rows", 1)))
     store.write(replace(full, entries={**full.entries, gone: Entry((), 0.1, "crash")}), tmp_path)
-    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, Plan(passes=5))
+    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=5))
     assert gone not in read(tmp_path).entries
 
 
@@ -161,7 +161,7 @@ def test_what_cannot_stand_beside_the_table_is_refused(
     space = small_space()
     store.write(replace(full_table(space), **changed), tmp_path)
     with pytest.raises(RecordError, match=message):
-        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, Plan(passes=5))
+        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=5))
 
 
 def test_a_table_of_another_space_is_not_mixed_in(tmp_path: Path) -> None:
@@ -169,13 +169,13 @@ def test_a_table_of_another_space_is_not_mixed_in(tmp_path: Path) -> None:
     full = full_table(space)
     store.write(replace(full, reference=replace(full.reference, values=(("depth", 999), ("rows", 1)))), tmp_path)
     with pytest.raises(RecordError, match="is of another space"):
-        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, Plan(passes=5))
+        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=5))
 
 
 def test_drift_is_divided_out(tmp_path: Path) -> None:
     space = small_space()
     for visit, speed in enumerate((1.0, 1.5, 1.0)):
-        maker(tmp_path, FakeMeasurer(space, speed=speed)).make({NAME: CASE}, Plan(passes=visit + 1))
+        maker(tmp_path, FakeMeasurer(space, speed=speed)).make({NAME: CASE}, MeasuringPlan(passes=visit + 1))
     table = read(tmp_path)
     point = key(space, Point(0, (0, 0)))
     middles = [samples[1] for samples in table.visits(point)]

@@ -32,19 +32,19 @@ from benchmarks.opencl.naive import Naive
 from benchmarks.opencl.ours import OpenCL
 from benchmarks.opencl.stage import CALLS, Stage, stage
 from benchmarks.ours import NAME
-from benchmarks.problems.contraction import Contraction
+from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.loops import Loops
+from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
-from benchmarks.report import Line
-from benchmarks.runner import Result, Timing, relative_error, tolerance
+from benchmarks.report import ResultLine
+from benchmarks.runner import ContenderTiming, Result, relative_error, tolerance
 from benchmarks.workloads import nests, stencil
 from microkernels.dtypes import DType, f32, f64
 
 UNTUNED = Tuned({}, 0)
 
-MATVEC = Contraction("i", "ik", "k", (("i", 33), ("k", 41)))
+MATVEC = ContractionProblem("i", "ik", "k", (("i", 33), ("k", 41)))
 PROBLEMS: list[Problem] = [
     Matmul(9, 17, 33, "NT"),
     Matmul(9, 17, 33, "TN"),
@@ -55,9 +55,9 @@ PROBLEMS: list[Problem] = [
     Convolution(3, 4, 9, 3, 2, 1, "NCHW"),
     Convolution(5, 4, 6, 1, 1, 0, "NHWC"),
     Softmax(5, 17),
-    Loops("jacobi_2d", (("N", 12), ("T", 3))),
-    Loops("heat_3d", (("N", 8), ("T", 2))),
-    Loops("trsv", (("N", 20),)),
+    LoopsProblem("jacobi_2d", (("N", 12), ("T", 3))),
+    LoopsProblem("heat_3d", (("N", 8), ("T", 2))),
+    LoopsProblem("trsv", (("N", 20),)),
 ]
 
 
@@ -105,7 +105,7 @@ def test_naive_kernels_in_f64(here: Stage) -> None:
 def test_clblast_is_right_on_all_that_it_takes(clblast: Stage) -> None:
     tried = [problem for problem in PROBLEMS if getattr(problem, "batch", 1) == 1]  # batches take long to compile
     refused = [problem for problem in tried if not taken(ClBlast(TARGET), problem, f32)]
-    assert [type(problem) for problem in refused] == [Convolution, Softmax, Loops, Loops, Loops]
+    assert [type(problem) for problem in refused] == [Convolution, Softmax, LoopsProblem, LoopsProblem, LoopsProblem]
 
 
 def test_clblast_in_f64(clblast: Stage) -> None:
@@ -302,12 +302,12 @@ def test_wrong_use_is_told_in_one_message(here: Stage, arguments: list[str], mes
     assert message in done.output
 
 
-def line(ours: float | None, wrong: bool = False, **peers: float) -> Line:
+def line(ours: float | None, wrong: bool = False, **peers: float) -> ResultLine:
     """A product that takes us, and some peers, so many seconds a call."""
-    timings = [] if ours is None else [Timing(NAME, "1", "", (ours, ours), 0, not wrong)]
-    timings += [Timing(name, "1", "", (taken, taken), 1, taken > 0.1) for name, taken in peers.items()]
+    timings = [] if ours is None else [ContenderTiming(NAME, "1", "", (ours, ours), 0, not wrong)]
+    timings += [ContenderTiming(name, "1", "", (taken, taken), 1, taken > 0.1) for name, taken in peers.items()]
     result = Result(goals.product(512), 2, tuple(timings), (1.0, 1.0), (("cuda", "no CUDA device"),), ())
-    return Line(result, 0.5, NAME, TARGET)
+    return ResultLine(result, 0.5, NAME, TARGET)
 
 
 def test_goals_of_a_product() -> None:
@@ -341,7 +341,7 @@ def test_goals_of_layers_and_bandwidth() -> None:
 def test_every_goal_is_measured(here: Stage) -> None:
     asked: list[tuple[int, tuple[str, ...]]] = []
 
-    def measure(cases: Any, peers: Any) -> list[Line]:
+    def measure(cases: Any, peers: Any) -> list[ResultLine]:
         asked.append((len(cases), tuple(peers)))
         return [line(1.0, c=1.0, clblast=2.0) for _ in cases]
 

@@ -28,7 +28,7 @@ from codegen.compiler import find_compiler
 from microkernels.isa import parse_target
 from poly import Kernel, f32
 from poly.errors import PolyError, RecordError, RecordWarning
-from poly.records import Choice, Store, key_for
+from poly.records import RecordFilter, Store, key_for
 from poly.records.exchange import export, merge
 from poly.records.record import MOST_STEPS, Record, StoredTrial
 from poly.tuning import session
@@ -333,7 +333,7 @@ def everything(store: Store, file: Path) -> list[Callable[[], object]]:
         lambda: store.save(record(key(M=3), minutes=1)),
         lambda: store.add_trials(key(M=4), [trial(1)]),
         lambda: store.drop_trials(key(M=3)),
-        lambda: store.clear(Choice(nest="matmul")),
+        lambda: store.clear(RecordFilter(nest="matmul")),
     ]
 
 

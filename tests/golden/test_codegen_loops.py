@@ -15,7 +15,7 @@ from codegen.expr import Const, Load
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
 from codegen.names import c_name, fresh
-from codegen.program import Assign, Buffer, Program, Statement, Text
+from codegen.program import Assign, Buffer, PrintedStatement, Program, Text
 from microkernels.dtypes import f32, f64
 
 PARALLEL = LoopMark("i_tile", parallel=True)
@@ -47,7 +47,7 @@ def filled(domain: str, function: str, target: tuple[Affine, ...], name: str = "
     tree = band(name, function)
     iterators = tuple(re.findall(r"\w+", domain[domain.index("[") : domain.index("]")]))
     buffers = (Buffer("y", f32, shape, "out"),)
-    return Program("fill", (), buffers, scan(domain, tree, *marks.values()), {"S": Statement(iterators, body)})
+    return Program("fill", (), buffers, scan(domain, tree, *marks.values()), {"S": PrintedStatement(iterators, body)})
 
 
 def test_a_loop_that_runs_once_is_no_loop() -> None:
@@ -95,13 +95,13 @@ def test_a_text_in_a_loop_keeps_it_scalar() -> None:
     program = matmul([LoopMark("j", vectorize=True)])
     text = Text(("C[i*N + j] += A[i*K + k]*B[k*N + j];",))
     assert "POLY_SIMD" in source(program)
-    assert "POLY_SIMD" not in source(replace(program, statements={"S": Statement(("i", "j", "k"), text)}))
+    assert "POLY_SIMD" not in source(replace(program, statements={"S": PrintedStatement(("i", "j", "k"), text)}))
 
 
 def test_iterators_of_a_text_that_are_named_like_the_loops_around_it() -> None:
     """`i` of the statement is `6*tile + i` of the loops."""
     program = matmul()
-    text = source(replace(program, statements={"S": Statement(("i", "j", "k"), Text(("touch(i, j, k);",)))}))
+    text = source(replace(program, statements={"S": PrintedStatement(("i", "j", "k"), Text(("touch(i, j, k);",)))}))
     assert "const int64_t i_2 = i + i_tile;" in text
     assert "touch(i_2, j, k);" in text
     assert "const int64_t j" not in text
@@ -122,10 +122,10 @@ def test_a_shared_element_that_others_look_at_keeps_the_loop_scalar() -> None:
             Buffer("y", f64, (N,), "out"),
         ),
         ast,
-        {"S": Statement(("i",), Assign(total, "+", x)), "T": Statement(("i",), Assign(y, "=", total))},
+        {"S": PrintedStatement(("i",), Assign(total, "+", x)), "T": PrintedStatement(("i",), Assign(y, "=", total))},
     )
     assert not {"POLY_SIMD", "POLY_LANES"} & set(source(program).split())
-    alone = replace(program, statements={**program.statements, "T": Statement(("i",), Assign(y, "=", x))})
+    alone = replace(program, statements={**program.statements, "T": PrintedStatement(("i",), Assign(y, "=", x))})
     assert "s[0] += s_lane;" in source(alone)
 
 
@@ -134,5 +134,5 @@ def test_strides_are_texts_or_follow_from_the_shape() -> None:
     domain = "[M, N] -> { S[i, j] : 0 <= i < M and 0 <= j < N }"
     ast = scan(domain, band("i", "[M, N] -> { S[i, j] -> [i] }", band("j", "[M, N] -> { S[i, j] -> [j] }")))
     body = Assign(Load("y", (i, j, Affine.of(2))), "=", Load("A", (i, j)))
-    program = Program("f", ("M", "N", "A_stride"), buffers, ast, {"S": Statement(("i", "j"), body)})
+    program = Program("f", ("M", "N", "A_stride"), buffers, ast, {"S": PrintedStatement(("i", "j"), body)})
     assert "y[i*(3*N + 3) + 3*j + 2] = A[i*A_stride + j];" in source(program)

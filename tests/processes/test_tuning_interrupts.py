@@ -14,7 +14,7 @@ from poly.search.events import Ask, Search, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import search
 from poly.search.stopping import Budget
-from poly.tuning.session import Interrupts, Source, Stoppable
+from poly.tuning.session import Interrupts, PointSource, Stoppable
 
 A, B, C = (Point(0, (i, 0)) for i in range(3))
 
@@ -38,7 +38,7 @@ def all_three(space: Space, start: Point, random: Random) -> Search:
     yield Ask((A, B, C))
 
 
-def searched(source: Source, journal: Journal | None = None) -> Outcome:
+def searched(source: PointSource, journal: Journal | None = None) -> Outcome:
     with Interrupts() as interrupts:
         stoppable = Stoppable(source, lambda: False, interrupts)
         return search(grid_space(), all_three, stoppable, budget=Budget(gain=None), journal=journal)

@@ -39,7 +39,7 @@ from poly.ir.tree import Leaf, bands, statements
 from poly.lowering.scan import scan
 from poly.model.host import caches
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Pack, Part, Step
+from poly.schedules.steps import Copy, Part, Step
 
 M, N, K, T = poly.sizes("M N K T")
 
@@ -419,7 +419,7 @@ def any_step(draw: st.DrawFn, made: Schedule) -> Step:
     loops = [band.name for band in bands(made.tree)]
     match draw(st.integers(0, 5)):
         case 0:
-            return Pack(draw(st.sampled_from("XY")), draw(st.sampled_from([*loops, None])))
+            return Copy(draw(st.sampled_from("XY")), draw(st.sampled_from([*loops, None])))
         case 1:
             return Part(draw(st.sampled_from(statements(made.tree))), draw(st.sampled_from(loops)), 3)
         case _:

@@ -16,10 +16,10 @@ from codegen.build import FLAGS, load
 from codegen.c import link_flags, source
 from codegen.call import Caller, make_caller
 from codegen.elementary import CONSTANTS, Constants
-from codegen.expr import Call, Load
+from codegen.expr import FunctionCall, Load
 from codegen.guard import declarations
 from codegen.loop_ir import LoopMark
-from codegen.program import Assign, Buffer, Program, Statement
+from codegen.program import Assign, Buffer, PrintedStatement, Program
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host_machine
@@ -33,9 +33,9 @@ RANGES = {("exp", "f32"): (-104, 88.72), ("exp", "f64"): (-745.2, 709.7), ("tanh
 def mapped(function: str, dtype: DType, isa: ISA, vectorize: bool = True) -> Program:
     """`y[i] = function(x[i])`."""
     ast = scan("[N] -> { S[i] : 0 <= i < N }", band("i", "[N] -> { S[i] -> [i] }"), LoopMark("i", vectorize=vectorize))
-    body = Assign(Load("y", (i,)), "=", Call(function, (Load("x", (i,)),)))
+    body = Assign(Load("y", (i,)), "=", FunctionCall(function, (Load("x", (i,)),)))
     buffers = (Buffer("x", dtype, (N,), "in"), Buffer("y", dtype, (N,), "out"))
-    return Program("mapped", ("N",), buffers, ast, {"S": Statement(("i",), body)}, isa=isa)
+    return Program("mapped", ("N",), buffers, ast, {"S": PrintedStatement(("i",), body)}, isa=isa)
 
 
 def built(program: Program, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Caller:

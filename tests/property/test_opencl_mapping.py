@@ -26,12 +26,12 @@ from work_item_races import barriers, races
 
 import poly
 from codegen.integer import Affine
-from codegen.opencl.items import Share
+from codegen.opencl.items import SharedLoop
 from codegen.opencl.plan import device_program
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU
 from poly import ScheduleError, schedule
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, bands
+from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands
 from poly.lowering.box_copy import with_boxes
 from poly.lowering.lower import lower
 from poly.lowering.mapping.items import with_items
@@ -58,7 +58,7 @@ def outline(node: Node) -> str:
             return name
         case Band(name=name, body=body):
             return f"{name}({outline(body)})"
-        case Pack(body=body):
+        case Copy(body=body):
             return outline(body)
         case Sequence(nodes):
             return " ".join(map(outline, nodes))
@@ -359,13 +359,13 @@ def test_no_mapping_that_is_accepted_has_a_race(nest: Nest, data: st.DataObject)
 @pytest.mark.parametrize(
     ("share", "own", "first"),
     [
-        (Share(32, 1, 32), "item", "N + item"),
-        (Share(32, 1, 256), "item % 32", "N + item % 32"),
-        (Share(8, 32, 256), "item/32", "N + item/32"),
-        (Share(4, 8, 256), "item/8 % 4", "N + item/8 % 4"),
+        (SharedLoop(32, 1, 32), "item", "N + item"),
+        (SharedLoop(32, 1, 256), "item % 32", "N + item % 32"),
+        (SharedLoop(8, 32, 256), "item/32", "N + item/32"),
+        (SharedLoop(4, 8, 256), "item/8 % 4", "N + item/8 % 4"),
     ],
 )
-def test_which_share_is_an_items_own(share: Share, own: str, first: str) -> None:
+def test_which_share_is_an_items_own(share: SharedLoop, own: str, first: str) -> None:
     assert share.own == own
     assert share.first(Affine.name("N") * share.count).replace(f"{share.count}*N", "N") == first
 
@@ -374,7 +374,7 @@ def test_which_share_is_an_items_own(share: Share, own: str, first: str) -> None
 @pytest.mark.parametrize("start", [-70, -1, 0, 1, 5, 31, 64])
 def test_an_item_starts_at_its_first_iteration(count: int, start: int) -> None:
     """Known starts, and starts that only the device knows, in C's arithmetic."""
-    share = Share(count, 1, count)
+    share = SharedLoop(count, 1, count)
     for item in range(count):
         expected = next(i for i in range(start, start + count) if i % count == item)
         known, open_ = share.first(Affine.of(start)), share.first(Affine.name("s"))

@@ -18,7 +18,7 @@ from codegen.expr import Binary, Const, Index, Load
 from codegen.guard import declarations
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
-from codegen.program import Assign, Buffer, Program, Statement
+from codegen.program import Assign, Buffer, PrintedStatement, Program
 from codegen.signature import Signature
 from microkernels.dtypes import DTYPES, DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, NEON, PORTABLE
@@ -44,7 +44,7 @@ def rows_reduced(dtype: DType, op: str, isa: ISA, columns: int | None = None) ->
         ("M", "N"),
         (Buffer("x", dtype, (M, width), "in"), Buffer("y", dtype, (M,), "inout")),
         scan(domain, tree, LANES),
-        {"S": Statement(("i", "j"), Assign(Load("y", (i,)), op, Load("x", (i, j))))},
+        {"S": PrintedStatement(("i", "j"), Assign(Load("y", (i,)), op, Load("x", (i, j))))},
         isa=isa,
     )
 
@@ -142,7 +142,7 @@ def test_bodies_with_more_than_a_sum(isa: ISA, monkeypatch: pytest.MonkeyPatch) 
         Buffer("sums", f64, (M,), "inout"),
         Buffer("tops", f32, (M,), "inout"),
     )
-    statements = {name: Statement(("i", "j"), body) for name, body in zip(names, bodies, strict=True)}
+    statements = {name: PrintedStatement(("i", "j"), body) for name, body in zip(names, bodies, strict=True)}
     program = Program("several", ("M", "N"), buffers, scan(domain, tree, LANES), statements, isa=isa)
     assert "const float mean_value = mean[i];" in source(program)
     call = built(program, GCC, monkeypatch)
@@ -164,8 +164,8 @@ def test_elements_behind_a_condition_are_not_loaded_before_it() -> None:
     ast = scan(domain, band("j", "[M, N] -> { S[j] -> [j]; T[j] -> [j] }", order), LANES)
     first = Affine.of(0)
     statements = {
-        "S": Statement(("j",), Assign(Load("s", (first,)), "+", Load("x", (j,)))),
-        "T": Statement(("j",), Assign(Load("y", (j,)), "=", Load("x", (first,)))),
+        "S": PrintedStatement(("j",), Assign(Load("s", (first,)), "+", Load("x", (j,)))),
+        "T": PrintedStatement(("j",), Assign(Load("y", (j,)), "=", Load("x", (first,)))),
     }
     buffers = (Buffer("x", f32, (N,), "in"), Buffer("s", f32, (first + 1,), "inout"), Buffer("y", f32, (N,), "out"))
     program = Program("f", ("M", "N"), buffers, ast, statements)

@@ -25,7 +25,7 @@ from poly.model.grid import Grid
 from poly.model.rates import nominal
 from poly.model.schedules import predicted
 from poly.schedules.makeable import check_makeable
-from poly.schedules.steps import Microkernel
+from poly.schedules.steps import Tensorize
 
 HOST = host()
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
@@ -126,7 +126,7 @@ def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
     found = derive(nest, AVX512, 1, CACHES, nominal(AVX512))
     for point in found.sample(60, Random(1)):
         made = found.schedule(point)
-        (kernel,) = (step for step in made.steps if isinstance(step, Microkernel))
+        (kernel,) = (step for step in made.steps if isinstance(step, Tensorize))
         values = found.values(point)
         assert kernel.kernel == f"gemm_avx512_{values['rows']}x{16 * (values['vectors'] or 0)}"
         copies = lower(made.nest, made.tree, AVX512).workspaces

@@ -16,7 +16,7 @@ from poly.ir.nest import Nest
 from poly.ir.tree import Node
 from poly.model import Caches
 from poly.schedules.schedule import Schedule, schedule
-from poly.working_sets import Traffic, footprints, traffic
+from poly.working_sets import LevelTraffic, footprints, traffic
 from poly.working_sets.lines import LINE, lines
 from poly.working_sets.memory import Memory
 
@@ -45,7 +45,7 @@ def line(memory: Memory, indices: tuple[int, ...]) -> tuple[str, int]:
     return memory.name, offset * memory.size // LINE
 
 
-def from_memory(made: Schedule, capacity: int, sizes: dict[str, int]) -> Traffic:
+def from_memory(made: Schedule, capacity: int, sizes: dict[str, int]) -> LevelTraffic:
     return traffic(made, Caches(capacity * LINE, 0, 0), sizes)[-1]
 
 
@@ -98,7 +98,7 @@ def test_loads_and_stores_of_a_kernel_are_once_a_call():
     made = schedule(product).tile(i=6, j=16).microkernel("gemm_avx512_6x16")
     asked = traffic(made, Caches(1 << 15, 0, 0), {"M": 12, "N": 32, "K": 10})[0]
     calls = 4
-    assert asked == Traffic("L1", calls * 4 * (6 * 10 + 10 * 16 + 6 * 16), calls * 4 * 6 * 16, ())
+    assert asked == LevelTraffic("L1", calls * 4 * (6 * 10 + 10 * 16 + 6 * 16), calls * 4 * 6 * 16, ())
 
 
 def test_an_innermost_loop_keeps_its_sum_in_a_register():

@@ -9,7 +9,7 @@ from typing import Any
 
 from interpreter import run_order
 
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from poly.ir.nest import Nest
 
 Cells = dict[tuple[str, tuple[int, ...]], float]
@@ -50,7 +50,7 @@ def evaluate(expr: Expr, values: dict[str, int], cells: Cells) -> float:
             return cells[array, tuple(index.evaluate(values) for index in indices)]
         case Unary(_, operand):
             return -evaluate(operand, values, cells)
-        case Call(function, args):
+        case FunctionCall(function, args):
             result: float = FUNCTIONS[function](*(evaluate(arg, values, cells) for arg in args))
             return result
         case Binary(op, left, right):

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import islpy as isl
 
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from codegen.integer import Affine
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
@@ -157,6 +157,6 @@ def _evaluate(expr: Expr, values: Mapping[str, int], memory: Memory) -> int:
         case Binary(op, left, right):
             a, b = _evaluate(left, values, memory), _evaluate(right, values, memory)
             return {"+": a + b, "-": a - b, "*": a * b}[op] % PRIME
-        case Call(function, args):
+        case FunctionCall(function, args):
             return {"min": min, "max": max}[function](_evaluate(arg, values, memory) for arg in args)
     raise TypeError(type(expr).__name__)

@@ -10,7 +10,7 @@ from pathlib import Path
 from headers import GCC, STRICT, Toolchain, need, succeed
 
 import poly
-from codegen.header.values import Trial
+from codegen.header.values import SelfTestSizes
 from codegen.integer import Affine, Compare, Linear, floor_quotient, minimum
 from codegen.opencl.c_files import files
 from codegen.opencl.standalone import Standalone
@@ -101,7 +101,7 @@ def by_hand() -> Standalone:
         scratch=(Scratch("kept", f32, Linear.name("M")),),
     )
     reference = replace(lower(heat, poly.schedule(heat).tree, PORTABLE), name="plain_loops")
-    trials = (Trial((("M", 3), ("T", 2))), Trial((("M", 1000), ("T", 2)), flops=4000, length=3))
+    trials = (SelfTestSizes((("M", 3), ("T", 2))), SelfTestSizes((("M", 1000), ("T", 2)), flops=4000, length=3))
     return Standalone(
         "heat",
         program,

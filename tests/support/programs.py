@@ -10,12 +10,12 @@ import islpy as isl
 from codegen.build import load
 from codegen.c import link_flags, source
 from codegen.call import Caller, make_caller
-from codegen.expr import Binary, Call, Const, Expr, Load
+from codegen.expr import Binary, Const, Expr, FunctionCall, Load
 from codegen.guard import declarations
 from codegen.integer import Affine
 from codegen.isl_ast import loops
 from codegen.loop_ir import For, LoopMark, Node, Once, mapped
-from codegen.program import Assign, Buffer, Program, Statement, Text, Workspace
+from codegen.program import Assign, Buffer, PrintedStatement, Program, Text, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32
 
@@ -79,7 +79,7 @@ def matmul(marks: Sequence[LoopMark] = (), order: str = "ikj", size: int | None 
             Buffer("C", dtype, (m, n), "inout"),
         ),
         scan(domain, tree, *marks),
-        {"S": Statement(("i", "j", "k"), body)},
+        {"S": PrintedStatement(("i", "j", "k"), body)},
     )
 
 
@@ -103,7 +103,10 @@ def scaled_copy() -> Program:
             Buffer("alpha", f32, (), "scalar"),
         ),
         scan(domain, rows, LoopMark("i", parallel=True)),
-        {"Fill": Statement(("row_number",), Text(fill)), "Drain": Statement(("row_number",), Text(drain))},
+        {
+            "Fill": PrintedStatement(("row_number",), Text(fill)),
+            "Drain": PrintedStatement(("row_number",), Text(drain)),
+        },
         (Workspace("all", f32, M * N, private=False), Workspace("one", f32, N)),
     )
 
@@ -125,7 +128,7 @@ def softmax() -> Program:
         "Low": Assign(top, "=", Const(float("-inf"))),
         "Zero": Assign(total, "=", Const(0)),
         "Max": Assign(top, "max", x),
-        "Exp": Assign(y, "=", Call("exp", (Binary("-", x, top),))),
+        "Exp": Assign(y, "=", FunctionCall("exp", (Binary("-", x, top),))),
         "Sum": Assign(total, "+", y),
         "Div": Assign(y, "=", Binary("/", y, total)),
     }
@@ -140,7 +143,7 @@ def softmax() -> Program:
             Buffer("total", f32, (M,), "local"),
         ),
         scan(domain, tree, **marks),
-        {name: Statement(("i", "j") if tree else ("i",), bodies[name]) for name, tree in inner},
+        {name: PrintedStatement(("i", "j") if tree else ("i",), bodies[name]) for name, tree in inner},
     )
 
 
@@ -154,7 +157,7 @@ def single(expr: Expr, buffers: Sequence[Buffer], op: str = "=") -> Program:
         ("N",),
         tuple(buffers),
         scan(f"{known}{{ S[i] : 0 <= i < N }}", tree),
-        {"S": Statement(("i",), Assign(Load("y", (i,) * len(y.shape)), op, expr))},
+        {"S": PrintedStatement(("i",), Assign(Load("y", (i,) * len(y.shape)), op, expr))},
     )
 
 

@@ -8,7 +8,7 @@ import poly
 from microkernels.isa import parse_target
 from poly import f32
 from poly.autoschedule.spaces.space import Knob, Point, Space, Structure, Values
-from poly.model.cost import Cost, Part
+from poly.model.cost import Cost, CostPart
 from poly.schedules.schedule import Schedule
 
 M, N = poly.sizes("M N")
@@ -32,7 +32,7 @@ def tiled(values: Values) -> Schedule:
 def bowl(values: Values) -> Cost:
     """Least at 4 and 4."""
     seconds = 1e-6 * (10 + sum(abs((size or 64) - 4) for size in values.values()))
-    return Cost(seconds, (Part("memory", seconds),))
+    return Cost(seconds, (CostPart("memory", seconds),))
 
 
 def structure(traits: tuple[tuple[str, str], ...], *knobs: Knob) -> Structure:

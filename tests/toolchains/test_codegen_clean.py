@@ -18,7 +18,7 @@ from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
 from codegen.c import functions, used_helpers, workspace_function
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from codegen.header.bounds import BOUNDS
 from codegen.header.pthreads import PTHREADS
 from codegen.integer import Affine
@@ -138,10 +138,10 @@ def of_expressions() -> Iterator[Program]:
     expressions: list[Expr] = [
         *operands,
         *(Unary("-", operand) for operand in operands),
-        *(Call(function, (operand,)) for function, operand in product(("abs", "tanh"), operands)),
+        *(FunctionCall(function, (operand,)) for function, operand in product(("abs", "tanh"), operands)),
         *(Binary(op, left, right) for op, left, right in product("+*/", loads, operands)),
         *(Binary("-", Index(i), operand) for operand in operands),
-        *(Call("max", (Binary("+", left, right), right)) for left, right in product(loads, operands)),
+        *(FunctionCall("max", (Binary("+", left, right), right)) for left, right in product(loads, operands)),
     ]
     inputs = [Buffer(f"in_{name}", dtype, (N,), "in") for name, dtype in C_TYPES.items()]
     scalar = Buffer("scalar", DTYPES["i32"], (), "scalar")

@@ -19,7 +19,7 @@ from codegen.expr import Binary, Index, Load
 from codegen.fastcall import caller_source
 from codegen.guard import declarations
 from codegen.integer import Affine
-from codegen.program import Assign, Buffer, Program, Statement
+from codegen.program import Assign, Buffer, PrintedStatement, Program
 from codegen.signature import Signature
 from microkernels.dtypes import f32, f64, i32
 
@@ -215,7 +215,7 @@ def shift(scalar: Buffer) -> Caller:
     body = Assign(Load("y", (i,)), "=", Load("n", ()))
     ast = scan("[N] -> { S[i] : 0 <= i < N }", band("i", "[N] -> { S[i] -> [i] }"))
     buffers = (Buffer("y", i32, (N,), "out"), scalar)
-    return compiled(Program("put", ("N",), buffers, ast, {"S": Statement(("i",), body)}))
+    return compiled(Program("put", ("N",), buffers, ast, {"S": PrintedStatement(("i",), body)}))
 
 
 @pytest.mark.parametrize("name", ["threads", "int64_t", "double", "workspace", "max_f32", "memcpy", "A_bytes"])
@@ -226,7 +226,7 @@ def test_any_name_of_an_array_or_size(name: str) -> None:
     body = Assign(Load(name, (i,)), "=", Load("A", (i,)))
     ast = scan(f"{known}{{ S[i] : 0 <= i < {size} }}", band("i", f"{known}{{ S[i] -> [i] }}"))
     buffers = (Buffer("A", f32, (size,), "in"), Buffer(name, f32, (size,), "out"))
-    call = compiled(Program("index", (str(size),), buffers, ast, {"S": Statement(("i",), body)}))
+    call = compiled(Program("index", (str(size),), buffers, ast, {"S": PrintedStatement(("i",), body)}))
     x, y = np.ones(3, np.float32), np.zeros(3, np.float32)
     call(x, y)
     assert (y == 1).all()
@@ -270,7 +270,7 @@ def window(extent: Affine, sizes: tuple[str, ...], *more: Buffer) -> Program:
     ast = scan(f"{known}{{ S[p] : 0 <= p < P }}", band("p", f"{known}{{ S[p] -> [p] }}"))
     buffers = (Buffer("x", f32, (extent,), "in"), *more, Buffer("y", f32, (Affine.name("P"),), "out"))
     body = Assign(Load("y", (p,)), "=", Load("x", (p,)))
-    return Program("window", sizes, buffers, ast, {"S": Statement(("p",), body)})
+    return Program("window", sizes, buffers, ast, {"S": PrintedStatement(("p",), body)})
 
 
 def test_sizes_from_compound_extents() -> None:
@@ -314,7 +314,9 @@ def test_sizes_that_no_array_tells() -> None:
     tree = band("t", "[T, N] -> { S[t, i] -> [t] }", band("i", "[T, N] -> { S[t, i] -> [i] }"))
     ast = scan("[T, N] -> { S[t, i] : 0 <= t < T and 0 <= i < N }", tree)
     body = Assign(Load("y", (i,)), "+", Binary("*", Index(t), Load("y", (i,))))
-    program = Program("steps", ("T", "N"), (Buffer("y", f64, (N,), "inout"),), ast, {"S": Statement(("t", "i"), body)})
+    program = Program(
+        "steps", ("T", "N"), (Buffer("y", f64, (N,), "inout"),), ast, {"S": PrintedStatement(("t", "i"), body)}
+    )
     call = compiled(program)
     y = np.ones(4)
     call(y, T=4)

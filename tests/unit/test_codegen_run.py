@@ -15,7 +15,7 @@ from codegen.expr import Load
 from codegen.guard import declarations
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
-from codegen.program import Assign, Buffer, Program, Statement, Workspace
+from codegen.program import Assign, Buffer, PrintedStatement, Program, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
 
@@ -90,7 +90,7 @@ def test_reductions_in_lanes(op: str, dtype: DType) -> None:
     tree = band("i", f"{known}{{ S[i, j] -> [i] }}", band("j", f"{known}{{ S[i, j] -> [j] }}"))
     buffers = (Buffer("x", dtype, (M, N), "in"), Buffer("y", dtype, (M,), "inout"))
     body = Assign(Load("y", (i,)), op, Load("x", (i, j)))
-    scalar = Program("reduce", ("M", "N"), buffers, scan(domain, tree), {"S": Statement(("i", "j"), body)})
+    scalar = Program("reduce", ("M", "N"), buffers, scan(domain, tree), {"S": PrintedStatement(("i", "j"), body)})
     lanes = marked(scalar, LoopMark("j", vectorize=True))
     assert "POLY_LANES" in source(lanes)
     rng = np.random.default_rng(3)
@@ -113,7 +113,7 @@ def test_several_reductions_in_one_loop() -> None:
     ast = scan(domain, band("i", "[N] -> { S[i] -> [i]; T[i] -> [i] }", order), LoopMark("i", vectorize=True))
     buffers = (Buffer("x", f64, (N,), "in"), Buffer("y", f64, (Affine.of(2),), "inout"))
     statements = {
-        name: Statement(("i",), Assign(Load("y", (Affine.of(place),)), op, Load("x", (i,))))
+        name: PrintedStatement(("i",), Assign(Load("y", (Affine.of(place),)), op, Load("x", (i,))))
         for place, (name, op) in enumerate((("S", "+"), ("T", "max")))
     }
     program = Program("both", ("N",), buffers, ast, statements)
@@ -201,7 +201,7 @@ def test_indices_beyond_32_bits() -> None:
             (),
             (Buffer("y", f32, (Affine.of(2), Affine.of(2)), "out", (str(stride), "1")),),
             scan(domain, tree),
-            {"S": Statement(("i", "j"), Assign(Load("y", (i, j)), "=", Load("y", (i, j))))},
+            {"S": PrintedStatement(("i", "j"), Assign(Load("y", (i, j)), "=", Load("y", (i, j))))},
         )
     )
     assert "2147483648*i + j" in text

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import N, compiled, i, single
 
-from codegen.expr import Binary, Call, Const, Expr, Index, Load, Unary
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from codegen.integer import Affine
 from codegen.program import Assign, Buffer
 from codegen.scalar import StatementPrinter, function_name, literal
@@ -58,13 +58,13 @@ def over(a: Expr, b: Expr) -> Expr:
         (times(Const(0.1), D), "= (float)(0.1 * d[i]);"),
         (plus(X, D), "= (float)(x[i] + d[i]);"),
         (times(Const(-0.5), X), "= -0.5f * x[i];"),
-        (Call("exp", (X,)), "= exp_f32(x[i]);"),
-        (Call("exp", (D,)), "= (float)exp_f64(d[i]);"),
-        (Call("sqrt", (INT,)), "= (float)sqrt_f64(n[i]);"),
-        (Call("abs", (X,)), "= fabsf(x[i]);"),
-        (Call("abs", (INT,)), "= (float)abs_i32(n[i]);"),
-        (Call("max", (X, Const(0))), "= max_f32(x[i], 0.0f);"),
-        (Call("min", (X, D)), "= (float)min_f64(x[i], d[i]);"),
+        (FunctionCall("exp", (X,)), "= exp_f32(x[i]);"),
+        (FunctionCall("exp", (D,)), "= (float)exp_f64(d[i]);"),
+        (FunctionCall("sqrt", (INT,)), "= (float)sqrt_f64(n[i]);"),
+        (FunctionCall("abs", (X,)), "= fabsf(x[i]);"),
+        (FunctionCall("abs", (INT,)), "= (float)abs_i32(n[i]);"),
+        (FunctionCall("max", (X, Const(0))), "= max_f32(x[i], 0.0f);"),
+        (FunctionCall("min", (X, D)), "= (float)min_f64(x[i], d[i]);"),
         (over(INT, INT), "= (float)((double)n[i] / n[i]);"),
         (plus(INT, Const(0.5)), "= (float)(n[i] + 0.5);"),
         (times(Index(Affine.name("i") + 1), X), "= (float)(i + 1) * x[i];"),
@@ -128,7 +128,7 @@ def by_numpy(expr: Expr, arrays: dict[str, np.ndarray], index: int, size: int) -
         case Binary(op, left, right):
             a, b = by_numpy(left, arrays, index, size), by_numpy(right, arrays, index, size)
             return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b}[op]()
-        case Call(function, args):
+        case FunctionCall(function, args):
             values = [by_numpy(arg, arrays, index, size) for arg in args]
             return {"max": max, "min": min, "abs": abs}.get(function, getattr(np, function))(*values)
 
@@ -138,10 +138,10 @@ EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         st.builds(Binary, st.sampled_from("+-*"), inner, inner),
-        st.builds(lambda a, b: over(a, plus(Call("abs", (b,)), Const(1))), inner, inner),
+        st.builds(lambda a, b: over(a, plus(FunctionCall("abs", (b,)), Const(1))), inner, inner),
         st.builds(lambda a: Unary("-", a), inner),
-        st.builds(lambda f, a, b: Call(f, (a, b)), st.sampled_from(["max", "min"]), inner, inner),
-        st.builds(lambda a: Call("tanh", (a,)), inner),
+        st.builds(lambda f, a, b: FunctionCall(f, (a, b)), st.sampled_from(["max", "min"]), inner, inner),
+        st.builds(lambda a: FunctionCall("tanh", (a,)), inner),
     ),
     max_leaves=6,
 )
@@ -169,7 +169,7 @@ def test_nan_goes_through_as_in_python(function: str) -> None:
     b = np.array([1, np.nan, np.nan, 2, 0.0, -0.0], np.float32)
     y = np.empty(6, np.float32)
     buffers = [Buffer("a", f32, (N,), "in"), Buffer("b", f32, (N,), "in"), Buffer("y", f32, (N,), "out")]
-    compiled(single(Call(function, (Load("a", (i,)), Load("b", (i,)))), buffers))(a, b, y)
+    compiled(single(FunctionCall(function, (Load("a", (i,)), Load("b", (i,)))), buffers))(a, b, y)
     python = {"max": max, "min": min}[function]
     expected = np.array([python(*pair) for pair in zip(a, b, strict=True)], np.float32)
     np.testing.assert_array_equal(y.view(np.int32), expected.view(np.int32))

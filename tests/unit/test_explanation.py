@@ -22,7 +22,7 @@ from poly.explanation.values import ARITHMETIC, Level
 from poly.machine import Bandwidth, Measured, Peak
 from poly.machine.target import Target
 from poly.model import Caches
-from poly.model.cost import Cost, Part
+from poly.model.cost import Cost, CostPart
 from poly.model.rates import from_machine
 from poly.records.key import key_for
 from poly.records.record import Record, StoredTrial
@@ -149,7 +149,7 @@ def test_parts_that_differ_are_named():
     one = told()
 
     def predicted(seconds: float, copies: float):
-        cost = Cost(seconds, (Part("L2", 0.1), Part("copies", copies)))
+        cost = Cost(seconds, (CostPart("L2", 0.1), CostPart("copies", copies)))
         return replace(one, prediction=cost, measurement=Measurement(seconds, "here"))
 
     compared = against(predicted(1.0, 0.0), predicted(2.0, 0.5))

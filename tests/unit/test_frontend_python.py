@@ -8,7 +8,7 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from codegen.expr import Binary, Call, Const, Index, Load, Unary
+from codegen.expr import Binary, Const, FunctionCall, Index, Load, Unary
 from codegen.integer import Affine
 from microkernels.dtypes import f32, f64, i32
 from poly.frontends.python import parse, parse_text
@@ -112,7 +112,7 @@ x, y, s = Load("x", (i,)), Load("y", (i,)), Load("s", ())
         ("x[i] = y[i] - x[i]", "=", Binary("-", y, x)),
         ("x[i] = max(x[i], y[i])", "max", y),
         ("x[i] = min(x[i], y[i])", "min", y),
-        ("x[i] = max(y[i], x[i])", "=", Call("max", (y, x))),
+        ("x[i] = max(y[i], x[i])", "=", FunctionCall("max", (y, x))),
         ("x[i] += x[i] * s", "=", Binary("+", x, Binary("*", x, s))),
         ("x[i] *= x[i]", "=", Binary("*", x, x)),
         ("x[i] += x[0]", "+", Load("x", (Affine.of(0),))),
@@ -125,10 +125,10 @@ def test_reductions_are_told_apart(line: str, op: str, expr: object) -> None:
 @pytest.mark.parametrize(
     ("text", "expr"),
     [
-        ("math.exp(y[i])", Call("exp", (y,))),
-        ("np.tanh(y[i])", Call("tanh", (y,))),
-        ("sqrt(abs(y[i]))", Call("sqrt", (Call("abs", (y,)),))),
-        ("max(y[i], s, 1)", Call("max", (Call("max", (y, s)), Const(1)))),
+        ("math.exp(y[i])", FunctionCall("exp", (y,))),
+        ("np.tanh(y[i])", FunctionCall("tanh", (y,))),
+        ("sqrt(abs(y[i]))", FunctionCall("sqrt", (FunctionCall("abs", (y,)),))),
+        ("max(y[i], s, 1)", FunctionCall("max", (FunctionCall("max", (y, s)), Const(1)))),
         ("-y[i] + N", Binary("+", Unary("-", y), Index(N))),
         ("+y[2*i - i]", y),
     ],

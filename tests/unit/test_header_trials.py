@@ -10,12 +10,12 @@ from header_nests import wide
 from shared_nests import matmul
 
 import poly
-from codegen.header import Trial
+from codegen.header import SelfTestSizes
 from poly.analysis.bounds import check
 from poly.embed.trials import FLOPS, LIMIT, LONG, trials
 
 
-def values(found: tuple[Trial, ...]) -> list[tuple[int, ...]]:
+def values(found: tuple[SelfTestSizes, ...]) -> list[tuple[int, ...]]:
     return [tuple(value for _, value in trial.sizes) for trial in found]
 
 
@@ -55,7 +55,7 @@ def test_special_sizes_and_their_neighbours() -> None:
 
 def test_fixed_sizes_have_one_trial() -> None:
     (only,) = trials(matmul.with_sizes({"M": 4, "K": 5, "N": 6}), [])
-    assert only == Trial((), 240, 5)
+    assert only == SelfTestSizes((), 240, 5)
 
 
 @pytest.mark.parametrize(

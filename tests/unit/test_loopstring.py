@@ -14,7 +14,7 @@ import poly
 from poly import f64
 from poly.errors import ScheduleError
 from poly.ir.tree import bands
-from poly.schedules.loopstring import Level, parse
+from poly.schedules.loopstring import Letter, parse
 from poly.schedules.schedule import schedule
 
 SIZES = {"a": 4, "b": 12, "c": 8}
@@ -102,8 +102,8 @@ def test_capitals_are_parallel():
 
 def test_the_grammar_is_read_in_full():
     levels = parse("bC{R:16}a[0,64,2,(32,8)]|cb@schedule(static)")
-    assert levels[1] == Level("c", True, "{R:16}", ("", "", ""), (), False)
-    assert levels[2] == Level("a", False, "", ("0", "64", "2"), (32, 8), True)
+    assert levels[1] == Letter("c", True, "{R:16}", ("", "", ""), (), False)
+    assert levels[2] == Letter("a", False, "", ("0", "64", "2"), (32, 8), True)
 
 
 @pytest.mark.parametrize(

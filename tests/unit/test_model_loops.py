@@ -23,7 +23,7 @@ from poly.model.core import Core
 from poly.model.leaf import Loops
 from poly.model.rates import nominal
 from poly.model.schedules import ScheduleModel, predicted
-from poly.model.tiles import Pitches, Tiles
+from poly.model.tiles import Pitches, TileCalls
 from poly.model.traffic import Traffic
 from poly.model.view import View, extents, references, view
 from poly.model.work import work
@@ -234,6 +234,8 @@ def test_nothing_moves_where_all_stays() -> None:
 
 def test_a_register_tile_takes_longer_over_more_steps() -> None:
     def time(steps: int) -> float:
-        return Tiles(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0), panels=False).time(core())
+        return TileCalls(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0), panels=False).time(
+            core()
+        )
 
     assert time(200) > 1.5 * time(100)

@@ -17,14 +17,14 @@ from opencl_device import device
 from codegen.errors import ToolchainError
 from codegen.opencl import advice, devices, survey
 from codegen.opencl.devices import find, isa_of, usable
-from codegen.opencl.probe import MARK, Facts, Probed, Verdict, probe
+from codegen.opencl.probe import MARK, DeviceFacts, Probed, Verdict, probe
 from codegen.opencl.survey import Finding, findings
 from microkernels.errors import TargetError
 from poly import commands
 from poly.machine import Bandwidth, Measured, Peak
 from poly.machine.opencl import opencl_facts, opencl_table
 
-CPU = Facts(
+CPU = DeviceFacts(
     place=(0, 0),
     platform="Some Platform",
     platform_version="OpenCL 3.0",
@@ -58,7 +58,7 @@ TWIN = replace(GPU, place=(1, 1))
 PLATFORMS = ("Some Platform", "GPU Platform")
 
 
-def told(*facts: Facts, platforms: tuple[str, ...] = PLATFORMS) -> Probed:
+def told(*facts: DeviceFacts, platforms: tuple[str, ...] = PLATFORMS) -> Probed:
     return Probed(platforms, facts, tuple(Verdict(f.place, shares_memory=f.kind == "cpu") for f in facts))
 
 
@@ -133,7 +133,7 @@ def test_a_platform_without_devices_and_a_device_that_was_not_tried_are_findings
         (replace(GPU, kind="other"), "openclgpu", 64),
     ],
 )
-def test_a_device_is_its_vectors_and_its_limits(facts: Facts, name: str, sub_group: int) -> None:
+def test_a_device_is_its_vectors_and_its_limits(facts: DeviceFacts, name: str, sub_group: int) -> None:
     isa = isa_of(facts)
     assert (isa.name, isa.sub_group, isa.units) == (name, sub_group, facts.units)
     assert (isa.local_bytes, isa.max_items) == (32 << 10, 4096)
@@ -162,7 +162,7 @@ for place, way in WAYS:
 """
 
 
-def child(ways: list[tuple[list[int], str]], *facts: Facts) -> tuple[str, ...]:
+def child(ways: list[tuple[list[int], str]], *facts: DeviceFacts) -> tuple[str, ...]:
     """A command that behaves as drivers do."""
     listed = json.loads(json.dumps(asdict(Probed(PLATFORMS, facts))))
     return (sys.executable, "-c", CHILD.format(mark=MARK, listed=listed, ways=ways))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from codegen.integer import (
     PYTHON,
-    Choice,
     Compare,
     Connected,
     Int,
     Linear,
     Op,
+    Select,
     Test,
     choice,
     floor_quotient,
@@ -86,7 +86,7 @@ def test_a_simpler_expression_has_the_same_value(value: Int) -> None:
         expected = value.evaluate(point)
         assert made.evaluate(point) == expected
         assert low <= expected <= high
-        if not any(isinstance(atom, Choice) for atom in walk(value)):
+        if not any(isinstance(atom, Select) for atom in walk(value)):
             assert is_the_same_in_c(made, point)
 
 

@@ -14,7 +14,7 @@ import poly
 from microkernels.isa import parse_target
 from poly.autoschedule.spaces.space import Knob, Point
 from poly.errors import RecordError, ScheduleError
-from poly.records import Choice, Store, find_point, key_for, point_text, read_point, schedule_of
+from poly.records import RecordFilter, Store, find_point, key_for, point_text, read_point, schedule_of
 from poly.records.exchange import Merged, export, merge
 
 
@@ -42,7 +42,7 @@ def test_export_and_import(store: Store, other: Store, tmp_path: Path) -> None:
 
 
 def test_the_file_says_what_it_is(store: Store, tmp_path: Path) -> None:
-    assert export(store, tmp_path / "out.jsonl", Choice(nest="b")) == 1
+    assert export(store, tmp_path / "out.jsonl", RecordFilter(nest="b")) == 1
     head, line = (tmp_path / "out.jsonl").read_text().splitlines()
     assert json.loads(head) == {"kind": "poly tuning records", "format": 1}
     assert json.loads(line) == json.loads(json.dumps(record(key("b", M=2)).facts()))

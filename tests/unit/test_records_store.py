@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tuning_records import OTHER_SCHEDULE, POINT, key, record, trial
 
 from poly.errors import RecordError, RecordWarning
-from poly.records import Choice, Key, Record, Store, StoredTrial
-from poly.records.store import Count
+from poly.records import Key, Record, RecordFilter, Store, StoredTrial
+from poly.records.store import StoreCounts
 
 TEXTS = st.text(max_size=8)
 SIZES = st.dictionaries(st.text("MNK", min_size=1), st.integers(0, 2**40), max_size=3).map(
@@ -67,7 +67,7 @@ def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reading_makes_no_file(store: Store) -> None:
     assert store.best(key()) is None
     assert store.trials(key()) == store.records() == store.neighbours(key(), 3) == []
-    assert store.clear() == store.count() == Count(0, 0, 0)
+    assert store.clear() == store.count() == StoreCounts(0, 0, 0)
     store.drop_trials(key())
     assert not store.exists()
     assert not store.path.parent.parent.exists()
@@ -181,25 +181,25 @@ def test_a_choice_of_records(store: Store) -> None:
     ]
     store.offer(saved)
     here = saved[0].key.machine
-    assert store.records(Choice(nest="a")) == saved[:1]
-    assert store.records(Choice(nest="b", target="avx2")) == [saved[1], *saved[3:]]
-    assert store.records(Choice(machines=(here,))) == [*saved[:3], saved[4]]
-    assert store.records(Choice(outdated="0.1.0")) == saved[4:]
-    assert store.records(Choice(id=2)) == [saved[1]]
-    assert store.records(Choice(nest="%")) == []
-    assert store.records(Choice(nest="a' OR 'a' = 'a")) == []
+    assert store.records(RecordFilter(nest="a")) == saved[:1]
+    assert store.records(RecordFilter(nest="b", target="avx2")) == [saved[1], *saved[3:]]
+    assert store.records(RecordFilter(machines=(here,))) == [*saved[:3], saved[4]]
+    assert store.records(RecordFilter(outdated="0.1.0")) == saved[4:]
+    assert store.records(RecordFilter(id=2)) == [saved[1]]
+    assert store.records(RecordFilter(nest="%")) == []
+    assert store.records(RecordFilter(nest="a' OR 'a' = 'a")) == []
 
 
 def test_clear_removes_trials_too(store: Store) -> None:
     store.save(record(key("a", M=1)))
     store.add_trials(key("a", M=1), [trial(1), trial(2)])
     store.add_trials(key("b", M=2), [trial(3)])  # a search without a record yet
-    assert store.count() == Count(problems=2, records=1, trials=3)
-    assert str(store.count(Choice(nest="a"))) == "1 record and 2 trials"
-    assert store.clear(Choice(nest="a")) == Count(problems=1, records=1, trials=2)
+    assert store.count() == StoreCounts(problems=2, records=1, trials=3)
+    assert str(store.count(RecordFilter(nest="a"))) == "1 record and 2 trials"
+    assert store.clear(RecordFilter(nest="a")) == StoreCounts(problems=1, records=1, trials=2)
     assert store.trials(key("a", M=1)) == store.records() == []
     assert store.trials(key("b", M=2)) == [trial(3)]
-    assert store.clear() == Count(1, 0, 1)
+    assert store.clear() == StoreCounts(1, 0, 1)
 
 
 def test_no_such_record(store: Store) -> None:

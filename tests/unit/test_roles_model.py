@@ -17,7 +17,7 @@ from poly.frontends.source import Source
 from poly.lowering.lower import lower
 from poly.model import Caches, tile_shape
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Microkernel, Pack
+from poly.schedules.steps import Copy, Tensorize
 
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 """A Zen 4 core's: half of the last level is its share."""
@@ -107,7 +107,7 @@ def test_small_products_are_not_copied(isa: ISA) -> None:
     for size in (1, 2, 5, 13, 32, 64):
         for m, n, k in ((size, size, size), (1, size, size), (size, 1, size), (size, size, 1)):
             steps = made(Contraction("ik,kj->ij"), {"i": m, "j": n, "k": k}, isa).steps
-            assert not any(isinstance(step, Pack) for step in steps), (m, n, k)
+            assert not any(isinstance(step, Copy) for step in steps), (m, n, k)
 
 
 def workspace_bytes(schedule: Schedule, isa: ISA, threads: int) -> int:
@@ -247,5 +247,5 @@ def test_choices_for_known_shapes(key: tuple[str, tuple[int, ...], DType]) -> No
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 64, 64), (64, 1, 64), (64, 64, 1)], ids=str)
 def test_extents_of_one_still_have_a_schedule(spec: str, sizes: tuple[int, int, int]) -> None:
     schedule = made(Contraction(spec), dict(zip("ijk", sizes, strict=True)))
-    assert sum(isinstance(step, Microkernel) for step in schedule.steps) <= 1
+    assert sum(isinstance(step, Tensorize) for step in schedule.steps) <= 1
     lower(schedule.nest, schedule.tree, AVX512)

@@ -96,7 +96,7 @@ def test_progress_tells_best_tried_failed_and_time() -> None:
 
 
 def test_lines_are_printed_for_a_new_best_and_after_a_pause(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = display.Lines()
+    lines = display.ProgressLines()
     for best, elapsed in ((2.0, 0.1), (2.0, 0.2), (1.0, 0.3), (1.0, 0.3 + display.PAUSE)):
         lines.update(Status("matmul", best=best, elapsed=elapsed))
     printed = capsys.readouterr()
@@ -117,7 +117,7 @@ def test_the_live_table_holds_all_rows(capsys: pytest.CaptureFixture[str], monke
 def test_display_is_quiet_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(display.display(None)) is display.Silent
     assert type(display.display(False)) is display.Silent
-    assert type(display.display(True)) is display.Lines
+    assert type(display.display(True)) is display.ProgressLines
 
 
 def test_a_schedule_lands_on_the_structure_with_its_traits_and_the_nearest_sizes() -> None:

@@ -30,7 +30,7 @@ from poly.ir.paths import paths
 from poly.ir.strides import extent, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Microkernel, Order, Part, Split
+from poly.schedules.steps import Distribute, Order, Part, Split, Tensorize
 
 LEAST = 16
 """Least rows of a block: few, since what depends on rows of the same block runs without a microkernel."""
@@ -120,7 +120,7 @@ def _with_microkernel(made: Schedule, update: _Update, kernel: OuterProduct) -> 
     around = [band.name for band in paths(tiled.tree)[far] if isinstance(band, Band)]
     row_tile, column_tile = (around[around.index(name) - 1] for name in (row, column))
     order = Order((column_tile, row_tile, row, column, reduce))
-    return attempt(tiled, [order, Microkernel(kernel.name, far)])
+    return attempt(tiled, [order, Tensorize(kernel.name, far)])
 
 
 def _loop(made: Schedule, statement: str, iterator: str) -> Band | None:

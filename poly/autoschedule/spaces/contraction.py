@@ -15,11 +15,10 @@ from poly.errors import ScheduleError
 from poly.ir.nest import Nest, Statement
 from poly.model import Caches
 from poly.model.contraction import Model
-from poly.model.grid import Grid
-from poly.model.grid import Structure as Kind
+from poly.model.grid import Grid, TileStructure
 from poly.model.rates import Rates
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Microkernel
+from poly.schedules.steps import Tensorize
 
 
 def contraction_family(
@@ -70,7 +69,7 @@ class _Maker:
     grid: Grid
     model: Model
 
-    def structure(self, kind: Kind) -> Structure:
+    def structure(self, kind: TileStructure) -> Structure:
         return Structure(
             kind.traits,
             tuple(Knob(name, values) for name, values in self.grid.knobs(kind).items()),
@@ -79,11 +78,11 @@ class _Maker:
             lambda values: self.model.predict(self.grid.choice(kind, values)),
         )
 
-    def _schedule(self, kind: Kind, values: Values) -> Schedule:
+    def _schedule(self, kind: TileStructure, values: Values) -> Schedule:
         """Raises ScheduleError where the values are no legal schedule."""
         choice = self.grid.choice(kind, values)
         made = contracted(self.nest, self.isa, self.caches, self.threads, self.rates, {self.statement: choice})
-        kernels = [step.kernel for step in made.steps if isinstance(step, Microkernel)]
+        kernels = [step.kernel for step in made.steps if isinstance(step, Tensorize)]
         if choice.kernel.name not in kernels:
             raise ScheduleError(f"the sizes {dict(values)} are illegal for this structure of the space.")
         return made

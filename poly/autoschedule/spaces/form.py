@@ -30,7 +30,7 @@ WHOLE = 1 << 40
 
 
 @dataclass(frozen=True)
-class Target:
+class SpaceTarget:
     """What schedules are derived and costs predicted for; `sizes` are values of the nest's open sizes."""
 
     isa: ISA
@@ -83,7 +83,7 @@ class Form:
         """The schedule of the usual values; None where it is illegal."""
         return self.make(dict(self.usual))
 
-    def structure(self, tried: Schedule, target: Target) -> Structure:
+    def structure(self, tried: Schedule, target: SpaceTarget) -> Structure:
         """The structure; `tried` is the form's usual schedule."""
         return Structure(self.traits, self.knobs, self.allows, self.schedule, _Predictor(self, tried, target).predict)
 
@@ -99,7 +99,7 @@ class _Predictor:
 
     form: Form
     made: Schedule
-    target: Target
+    target: SpaceTarget
 
     def predict(self, values: Values) -> Cost:
         return self._model.predict(self.form.blocks(values))

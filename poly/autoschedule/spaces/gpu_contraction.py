@@ -20,7 +20,7 @@ from poly.ir.tree import Micro, walk
 from poly.model.cost import Cost
 from poly.model.gpu_group import Product, group_cost
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Microkernel
+from poly.schedules.steps import Tensorize
 
 TILES, SLABS, PARTS = (32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
 """Rows and columns of a group's tile; steps of a slab; rows and columns of an item's part."""
@@ -38,7 +38,7 @@ def group_structures(nest: Nest, isa: DeviceISA, default: Schedule) -> Iterator[
     values = _values(usual)
     made = _Shapes(nest, statement, dtype, isa, r)
     structure = Structure((("microkernel", "of a group"),), _knobs(values), made.allows, made.schedule, made.predict)
-    if any(isinstance(step, Microkernel) for step in made.schedule(values).steps):
+    if any(isinstance(step, Tensorize) for step in made.schedule(values).steps):
         yield structure, values
 
 

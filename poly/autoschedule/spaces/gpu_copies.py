@@ -18,15 +18,15 @@ from itertools import takewhile
 from poly.autoschedule.defaults.attempt import attempt
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements
-from poly.lowering.mapping.work_groups import Kernel, kernels
+from poly.lowering.mapping.work_groups import DeviceKernel, kernels
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Order, Pack, Split, Step
+from poly.schedules.steps import Copy, Order, Split, Step
 
 
 def tiles(made: Schedule, pad: int) -> Schedule | None:
     """The schedule with copies of what statements read at several places; None without any, or where it is illegal."""
     packs = [
-        Pack(array, kernel.groups[-1].name, memory="local", pad=pad)
+        Copy(array, kernel.groups[-1].name, memory="local", pad=pad)
         for kernel in kernels(made.tree)
         if kernel.groups
         for array in _read_often(made, kernel)
@@ -34,7 +34,7 @@ def tiles(made: Schedule, pad: int) -> Schedule | None:
     return attempt(made, packs) if packs else None
 
 
-def _read_often(made: Schedule, kernel: Kernel) -> tuple[str, ...]:
+def _read_often(made: Schedule, kernel: DeviceKernel) -> tuple[str, ...]:
     """The arrays that one of a kernel's statements reads twice or more, and none writes."""
     below = [made.nest.statement(name) for name in statements(kernel.body)]
     written = {statement.target.array for statement in below}
@@ -51,7 +51,7 @@ def slabs(made: Schedule, slab: int, pad: int, buffers: int) -> Schedule | None:
     return attempt(made, steps) if steps else None
 
 
-def _slab_steps(made: Schedule, kernel: Kernel, slab: int, pad: int, buffers: int) -> Iterator[Step]:
+def _slab_steps(made: Schedule, kernel: DeviceKernel, slab: int, pad: int, buffers: int) -> Iterator[Step]:
     loops = tuple(_chain(kernel.body))
     items = tuple(takewhile(lambda band: band.items > 0, loops))
     if not kernel.groups or not items or len(loops) != len(items) + 1 or not isinstance(loops[-1].body, Leaf):
@@ -63,7 +63,7 @@ def _slab_steps(made: Schedule, kernel: Kernel, slab: int, pad: int, buffers: in
     yield Split(((inside.name, slab),))
     yield Order((around, *(band.name for band in items)))
     for array in dict.fromkeys(load.array for load in statement.reads if load.array != statement.target.array):
-        yield Pack(array, around, memory="local", pad=pad, buffers=buffers)
+        yield Copy(array, around, memory="local", pad=pad, buffers=buffers)
 
 
 def _chain(node: Node) -> Iterator[Band]:

@@ -16,9 +16,9 @@ from microkernels.catalogue import gemm
 from poly.analysis.roles import Roles, roles
 from poly.autoschedule.default import contracted_by, isolated
 from poly.autoschedule.matrix_vector import Streamed, streamed, streamed_steps, usual_share
-from poly.autoschedule.non_rectangular import Place, Ragged, Tiles, ragged, tiled_steps, usual_tiles
+from poly.autoschedule.non_rectangular import Place, Ragged, RegisterTile, ragged, tiled_steps, usual_tiles
 from poly.autoschedule.plan import contraction_steps
-from poly.autoschedule.spaces.form import Form, Target
+from poly.autoschedule.spaces.form import Form, SpaceTarget
 from poly.autoschedule.spaces.grids import fitting, sizes, tile_knobs, uncut
 from poly.autoschedule.spaces.solves import solves
 from poly.autoschedule.spaces.space import Knob, Values
@@ -43,7 +43,7 @@ class _Product:
     work: int
 
 
-def kernel_forms(nest: Nest, target: Target) -> Iterator[Form]:
+def kernel_forms(nest: Nest, target: SpaceTarget) -> Iterator[Form]:
     """The forms of the heaviest statement that a microkernel can take, the usual one marked."""
     found = max(_products(nest), key=lambda product: product.work, default=None)
     match found:
@@ -71,7 +71,7 @@ def _products(nest: Nest) -> Iterator[_Product]:
             yield _Product(statement, alone[1], r, prod(axis.guess for axis in axes))
 
 
-def _with(nest: Nest, statement: Statement, target: Target, steps_of: StepsOf) -> Schedule | None:
+def _with(nest: Nest, statement: Statement, target: SpaceTarget, steps_of: StepsOf) -> Schedule | None:
     """The default schedule but for one statement, which gets steps of its own; None where they are illegal."""
 
     def steps(other: Statement, loops: Mapping[str, str]) -> list[Step] | None:
@@ -84,7 +84,7 @@ def _with(nest: Nest, statement: Statement, target: Target, steps_of: StepsOf) -
     return made if any(getattr(step, "statement", None) == statement.name for step in made.steps) else None
 
 
-def _ragged(r: Ragged, loops: Mapping[str, str], target: Target) -> Iterator[Form]:
+def _ragged(r: Ragged, loops: Mapping[str, str], target: SpaceTarget) -> Iterator[Form]:
     isa, lanes, usual = target.isa, target.isa.lanes(r.dtype), usual_tiles(r, target.isa, target.threads)
     m, n = r.extent(r.row), r.extent(r.column)
     shared = [None, *r.own[:2], r.column] if target.threads > 1 else [None]
@@ -94,7 +94,7 @@ def _ragged(r: Ragged, loops: Mapping[str, str], target: Target) -> Iterator[For
             continue
 
         def make(values: Values, place: Place = place, parallel: str | None = parallel) -> Schedule | None:
-            tiles = Tiles(gemm(isa, r.dtype, values["rows"] or 1, values["vectors"] or 1), place, parallel)
+            tiles = RegisterTile(gemm(isa, r.dtype, values["rows"] or 1, values["vectors"] or 1), place, parallel)
             return _with(r.nest, r.statement, target, lambda names: tiled_steps(r, names, tiles))
 
         yield Form(
@@ -109,7 +109,7 @@ def _ragged(r: Ragged, loops: Mapping[str, str], target: Target) -> Iterator[For
         )
 
 
-def _streamed(nest: Nest, r: Roles, found: _Product, target: Target) -> Iterator[Form]:
+def _streamed(nest: Nest, r: Roles, found: _Product, target: SpaceTarget) -> Iterator[Form]:
     initial = zeroing(nest, found.statement)
     for way, parallel in product(streamed(r), (False, True) if target.threads > 1 else (False,)):
         usual = usual_share(way, target.threads)

@@ -18,7 +18,7 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.default import AFFORDABLE, default_schedule
 from poly.autoschedule.defaults.grain import grained
-from poly.autoschedule.spaces.form import Form, Target
+from poly.autoschedule.spaces.form import Form, SpaceTarget
 from poly.autoschedule.spaces.kernels import kernel_forms
 from poly.autoschedule.spaces.orders import Base, bases, shares
 from poly.autoschedule.spaces.space import Family, Point, Values
@@ -38,7 +38,7 @@ def loop_structures(
 
     `sizes` are values of the nest's open sizes, at which costs are predicted. What takes isl too long is left out.
     """
-    target = Target(isa, caches, rates, threads, sizes or {})
+    target = SpaceTarget(isa, caches, rates, threads, sizes or {})
     default = default_schedule(nest, isa, caches, threads, rates)
     found: list[tuple[Form, Schedule]] = []
     with suppress(TooCostly), limited(AFFORDABLE):
@@ -54,7 +54,7 @@ def loop_structures(
     return Family(structures, Point(chosen, found[chosen][0].at()))
 
 
-def _forms(nest: Nest, target: Target) -> Iterator[Form]:
+def _forms(nest: Nest, target: SpaceTarget) -> Iterator[Form]:
     """All forms, legal or not, the loops as written first."""
     for base in bases(nest):
         for shared in shares(base, target.threads):
@@ -62,7 +62,7 @@ def _forms(nest: Nest, target: Target) -> Iterator[Form]:
     yield from kernel_forms(nest, target)
 
 
-def _of_base(base: Base, target: Target) -> Iterator[Form]:
+def _of_base(base: Base, target: SpaceTarget) -> Iterator[Form]:
     """The forms of an order of loops; the first of the rules that apply to the usual one makes the default."""
     timed = [] if base.shared else list(time_tiles(base, target.caches))
     special = [form for form in (lines(base), side_by_side(base)) if form is not None]

@@ -8,20 +8,20 @@ from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
 from poly.autoschedule.defaults.marks import shared_out, vectorized
 from poly.autoschedule.defaults.solves import Solve, blocked_solve, usual_solve
-from poly.autoschedule.spaces.form import WHOLE, Form, Target
+from poly.autoschedule.spaces.form import WHOLE, Form, SpaceTarget
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Microkernel, Split
+from poly.schedules.steps import Split, Tensorize
 
 TILES = (1, 2, 3, 4, 6, 8)
 """Register tiles in a block of rows."""
 
 
-def solves(nest: Nest, target: Target) -> Iterator[Form]:
+def solves(nest: Nest, target: SpaceTarget) -> Iterator[Form]:
     """The solve by blocks, its loops shared out or not; none where there is no triangular update."""
     isa, first = target.isa, blocked_solve(nest, target.isa)
     if first is None:
@@ -51,7 +51,7 @@ def solves(nest: Nest, target: Target) -> Iterator[Form]:
 
 def _updated(made: Schedule) -> DType:
     """The type of what the microkernel updates."""
-    name = next(step.statement for step in made.steps if isinstance(step, Microkernel) and step.statement)
+    name = next(step.statement for step in made.steps if isinstance(step, Tensorize) and step.statement)
     return made.nest.array(made.nest.statement(name).target.array).dtype
 
 

@@ -23,17 +23,16 @@ from typing import Literal
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.program import Statement as Printed
-from codegen.program import Text
+from codegen.program import PrintedStatement, Text
 from poly.errors import ScheduleError
 from poly.ir.edits import sequence
 from poly.ir.instances import loop_values
 from poly.ir.nest import Statement
 from poly.ir.sets import own_names, set_space
-from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, children, statements
+from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, children, statements
 from poly.lowering.mapping.partials import Shared, completed, passes
 from poly.lowering.mapping.runners import Runners
-from poly.lowering.mapping.work_groups import Kernel, change_kernels, width
+from poly.lowering.mapping.work_groups import DeviceKernel, change_kernels, width
 
 Memory = Literal["local", "global"]
 FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}
@@ -74,17 +73,17 @@ class _Placing:
     barriers: dict[str, isl.Set] = field(default_factory=dict)
     fences: dict[str, set[Memory]] = field(default_factory=dict)
 
-    def kernel(self, kernel: Kernel) -> Node:
+    def kernel(self, kernel: DeviceKernel) -> Node:
         """What the groups of a kernel run, with barriers."""
         if width(kernel.body) == 1:
             return kernel.body
         around = (*kernel.above, *kernel.groups)
         return self._placed(kernel.body, around, self._clashes(kernel.body, around))
 
-    def text(self, barrier: str) -> Printed:
+    def text(self, barrier: str) -> PrintedStatement:
         fences = " | ".join(FENCES[memory] for memory in FENCES if memory in self.fences[barrier])
         iterators = own_names(barrier, self.barriers[barrier].dim(isl.dim_type.set))
-        return Printed(iterators, Text((f"barrier({fences});",), items=0))
+        return PrintedStatement(iterators, Text((f"barrier({fences});",), items=0))
 
     def _clashes(self, body: Node, around: tuple[Band, ...]) -> list[Clash]:
         """All of one group."""
@@ -116,7 +115,7 @@ class _Placing:
                 self._check(node, clashes)
             case Sequence():
                 return self._sequence(node, around, clashes)
-            case Pack(body=body):
+            case Copy(body=body):
                 return replace(node, body=self._placed(body, around, clashes))
         return node
 
@@ -210,7 +209,7 @@ def _at(band: Band, compare: Compare, clashes: list[Clash]) -> list[Clash]:
 def _after(node: Node, statement: str, barriers: Container[str]) -> list[str]:
     """The barriers that are met after a statement of the node, whenever that runs."""
     match node:
-        case Band(items=0, body=body) | Pack(body=body):
+        case Band(items=0, body=body) | Copy(body=body):
             return _after(body, statement, barriers)
         case Sequence(nodes):
             place = _place(nodes, statement)
@@ -221,7 +220,7 @@ def _after(node: Node, statement: str, barriers: Container[str]) -> list[str]:
 def _before(node: Node, statement: str, barriers: Container[str]) -> list[str]:
     """The barriers that are met before a statement of the node, whenever that runs."""
     match node:
-        case Band(items=0, body=body) | Pack(body=body):
+        case Band(items=0, body=body) | Copy(body=body):
             return _before(body, statement, barriers)
         case Sequence(nodes):
             place = _place(nodes, statement)

@@ -19,22 +19,21 @@ import islpy as isl
 from codegen.expr import Binary, Const, Expr, Load
 from codegen.integer import Affine, Linear
 from codegen.names import another, c_name
-from codegen.program import Buffer, Text, Workspace
-from codegen.program import Statement as Printed
+from codegen.program import Buffer, PrintedStatement, Text, Workspace
 from codegen.scalar import Element
-from codegen.simd import Reduction as Printer
+from codegen.simd import LaneReduction
 from microkernels.dtypes import DType
 from poly.errors import ScheduleError
 from poly.ir.edits import chain, edit, sequence
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Array, Nest, Op, Statement
 from poly.ir.sets import own_names
-from poly.ir.tree import Band, Leaf, Node, Pack, Sequence, bands, statements
+from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
 from poly.lowering.address_spaces import BARRIER
 from poly.lowering.box_copy import Boxed
 from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.lowering.mapping.runners import Runners, plainly_counted
-from poly.lowering.mapping.work_groups import Kernel, kernels, width
+from poly.lowering.mapping.work_groups import DeviceKernel, kernels, width
 
 FIRST: tuple[Affine, ...] = (Linear(),)
 """The index of the only element, or of item 0's."""
@@ -49,7 +48,7 @@ class Shared:
     tree: Node
     buffers: tuple[Buffer, ...] = ()
     workspaces: tuple[Workspace, ...] = ()
-    texts: Mapping[str, tuple[isl.Set, Printed]] = field(default_factory=dict)
+    texts: Mapping[str, tuple[isl.Set, PrintedStatement]] = field(default_factory=dict)
     synchronised: frozenset[str] = frozenset()
 
 
@@ -87,7 +86,7 @@ class _Parts:
     def of(shared: Shared, reduction: Reduction, items: int) -> _Parts:
         array = shared.nest.array(reduction.array)
         taken = frozenset({a.name for a in shared.nest.arrays} | set(shared.nest.sizes))
-        printer = Printer("", reduction.op, Element(array.name, ()), array.name, array.dtype)
+        printer = LaneReduction("", reduction.op, Element(array.name, ()), array.name, array.dtype)
         partial = another(printer.name, taken)
         known = next(
             (w.name for w in shared.workspaces if w.name in shared.synchronised and w.dtype == array.dtype), None
@@ -152,11 +151,11 @@ class _Parts:
         target, share = Load(self.reduction.array, element), Load(self.shares, FIRST)
         return Statement(name, iterators, domain, target, self.reduction.op, share)
 
-    def _join(self, runs: isl.Set) -> tuple[isl.Set, Printed]:
+    def _join(self, runs: isl.Set) -> tuple[isl.Set, PrintedStatement]:
         name = f"{self.name}_join"
         shares = c_name(self.shares)
         mine = f"{shares}[item]"
-        step = Printer("", self.reduction.op, Element(self.shares, ()), mine, self.dtype).store(
+        step = LaneReduction("", self.reduction.op, Element(self.shares, ()), mine, self.dtype).store(
             f"{shares}[item + (left + 1)/2]"
         )
         lines = (
@@ -168,12 +167,12 @@ class _Parts:
             f"    {BARRIER}",
             "}",
         )
-        return runs.set_tuple_name(name), Printed(
+        return runs.set_tuple_name(name), PrintedStatement(
             own_names(name, runs.dim(isl.dim_type.set)), Text(lines, items=self.items)
         )
 
 
-def _runs(runners: Runners, kernel: Kernel, region: Region) -> isl.Set:
+def _runs(runners: Runners, kernel: DeviceKernel, region: Region) -> isl.Set:
     """The values of the loops around a region for which anything is run there.
 
     Where nothing is left to reduce, neutral values are joined, so that no condition stands around a barrier.
@@ -203,7 +202,7 @@ def completed(shared: Shared, node: Node, depth: int) -> Node:
     match node:
         case Sequence(nodes):
             return Sequence(tuple(completed(shared, child, depth) for child in nodes))
-        case Pack(body=body):
+        case Copy(body=body):
             return replace(node, body=completed(shared, body, depth))
         case Band(functions=functions, body=body):
             known = dict(functions)

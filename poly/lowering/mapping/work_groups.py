@@ -17,14 +17,14 @@ from math import prod
 
 from poly.ir.edits import edit, sequence
 from poly.ir.paths import Path, paths
-from poly.ir.tree import Band, Micro, Node, Pack, Sequence, bands, children, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, statements, walk
 
 MOST_GROUP_LOOPS = 3
 """An OpenCL device counts its work-groups along so many dimensions."""
 
 
 @dataclass(frozen=True)
-class Kernel:
+class DeviceKernel:
     """What one launch runs: `body` for each iteration of the loops `groups`, below the loops `above` of the host."""
 
     above: tuple[Band, ...]
@@ -32,14 +32,14 @@ class Kernel:
     body: Node
 
 
-def kernels(tree: Node) -> tuple[Kernel, ...]:
+def kernels(tree: Node) -> tuple[DeviceKernel, ...]:
     """The kernels of a tree, in textual order.
 
     The outermost parallel loops are a kernel's groups. Neighbours without such loops are one kernel of a single group.
     """
-    found: list[Kernel] = []
+    found: list[DeviceKernel] = []
 
-    def collect(kernel: Kernel) -> Node:
+    def collect(kernel: DeviceKernel) -> Node:
         found.append(kernel)
         return kernel.body
 
@@ -47,27 +47,27 @@ def kernels(tree: Node) -> tuple[Kernel, ...]:
     return tuple(found)
 
 
-def change_kernels(tree: Node, change: Callable[[Kernel], Node]) -> Node:
+def change_kernels(tree: Node, change: Callable[[DeviceKernel], Node]) -> Node:
     """The tree with `change(kernel)` in place of what each kernel's groups run."""
     return _changed(tree, (), change)
 
 
-def _changed(node: Node, above: tuple[Band, ...], change: Callable[[Kernel], Node]) -> Node:
+def _changed(node: Node, above: tuple[Band, ...], change: Callable[[DeviceKernel], Node]) -> Node:
     match node:
         case Band(parallel=True):
             groups = _groups(node)
             body = groups[-1].body
-            return edit(node, body, change(Kernel(above, groups, body)))
+            return edit(node, body, change(DeviceKernel(above, groups, body)))
         case Band(body=body) if _has_groups(node):
             return edit(node, body, _changed(body, (*above, node), change))
-        case Pack(body=body) if _has_groups(node):
+        case Copy(body=body) if _has_groups(node):
             return edit(node, body, _changed(body, above, change))
         case Sequence(nodes) if _has_groups(node):
             parts: list[Node] = []
             for shared, run in [(key, list(group)) for key, group in groupby(nodes, _has_groups)]:
                 parts += [_changed(part, above, change) for part in (run if shared else [sequence(run)])]
             return sequence(parts)
-    return change(Kernel(above, (), node))
+    return change(DeviceKernel(above, (), node))
 
 
 def _has_groups(node: Node) -> bool:
@@ -130,7 +130,7 @@ def _between(outer: Band, name: str) -> str:
     match outer.body:
         case Band() as band:
             return f"loop {band.name}"
-        case Pack() as copy:
+        case Copy() as copy:
             return f"a copy of {copy.array}"
     beside = (child for child in children(outer.body) if name not in [band.name for band in bands(child)])
     return ", ".join(statement for child in beside for statement in statements(child))

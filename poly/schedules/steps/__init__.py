@@ -6,9 +6,9 @@ from poly.schedules.steps.flatten import Flatten
 from poly.schedules.steps.functions import Reverse, Shift, Skew
 from poly.schedules.steps.fuse import Distribute, Fuse
 from poly.schedules.steps.mapping import Groups, Items
-from poly.schedules.steps.microkernel import Microkernel
+from poly.schedules.steps.microkernel import Tensorize
 from poly.schedules.steps.order import Interchange, Order
-from poly.schedules.steps.pack import Pack
+from poly.schedules.steps.pack import Copy
 from poly.schedules.steps.part import Part
 from poly.schedules.steps.tile import Split, Tile
 
@@ -19,9 +19,9 @@ KINDS: tuple[type[Step], ...] = (
     Groups,
     Interchange,
     Items,
-    Microkernel,
+    Tensorize,
     Order,
-    Pack,
+    Copy,
     Parallel,
     Part,
     Reverse,
@@ -37,15 +37,14 @@ STEPS = frozenset(kind.name for kind in KINDS)
 
 __all__ = [
     "STEPS",
+    "Copy",
     "Distribute",
     "Flatten",
     "Fuse",
     "Groups",
     "Interchange",
     "Items",
-    "Microkernel",
     "Order",
-    "Pack",
     "Parallel",
     "Part",
     "Reverse",
@@ -53,6 +52,7 @@ __all__ = [
     "Skew",
     "Split",
     "Step",
+    "Tensorize",
     "Tile",
     "Unroll",
     "Vectorize",

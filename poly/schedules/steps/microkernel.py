@@ -12,7 +12,7 @@ from poly.schedules.steps.base import Arguments
 
 
 @dataclass(frozen=True)
-class Microkernel:
+class Tensorize:
     """The kernel `kernel` runs the innermost loops of `statement` (the first contraction, where none is named).
 
     `initial` names a statement that sets the output to 0: the kernel's first visit of each element does that instead.

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from poly.ir.nest import Nest
+from poly.ir.tree import Copy as PackNode
 from poly.ir.tree import Memory, Node
-from poly.ir.tree import Pack as PackNode
 from poly.schedules.packing import insert
 from poly.schedules.steps.base import Arguments
 
 
 @dataclass(frozen=True)
-class Pack:
+class Copy:
     """Each iteration of the loop `at` first copies what it reads of `array`; without a loop, all is copied once.
 
     `statement` says whose reads, where several statements read the array, and `role` (`left` or `right`) which operand,

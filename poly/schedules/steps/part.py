@@ -21,7 +21,7 @@ from poly.analysis.dependences import dependences
 from poly.errors import ScheduleError
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Leaf, Micro, Node, Pack, Sequence, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, walk
 from poly.schedules.steps.base import Arguments, check_integer
 
 
@@ -104,7 +104,7 @@ def _doubled(node: Node, name: str, second: str) -> Node:
             doubled = [_doubled(child, name, second) for child in nodes]
             flat = [part for child in doubled for part in (child.children if isinstance(child, Sequence) else (child,))]
             return Sequence(tuple(flat))
-        case Pack(body=body):
+        case Copy(body=body):
             return replace(node, body=_doubled(body, name, second))
         case Band(functions=functions, body=body) if name in dict(functions):
             renamed = isl.Map.from_pw_aff(dict(functions)[name]).set_tuple_name(isl.dim_type.in_, second)

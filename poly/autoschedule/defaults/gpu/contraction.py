@@ -23,7 +23,7 @@ from poly.autoschedule.defaults.gpu.tiles import cost
 from poly.autoschedule.non_rectangular import ragged
 from poly.ir.nest import Nest, Statement
 from poly.model import ASSUMED_STRIDE
-from poly.schedules.steps import Flatten, Groups, Microkernel, Order, Split, Step
+from poly.schedules.steps import Flatten, Groups, Order, Split, Step, Tensorize
 
 Strides = tuple[Int, ...]
 
@@ -132,7 +132,7 @@ class Plan:
             Split(((row, self.kernel.rows),)),
             Split(((column, self.kernel.columns),)),
             Order((*idle, *groups, *serial, *outer, row, column, *inner)),
-            Microkernel(self.kernel.name, self.roles.contraction.statement, initial),
+            Tensorize(self.kernel.name, self.roles.contraction.statement, initial),
             Groups(groups),
         ]
 

@@ -17,7 +17,7 @@ from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.defaults.gpu.tiles import usual_tile
 from poly.autoschedule.non_rectangular import Ragged
 from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
-from poly.schedules.steps import Groups, Microkernel, Order, Split, Step
+from poly.schedules.steps import Groups, Order, Split, Step, Tensorize
 
 
 def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GroupKernel]) -> list[Step]:
@@ -31,6 +31,6 @@ def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: S
         Split(((row, kernel.rows),)),
         Split(((column, kernel.columns),)),
         Order((*launches, *results, *(loops[name] for name in r.taps), f"{column}_tile", row, column, reduced)),
-        Microkernel(kernel.name, r.statement.name),
+        Tensorize(kernel.name, r.statement.name),
         Groups(tuple(results[:MOST_GROUP_LOOPS])),
     ]
