@@ -2,18 +2,18 @@
 
 import doctest
 import inspect
-import sys
 
 import doc_nests
 
 import poly
+from poly.schedules import schedule
 from poly.schedules.schedule import Schedule
 
 NESTS = {name: value for name, value in vars(doc_nests).items() if isinstance(value, poly.Nest)}
 
 
 def test_the_examples_in_docstrings_hold():
-    results = doctest.testmod(sys.modules["poly.schedule"], extraglobs=NESTS | {"schedule": poly.schedule})
+    results = doctest.testmod(schedule, extraglobs=NESTS | {"schedule": poly.schedule})
     assert results.attempted > 30
     assert results.failed == 0
 
