@@ -8,7 +8,7 @@ from functools import partial
 
 import cgen
 
-from codegen import arithmetic, elementary, lanes
+from codegen import arithmetic, elementary, lanes, style
 from codegen.guard import guard
 from codegen.integer import HELPERS
 from codegen.loop_ir import Run
@@ -27,10 +27,8 @@ from codegen.parameters import (
 )
 from codegen.program import Program, Text, Threading, Workspace
 from codegen.signature import Signature
+from codegen.style import wrapped
 from codegen.workspace import Layout
-
-WIDTH = 120
-"""Columns of generated code."""
 
 UNFUSED = """#if defined(__clang__)
 #pragma clang fp contract(off)
@@ -56,7 +54,7 @@ def kernel_source(program: Program, threading: Threading = "openmp", bounds: boo
 
 def routines(program: Program) -> str:
     """The part of the source that is microkernels and packing."""
-    return program.preamble.strip("\n")
+    return wrapped(program.preamble.strip("\n"))
 
 
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
@@ -64,33 +62,13 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
     body = writer.write(program.named_loops, LoopScope.of(program))
-    text = str(cgen.Block(body))
+    text = str(style.Block(body))
     setup = serial_setup(program, text)
     every = parameters + call_parameters()
     lines = [*unused(every, "\n".join([*setup, text])), *setup]
-    function = cgen.Block([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
+    function = style.Block([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
     head = prototype(f"{linkage}int32_t", function_name(program.name), every)
     return wrapped("\n\n".join([*writer.functions, f"{head}\n{function}"]))
-
-
-def wrapped(code: str) -> str:
-    """C code without strings, its lines no longer than `WIDTH` where they have blanks."""
-    return "\n".join(part for line in code.splitlines() for part in _wrapped_line(line))
-
-
-def _wrapped_line(line: str) -> list[str]:
-    if len(line) <= WIDTH or line.lstrip().startswith("#"):
-        return [line]
-    further = " " * (len(line) - len(line.lstrip()) + 4)
-
-    def parts(behind: str) -> list[str]:
-        """Broken only at blanks behind some character."""
-        text = line.replace(" ", "\0").replace(f"{behind}\0", f"{behind} ")
-        found = textwrap.wrap(text, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
-        return [part.replace("\0", " ") for part in found]
-
-    ways = (parts(behind) for behind in (";", ",", ""))
-    return next((way for way in ways if max(map(len, way)) <= WIDTH), [line])
 
 
 def heading(program: Program) -> str:
@@ -145,7 +123,7 @@ def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
     total = Layout.of(program).needed(limited=False)
-    body = cgen.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
+    body = style.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
     return wrapped(f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}")
 
 

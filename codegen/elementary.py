@@ -110,29 +110,29 @@ def functions() -> dict[str, str]:
 def _bits_of(k: Constants) -> str:
     return f"""static inline {k.bits} bits_of_{k.name}({k.c} x)
 {{
-  {k.bits} bits;
-  __builtin_memcpy(&bits, &x, sizeof bits);
-  return bits;
+    {k.bits} bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
 }}"""
 
 
 def _of_bits(k: Constants) -> str:
     return f"""static inline {k.c} of_bits_{k.name}({k.bits} bits)
 {{
-  {k.c} x;
-  __builtin_memcpy(&x, &bits, sizeof x);
-  return x;
+    {k.c} x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
 }}"""
 
 
 def _power(k: Constants) -> str:
-    lines = "\n".join(f"  const {k.c} {line};" for line in _quotient(k))
+    lines = "\n".join(f"    const {k.c} {line};" for line in _quotient(k))
     powers = "r2 = r * r" + ", r4 = r2 * r2" * (k.group > 2)
     return f"""static inline {k.c} power_{k.name}({k.c} r) /* e^r for small r */
 {{
-  const {k.c} {powers};
+    const {k.c} {powers};
 {lines}
-  return (q * r2 + r) + {k.number(1)};
+    return (q * r2 + r) + {k.number(1)};
 }}"""
 
 
@@ -142,10 +142,10 @@ def _exp(k: Constants) -> str:
     return f"""{WRAPS} static inline {k.c} exp_{k.name}({k.c} x)
 {{
 {_reduced(k, "x", 2)}
-  const {k.bits} halved = sum >> 1;
-  const {k.c} high = of_bits_{k.name}(halved << {k.mantissa}), low = of_bits_{k.name}((sum - halved) << {k.mantissa});
-  const {k.c} result = power_{k.name}(r) * high * low, bounded = x < {k.number(k.lowest)} ? {k.number(0)} : result;
-  return x > {k.number(k.highest)} ? ({k.c})INFINITY : bounded;
+    const {k.bits} halved = sum >> 1;
+    const {k.c} high = of_bits_{k.name}(halved << {k.mantissa}), low = of_bits_{k.name}((sum - halved) << {k.mantissa});
+    const {k.c} result = power_{k.name}(r) * high * low, bounded = x < {k.number(k.lowest)} ? {k.number(0)} : result;
+    return x > {k.number(k.highest)} ? ({k.c})INFINITY : bounded;
 }}"""
 
 
@@ -154,15 +154,15 @@ def _tanh(k: Constants) -> str:
     above, below = (_horner(k, coefficients) for coefficients in k.tanh)
     return f"""{WRAPS} static inline {k.c} tanh_{k.name}({k.c} x)
 {{
-  const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
-  const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), twice = size + size, z = size * size;
+    const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
+    const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), twice = size + size, z = size * size;
 {_reduced(k, "twice", 1)}
-  const {k.c} e = power_{k.name}(r) * of_bits_{k.name}(sum << {k.mantissa}); /* of twice the size */
-  const int small = size < {k.number(SPLIT)};
-  const {k.c} above = small ? -(size * z) * ({above}) : {k.number(-2)};
-  const {k.c} below = small ? {below} : e + {k.number(1)};
-  const {k.c} value = (small ? size : {k.number(1)}) + above / below;
-  return of_bits_{k.name}(bits_of_{k.name}(size > {k.number(k.flat)} ? {k.number(1)} : value) | sign);
+    const {k.c} e = power_{k.name}(r) * of_bits_{k.name}(sum << {k.mantissa}); /* of twice the size */
+    const int small = size < {k.number(SPLIT)};
+    const {k.c} above = small ? -(size * z) * ({above}) : {k.number(-2)};
+    const {k.c} below = small ? {below} : e + {k.number(1)};
+    const {k.c} value = (small ? size : {k.number(1)}) + above / below;
+    return of_bits_{k.name}(bits_of_{k.name}(size > {k.number(k.flat)} ? {k.number(1)} : value) | sign);
 }}"""
 
 
@@ -173,9 +173,9 @@ def _reduced(k: Constants, x: str, biases: int) -> str:
     sum's bits still have no fraction; the integers added to them keep the compiler from taking the register instead.
     """
     shift, added = 1.5 * 2**k.mantissa, biases * k.bias
-    return f"""  const {k.bits} sum = bits_of_{k.name}({x} * {k.number(LOG2_E)} + {k.number(shift)}) + {added};
-  const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + added)};
-  const {k.c} r = ({x} - n * {k.number(k.ln2[0])}) - n * {k.number(k.ln2[1])};"""
+    return f"""    const {k.bits} sum = bits_of_{k.name}({x} * {k.number(LOG2_E)} + {k.number(shift)}) + {added};
+    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + added)};
+    const {k.c} r = ({x} - n * {k.number(k.ln2[0])}) - n * {k.number(k.ln2[1])};"""
 
 
 def _sqrt(k: Constants) -> str:

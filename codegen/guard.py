@@ -13,7 +13,7 @@ from codegen.signature import Signature
 
 OVERLAP = """static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
 {
-  return a < b + b_bytes && b < a + a_bytes;
+    return a < b + b_bytes && b < a + a_bytes;
 }"""
 
 
@@ -35,7 +35,7 @@ def guard(signature: Signature) -> str:
     aligned = [b for b in signature.arrays if b.dtype.size > 1]
     lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in aligned]
     lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
-    body = "\n".join(f"  {line}" for line in lines)
+    body = "\n".join(f"    {line}" for line in lines)
     return f"{OVERLAP}\n\n{prototype('int32_t', f'{name}_guarded', parameters)}\n{{\n{body}\n}}\n"
 
 

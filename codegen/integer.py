@@ -185,12 +185,15 @@ class Select:
         return C.integer(_single(self))
 
 
+Relation = Literal["==", "!=", "<", "<=", ">", ">="]
+
+
 @dataclass(frozen=True)
 class Compare:
     """`left < right`."""
 
     left: Int
-    symbol: Literal["==", "!=", "<", "<=", ">", ">="]
+    symbol: Relation
     right: Int
 
     @property
@@ -291,7 +294,7 @@ def room(extents: Iterable[Int | int]) -> Int:
     return product(extent if _is_count(extent) else maximum(0, extent) for extent in given)
 
 
-def compare(left: Int, symbol: Literal["==", "!=", "<", "<=", ">", ">="], right: Int) -> Compare:
+def compare(left: Int, symbol: Relation, right: Int) -> Compare:
     """`i <= 63` as `i < 64`, and `i <= M - 1` as `i < M`."""
     if symbol == "<=" and right.is_affine and (right.constant or not right.terms):
         return Compare(left, "<", right + 1)

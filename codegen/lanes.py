@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import cgen
 
+from codegen import style
 from codegen.arithmetic import update
 from codegen.expr import loads
 from codegen.integer import Int, Linear, Test, minimum
@@ -177,9 +178,9 @@ class LaneLoop:
         inner = _for("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
         joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
-        block = cgen.Block([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
+        block = style.Block([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
         test = self._test(self.counter.start, self.shape.block)
-        return [cgen.If(cgen.Line(str(test)), block, cgen.Block(self._filled(1)))]
+        return [style.If(cgen.Line(str(test)), block, style.Block(self._filled(1)))]
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first vectors start with what changes nothing."""
@@ -193,7 +194,7 @@ class LaneLoop:
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
         """The body as long as so many iterations are left."""
-        return cgen.While(cgen.Line(str(self._test(self._value, iterations))), cgen.Block(body))
+        return style.While(cgen.Line(str(self._test(self._value, iterations))), style.Block(body))
 
     def _test(self, value: Int, iterations: int) -> Test:
         """Whether so many iterations are left at a value of the variable."""
@@ -218,7 +219,7 @@ class LaneLoop:
     def _lane(self, condition: str) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {p.lanes}.lane[lane];" for p in self.partials]
-        work = cgen.If(cgen.Line(condition), cgen.Block(self._body({p: p.one for p in self.partials})))
+        work = style.If(cgen.Line(condition), style.Block(self._body({p: p.one for p in self.partials})))
         after = [f"{p.lanes}.lane[lane] = {p.one};" for p in self.partials]
         return [*map(cgen.Line, before), work, *map(cgen.Line, after)]
 
@@ -259,7 +260,7 @@ class LaneLoop:
 def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
     """A loop that counts up from 0."""
     start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
-    return cgen.For(cgen.Line(start), cgen.Line(test), cgen.Line(update), cgen.Block(body))
+    return style.For(cgen.Line(start), cgen.Line(test), cgen.Line(update), style.Block(body))
 
 
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")
@@ -299,9 +300,9 @@ def _fill(operation: str, dtype: DType, lanes: int, opencl: bool) -> str:
     every = f"({name})(value)" if opencl else f"{{{', '.join(['value'] * lanes)}}}"
     return f"""{INLINE} void {operation}_{name}({name} *x, int vectors, {dtype.c_name} value)
 {{
-  const {name} all = {every};
-  for (int v = 0; v < vectors; v += 1)
-    x[v] = all;
+    const {name} all = {every};
+    for (int v = 0; v < vectors; v += 1)
+        x[v] = all;
 }}"""
 
 
@@ -310,14 +311,14 @@ def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
     name = f"{dtype.name}x{lanes}"
     return f"""{INLINE} void {operation}_vectors_{name}({name} *x, int vectors)
 {{
-  {name}_lanes all = {{x[0]}};
-  for (int v = 1; v < vectors; v += 1) {{
-    const {name}_lanes next = {{x[v]}};
-    {EACH_LANE}
-    for (int lane = 0; lane < {lanes}; lane += 1)
-      {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
-  }}
-  x[0] = all.all;
+    {name}_lanes all = {{x[0]}};
+    for (int v = 1; v < vectors; v += 1) {{
+        const {name}_lanes next = {{x[v]}};
+        {EACH_LANE}
+        for (int lane = 0; lane < {lanes}; lane += 1)
+            {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
+    }}
+    x[0] = all.all;
 }}"""
 
 
@@ -325,14 +326,14 @@ def _of_lanes(operation: str, dtype: DType, lanes: int) -> str:
     """The function that puts a vector's lanes together: its halves, until one lane is left."""
     name = f"{dtype.name}x{lanes}"
     halves = [
-        f"  for (int lane = 0; lane < {half}; lane += 1)\n"
-        f"    {_update(operation, dtype, 'all.lane[lane]', f'all.lane[lane + {half}]')}\n"
+        f"    for (int lane = 0; lane < {half}; lane += 1)\n"
+        f"        {_update(operation, dtype, 'all.lane[lane]', f'all.lane[lane + {half}]')}\n"
         for half in (lanes >> shift for shift in range(1, lanes.bit_length()))
     ]
     return f"""{INLINE} {dtype.c_name} {operation}_lanes_{name}(const {name} *x)
 {{
-  {name}_lanes all = {{x[0]}};
-{"".join(halves)}  return all.lane[0];
+    {name}_lanes all = {{x[0]}};
+{"".join(halves)}    return all.lane[0];
 }}"""
 
 

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 
 import cgen
 
+from codegen import style
 from codegen.bounds import checks
 from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
@@ -24,10 +25,11 @@ from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Buffer, Program, Text, Threading
-from codegen.ranges import Ranges
+from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, every, outside
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import LaneReduction, confusing, invariants, reductions
+from codegen.style import block, branch
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -49,8 +51,8 @@ class LoopScope:
     """The variables that hold elements which are only read."""
     ranges: Ranges = field(default_factory=Ranges)
     """The intervals of sizes and loop variables."""
-    known: frozenset[Test] = frozenset()
-    """Conditions that hold here."""
+    known: frozenset[Int | Test] = frozenset()
+    """What the conditions say that hold here (`facts`)."""
     shares: int = 1
     """On an OpenCL device: among so many work-items the loops around are shared out."""
 
@@ -58,14 +60,19 @@ class LoopScope:
         """The place below a loop."""
         own = (loop.variable,) if isinstance(loop, For) else ()
         parallel = self.parallel or loop.mark.parallel
-        ranges = self.ranges.inside(loop) if isinstance(loop, For) else self.ranges
         variables = (*self.variables, *own)
-        return replace(self, taken=self.taken.union(own), variables=variables, parallel=parallel, ranges=ranges)
+        inner = replace(self, taken=self.taken.union(own), variables=variables, parallel=parallel)
+        return inner.where([loop.test], self.ranges.inside(loop)) if isinstance(loop, For) else inner
+
+    def where(self, tests: Iterable[Test], ranges: Ranges | None = None) -> LoopScope:
+        """The place where some conditions hold."""
+        said = (fact for test in tests for fact in facts(test))
+        return replace(self, known=self.known.union(said), ranges=ranges or self.ranges)
 
     def unknown(self, tests: Iterable[Test]) -> tuple[Test, ...]:
         """Those of some conditions that aren't known to hold here."""
         simpler = (self.ranges.test(test) for test in tests if not self.ranges.holds(test))
-        return tuple(dict.fromkeys(test for test in simpler if test not in self.known))
+        return tuple(dict.fromkeys(test for test in simpler if not self.known.issuperset(facts(test))))
 
     @staticmethod
     def of(program: Program) -> LoopScope:
@@ -76,7 +83,7 @@ class LoopScope:
 def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
     """The C loop with a body."""
     start, update = f"int64_t {loop.variable} = {loop.start}", f"{loop.variable} += {loop.step}"
-    return cgen.For(cgen.Line(start), cgen.Line(str(loop.test)), cgen.Line(update), block(body))
+    return style.For(cgen.Line(start), cgen.Line(str(loop.test)), cgen.Line(update), block(body))
 
 
 @dataclass
@@ -121,15 +128,14 @@ class Writer:
         return self.write(loop.body, scope.inside(loop))
 
     def _if(self, node: If, scope: LoopScope) -> cgen.Generable:
-        other = None if node.other is None else block(self.write(node.other, scope))
-        return cgen.If(cgen.Line(str(node.test)), block(self.write(node.then, scope)), other)
+        other = None if node.other is None else self.write(node.other, scope)
+        return branch(node.test, self.write(node.then, scope), other)
 
     def _for(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         needed = self._needed(loop, scope)
         if not needed:
             return self._loop(loop, scope)
-        known = replace(scope, known=scope.known.union(needed))
-        return [cgen.If(cgen.Line(str(every(needed))), block(self._loop(loop, known)))]
+        return [branch(every(needed), self._loop(loop, scope.where(needed)))]
 
     def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
         """What must hold for the loop to do anything, as far as it isn't known to."""
@@ -193,14 +199,13 @@ class Writer:
         lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
         whole = block([*map(cgen.Line, held.lines), *lines])
         entered = scope.unknown([loop.entered])
-        return [cgen.If(cgen.Line(str(every(entered))), whole) if entered else whole]
+        return [branch(every(entered), [whole]) if entered else whole]
 
     def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if statement.where is None:
             return self._statement(run, scope)
-        holds = cgen.Line(str(replaced(statement.where, self._values(run))))
-        return [cgen.If(holds, block(self._statement(run, scope)))]
+        return [branch(replaced(statement.where, self._values(run)), self._statement(run, scope))]
 
     def _values(self, run: Run) -> dict[str, Int]:
         """What sizes and the statement's iterators stand for."""
@@ -235,8 +240,3 @@ def text_block(
     lines = [f"/* {comment} */"] * bool(comment) + [f"const int64_t {names[i]} = {v};" for i, v in declared]
     lines += [WORD.sub(lambda found: names.get(found.group(), found.group()), line) for line in text]
     return block([cgen.Line(line) for line in lines])
-
-
-def block(nodes: Sequence[cgen.Generable]) -> cgen.Block:
-    """The nodes in braces; nodes that are one block already as they are."""
-    return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], cgen.Block) else cgen.Block(list(nodes))

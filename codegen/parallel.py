@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import cgen
 
+from codegen import style
 from codegen.integer import Int, Linear, quotient
 from codegen.names import c_name, fresh
 from codegen.parameters import (
@@ -82,7 +83,7 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
     return [
         cgen.Pragma(f"omp parallel {team}"),
-        cgen.Block([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
+        style.Block([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
     ]
 
 
@@ -91,7 +92,7 @@ def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:
     known = needed(_candidates(iteration), "\n".join(map(str, lines)))
     type_name, chunk = f"{iteration.name}_call", f"{iteration.name}_chunk"
     trips = quotient(iteration.end - iteration.start + (iteration.step - 1), iteration.step)
-    started = cgen.Block(
+    started = style.Block(
         [
             cgen.Line(f"{type_name} call = {{{', '.join(parameter.name for parameter in known)}}};"),
             cgen.Line(f"pfx_parallel(threads, {trips}, {chunk}, &call);"),
@@ -113,18 +114,18 @@ def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
     setup = private_setup(iteration.program, mine, "thread") if mine else ["(void)thread;"]
     low, high = (iteration.start + Linear.name(name) * iteration.step for name in ("first", "past"))
     variable = iteration.variable
-    loop = cgen.For(
+    loop = style.For(
         cgen.Line(f"int64_t {variable} = {low}"),
         cgen.Line(f"{variable} < {high}"),
         cgen.Line(f"{variable} += {iteration.step}"),
-        cgen.Block([iteration.call(mine)]),
+        style.Block([iteration.call(mine)]),
     )
     return [*map(cgen.Line, setup), loop]
 
 
 def _structure(name: str, members: Sequence[Parameter]) -> str:
     """The type of what all chunks are told."""
-    lines = [f"  {_plain(member)};" for member in members]
+    lines = [f"    {_plain(member)};" for member in members]
     return "\n".join(["typedef struct {", *lines, f"}} {name};"])
 
 
@@ -133,7 +134,7 @@ def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Seque
     given = f"const {type_name} *const given = (const {type_name} *)call;"
     told = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
-    body = cgen.Block([*map(cgen.Line, told), *lines])
+    body = style.Block([*map(cgen.Line, told), *lines])
     return f"{prototype('static void', name, parameters)}\n{body}"
 
 

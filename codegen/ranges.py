@@ -10,7 +10,7 @@ if 0 < (N + 63)/64                ->    if N > 0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -22,6 +22,7 @@ from codegen.integer import (
     Int,
     Linear,
     Op,
+    Relation,
     Select,
     Test,
     choice,
@@ -170,9 +171,17 @@ class Ranges:
         """The condition, simpler."""
         if isinstance(test, Connected):
             parts = [self.test(part) for part in test.parts]
-            left = [part for part in parts if not self.holds(part)] if test.symbol == "&&" else parts
-            return connected(test.symbol, left or parts[:1])
-        return _named_first(_undivided(Compare(self.value(test.left), test.symbol, self.value(test.right))))
+            kept = [part for part in parts if not self.holds(part)] if test.symbol == "&&" else parts
+            return connected(test.symbol, kept or parts[:1])
+        left, right = self.value(test.left), self.value(test.right)
+        return _named_first(_undivided(Compare(left, test.symbol, self._binding(left, test.symbol, right))))
+
+    def _binding(self, left: Int, symbol: Relation, right: Int) -> Int:
+        """What `left` is compared with, of a minimum those operands that it isn't known to be below."""
+        if symbol not in ("<", "<=") or not isinstance(right.atom, Op) or right.atom.name != "min":
+            return right
+        open_ = [arg for arg in right.atom.args if not self.holds(Compare(left, symbol, arg))]
+        return minimum(*(open_ or right.atom.args[:1]))
 
 
 def simplified(node: Node, known: Ranges) -> Node:
@@ -196,6 +205,32 @@ def simplified(node: Node, known: Ranges) -> Node:
         case Comment():
             return replace(node, body=simplified(node.body, known))
     return Run(node.statement, tuple(map(known.value, node.values)))
+
+
+def facts(test: Test) -> Iterator[Int | Test]:
+    """What a condition says, part by part: a value that is above 0 where the part is a comparison of two, else itself.
+
+    `32*i < min(48, (N + 5)/6)` says that 48 - 32*i and N - 192*i are above 0.
+    """
+    if isinstance(test, Connected) and test.symbol == "&&":
+        yield from (fact for part in test.parts for fact in facts(part))
+    elif isinstance(test, Connected) or test.symbol not in ("<", "<=", ">", ">="):
+        yield test
+    elif test.symbol in (">", ">="):
+        yield from facts(Compare(test.right, "<" if test.symbol == ">" else "<=", test.left))
+    elif isinstance(test.right.atom, Op) and test.right.atom.name == "min":
+        yield from (fact for arg in test.right.atom.args for fact in facts(Compare(test.left, test.symbol, arg)))
+    else:
+        yield _undivided_gap(test.right - test.left + (test.symbol == "<="))
+
+
+def _undivided_gap(gap: Int) -> Int:
+    """A value that is above 0 where `gap` is: `n - 6*a` for `(n + 5)/6 - a`."""
+    for atom, factor in gap.terms:
+        if factor == 1 and isinstance(atom, Op) and atom.name in ("/", "floordiv") and atom.args[1].number is not None:
+            divisor = atom.args[1].constant
+            return atom.args[0] + (gap - Linear(((atom, 1),))) * divisor - divisor + 1
+    return gap
 
 
 def _undivided(test: Compare) -> Compare:

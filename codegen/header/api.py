@@ -57,7 +57,7 @@ def names(parameters: Sequence[Parameter]) -> str:
 
 def block(lines: Iterable[str]) -> str:
     """The body of a C function."""
-    return "\n".join(["{", *(part for line in lines for part in _wrapped(f"  {line}")), "}"])
+    return "\n".join(["{", *(part for line in lines for part in _wrapped(f"    {line}")), "}"])
 
 
 def _wrapped(line: str) -> list[str]:

@@ -50,28 +50,28 @@ static inline int64_t pfx_some(int64_t count) { return count > 1 ? count : 1; }"
     "pfx_times": """/* The product of two numbers from 0 up; INT64_MAX where it is more than that. */
 static inline int64_t pfx_times(int64_t a, int64_t b)
 {
-  uint64_t result;
-  const int wraps = __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result);
-  return wraps || result > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)result;
+    uint64_t result;
+    const int wraps = __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result);
+    return wraps || result > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)result;
 }""",
     "pfx_beyond": """/* Whether the product of two numbers from 0 up is beyond a limit. */
 static inline int pfx_beyond(int64_t a, int64_t b, int64_t limit)
 {
-  uint64_t result;
-  return __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result) || result > (uint64_t)limit;
+    uint64_t result;
+    return __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &result) || result > (uint64_t)limit;
 }""",
     "pfx_overlap": """/* Whether two arrays share bytes; addresses are subtracted modulo all addresses. */
 PFX_WRAPS static inline int pfx_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
 {
-  const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
-  return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;
+    const uintptr_t distance = (uintptr_t)b - (uintptr_t)a;
+    return distance < (uintptr_t)a_bytes || (uintptr_t)0 - distance < (uintptr_t)b_bytes;
 }""",
     "pfx_blocks": """/* Whether two arrays are blocks of one matrix: their parts lie equally far apart, side by side. */
 static int pfx_blocks(const void *a, int64_t a_part, int64_t a_stride, const void *b, int64_t b_part, int64_t b_stride)
 {
-  const uintptr_t from = (uintptr_t)a, to = (uintptr_t)b, stride = (uintptr_t)a_stride;
-  const uintptr_t gap = from <= to ? (to - from) % stride : stride - 1 - (from - to - 1) % stride;
-  return a_stride == b_stride && gap >= (uintptr_t)a_part && gap <= stride - (uintptr_t)b_part;
+    const uintptr_t from = (uintptr_t)a, to = (uintptr_t)b, stride = (uintptr_t)a_stride;
+    const uintptr_t gap = from <= to ? (to - from) % stride : stride - 1 - (from - to - 1) % stride;
+    return a_stride == b_stride && gap >= (uintptr_t)a_part && gap <= stride - (uintptr_t)b_part;
 }""",
 }
 """What the checks call."""
@@ -179,7 +179,7 @@ def _limit_lines(routine: Routine) -> Iterator[str]:
     if rooms:
         wide, narrow = (min(_small(buffer, bits) for buffer in _all_arrays(routine)) for bits in (WIDE, NARROW))
         yield f"if ({every} >> PFX_BITS({wide}, {narrow}) != 0) {{"
-        yield from (f"  {line}" for line in (*limits, *_factor_lines(routine), *rooms))
+        yield from (f"    {line}" for line in (*limits, *_factor_lines(routine), *rooms))
         yield "}"
     else:
         yield from limits

@@ -63,7 +63,7 @@ def _select(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, s
         for number, variant in _numbered(routine):
             if variant.isa == one:
                 test = " && ".join(_tests(routine, variant))
-                cases.append(f"  {f'if ({test}) ' * bool(test)}return {number}; /* {functions[variant]} */")
+                cases.append(f"    {f'if ({test}) ' * bool(test)}return {number}; /* {functions[variant]} */")
         lines += where(one, cases)
     return _function(routine, "int", "select", (isa, *sizes), [*lines, "default: return 0;", "}"])
 
@@ -130,7 +130,7 @@ def _function(routine: Routine, result: str, name: str, parameters: Sequence[Par
     """The C text of a function; some of its parameters may be used only where some kernel is."""
     used = set(re.findall(r"\w+", _always("\n".join(lines))))
     idle = " ".join(f"(void){p.name};" for p in parameters if p.name not in used)
-    body = [line if line.startswith("#") else f"  {line}" for line in ([idle] if idle else []) + [*lines]]
+    body = [line if line.startswith("#") else f"    {line}" for line in ([idle] if idle else []) + [*lines]]
     return "\n".join([prototype(f"PFX_INLINE {result}", f"{routine.name}_{name}", parameters), "{", *body, "}"])
 
 

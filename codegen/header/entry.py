@@ -32,7 +32,7 @@ PFX_INLINE int64_t pfx_with_slack(int64_t bytes) { return bytes > 0 ? bytes + 63
 /* Whether a workspace holds the bytes that are needed; none goes beyond the last address. */
 PFX_INLINE int pfx_holds(const void *workspace, int64_t bytes, int64_t needed)
 {
-  return workspace && bytes >= needed && (uint64_t)needed <= UINTPTR_MAX - (uintptr_t)workspace;
+    return workspace && bytes >= needed && (uint64_t)needed <= UINTPTR_MAX - (uintptr_t)workspace;
 }
 
 /* The address of what has no bytes. Kernels may add to it, as C forbids for null, but neither read nor write it. */
@@ -41,12 +41,12 @@ static char pfx_nothing[64] __attribute__((aligned(64)));
 /* The first multiple of 64 in a workspace. */
 PFX_INLINE void *pfx_aligned(void *workspace, int64_t needed)
 {
-  return needed > 0 ? (char *)workspace + (64u - (uintptr_t)workspace % 64u) % 64u : pfx_nothing;
+    return needed > 0 ? (char *)workspace + (64u - (uintptr_t)workspace % 64u) % 64u : pfx_nothing;
 }
 
 PFX_INLINE void *pfx_allocate(int64_t bytes)
 {
-  return bytes > PFX_SIZE_LIMIT ? NULL : PFX_MALLOC((size_t)bytes);
+    return bytes > PFX_SIZE_LIMIT ? NULL : PFX_MALLOC((size_t)bytes);
 }
 
 PFX_INLINE void pfx_release(void *memory) { PFX_FREE(memory); }"""
@@ -58,12 +58,12 @@ TEAM = """#if defined(_OPENMP) && defined(__unix__)
 /* The threads to run: one in a child of a process that has run several, since OpenMP waits for those there. */
 PFX_INLINE int32_t pfx_team(int32_t threads)
 {
-  static long owner; /* the process that has */
-  const long here = (long)getpid();
-  long found = 0;
-  if (threads < 2 || __atomic_compare_exchange_n(&owner, &found, here, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    return threads;
-  return found == here ? threads : 1;
+    static long owner; /* the process that has */
+    const long here = (long)getpid();
+    long found = 0;
+    if (threads < 2 || __atomic_compare_exchange_n(&owner, &found, here, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return threads;
+    return found == here ? threads : 1;
 }
 #else
 PFX_INLINE int32_t pfx_team(int32_t threads) { return threads; }
@@ -134,12 +134,12 @@ def _call(routine: Routine, header: Header) -> str:
         f"{kernel} = {routine.name}_select({', '.join(['pfx_chosen_isa()', *map(c_name, routine.signature.sizes)])});",
         f"{needed} = pfx_with_slack({routine.name}_need({', '.join([kernel, *_sizes(routine), _threads(header)])}));",
         f"if (!{allocate.name}) {{",
-        f"  const int64_t {most} = {_most(routine, header)};",
-        f"  if ({most} > 0 && !pfx_holds(workspace, {given.name}, {most})) return PFX_WORKSPACE_TOO_SMALL;",
-        *(f"  if ({_overlap(routine, b, most)}) return PFX_OVERLAP;" for b in arrays),
+        f"    const int64_t {most} = {_most(routine, header)};",
+        f"    if ({most} > 0 && !pfx_holds(workspace, {given.name}, {most})) return PFX_WORKSPACE_TOO_SMALL;",
+        *(f"    if ({_overlap(routine, b, most)}) return PFX_OVERLAP;" for b in arrays),
         f"}} else if ({needed} > 0) {{",
-        f"  workspace = pfx_allocate({needed});",
-        "  if (!workspace) return PFX_OUT_OF_MEMORY;",
+        f"    workspace = pfx_allocate({needed});",
+        "    if (!workspace) return PFX_OUT_OF_MEMORY;",
         "}",
         *(line for b in arrays if routine.signature.outputs != (b,) for line in _not_null(b)),
         f"{routine.name}_run({_run_arguments(routine, header)});",

@@ -18,13 +18,13 @@ def constant(isa: ISA) -> str:
 def enumeration() -> str:
     """The type `pfx_isa`."""
     lines = ["PFX_ISA_AUTO = 0", *(f"PFX_ISA_{name.upper()} = {number}" for name, number in NUMBERS.items())]
-    return "\n".join(["typedef enum pfx_isa {", ",\n".join(f"  {line}" for line in lines), "} pfx_isa;"])
+    return "\n".join(["typedef enum pfx_isa {", ",\n".join(f"    {line}" for line in lines), "} pfx_isa;"])
 
 
 def choice(isas: Sequence[ISA]) -> str:
     """C text of the choice: what this CPU can run, what is in use, and the two public functions about it."""
     tests = [_test(isa) for isa in isas]
-    cases = [line for isa in isas for line in where(isa, [f"    case {constant(isa)}: return {_supported(isa)};"])]
+    cases = [line for isa in isas for line in where(isa, [f"        case {constant(isa)}: return {_supported(isa)};"])]
     return "\n".join(
         [
             "/* 0 until the first call; afterwards a pfx_isa. Read and written by atomic operations alone. */",
@@ -32,43 +32,43 @@ def choice(isas: Sequence[ISA]) -> str:
             "",
             "static int pfx_runs(pfx_isa isa)",
             "{",
-            "  switch (isa) {",
+            "    switch (isa) {",
             *cases,
-            "    default: return 0;",
-            "  }",
+            "        default: return 0;",
+            "    }",
             "}",
             "",
             "/* Two threads may come here at once: both find the same. What a caller forces meanwhile stays. */",
             "static pfx_isa pfx_detect(void)",
             "{",
-            "  int32_t now = 0, best = 0;",
+            "    int32_t now = 0, best = 0;",
             *(["#if defined(__x86_64__) || defined(__i386__)", "  __builtin_cpu_init();", "#endif"]),
             *tests,
-            "  if (__atomic_compare_exchange_n(&pfx_isa_now, &now, best, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))",
-            "    return (pfx_isa)best;",
-            "  return (pfx_isa)now;",
+            "    if (__atomic_compare_exchange_n(&pfx_isa_now, &now, best, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))",
+            "        return (pfx_isa)best;",
+            "    return (pfx_isa)now;",
             "}",
             "",
             "static inline pfx_isa pfx_chosen_isa(void)",
             "{",
-            "  const int32_t now = __atomic_load_n(&pfx_isa_now, __ATOMIC_RELAXED);",
-            "  return now ? (pfx_isa)now : pfx_detect();",
+            "    const int32_t now = __atomic_load_n(&pfx_isa_now, __ATOMIC_RELAXED);",
+            "    return now ? (pfx_isa)now : pfx_detect();",
             "}",
             "",
             "pfx_isa pfx_isa_in_use(void) { return pfx_chosen_isa(); }",
             "",
             "pfx_status pfx_force_isa(pfx_isa isa)",
             "{",
-            "  if (isa != PFX_ISA_AUTO && !pfx_runs(isa)) return PFX_UNSUPPORTED_ISA;",
+            "    if (isa != PFX_ISA_AUTO && !pfx_runs(isa)) return PFX_UNSUPPORTED_ISA;",
             "  __atomic_store_n(&pfx_isa_now, (int32_t)isa, __ATOMIC_RELAXED);",
-            "  return PFX_OK;",
+            "    return PFX_OK;",
             "}",
         ]
     )
 
 
 def _test(isa: ISA) -> str:
-    return f"  if (!best && pfx_runs({constant(isa)})) best = (int32_t){constant(isa)};"
+    return f"    if (!best && pfx_runs({constant(isa)})) best = (int32_t){constant(isa)};"
 
 
 def _supported(isa: ISA) -> str:

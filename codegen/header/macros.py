@@ -37,9 +37,9 @@ OPENMP = """#if defined(_OPENMP)
 static inline int64_t pfx_thread(void)
 {
 #if defined(_OPENMP)
-  return (int64_t)omp_get_thread_num();
+    return (int64_t)omp_get_thread_num();
 #else
-  return 0;
+    return 0;
 #endif
 }"""
 

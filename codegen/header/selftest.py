@@ -93,8 +93,8 @@ def plain_loops(routines: Sequence[Routine]) -> str:
 
 def _tables(header: Header) -> str:
     """The instruction sets and the routines, as C arrays."""
-    isas = "".join(f'  {{{constant(isa)}, "{isa.name}"}},\n' for isa in header.isas)
-    rows = "".join(f"  {{{entry(routine)}}},\n" for routine in header.routines)
+    isas = "".join(f'    {{{constant(isa)}, "{isa.name}"}},\n' for isa in header.isas)
+    rows = "".join(f"    {{{entry(routine)}}},\n" for routine in header.routines)
     return "\n".join(
         [
             f"static const struct {{ pfx_isa isa; const char *name; }} try_isas[] = {{\n{isas}}};",

@@ -42,7 +42,7 @@ def sizes_table(routine: Routine) -> str:
 
 def arrays_table(routine: Routine) -> str:
     """The arrays, each as a `try_argument`."""
-    rows = "".join(f"  {_argument(routine, buffer)},\n" for buffer in routine.signature.arrays)
+    rows = "".join(f"    {_argument(routine, buffer)},\n" for buffer in routine.signature.arrays)
     return f"static const try_argument try_{routine.name}_array[] = {{\n{rows}}};"
 
 
@@ -173,5 +173,5 @@ def unused(*parameters: str) -> list[str]:
 
 
 def function(head: str, lines: list[str]) -> str:
-    body = "\n".join(f"  {line}" for line in lines)
+    body = "\n".join(f"    {line}" for line in lines)
     return f"{head}\n{{\n{body}\n}}"

@@ -21,7 +21,7 @@ def status_type() -> str:
     """The type `pfx_status`."""
     width = max(map(len, STATUSES)) + len("PFX_ = 0,")
     rows = [f"PFX_{name} = {number},".ljust(width) for number, name in enumerate(STATUSES)]
-    lines = [f"  {row} /* {meaning} */" for row, meaning in zip(rows, STATUSES.values(), strict=True)]
+    lines = [f"    {row} /* {meaning} */" for row, meaning in zip(rows, STATUSES.values(), strict=True)]
     head = "/* What a call returns; but for PFX_OK nothing was changed. */\ntypedef enum pfx_status {"
     # C99 takes a comma behind the last one.
     return "\n".join([head, *lines, "} pfx_status;"])
@@ -29,6 +29,6 @@ def status_type() -> str:
 
 def status_text() -> str:
     """The function that puts a status into words."""
-    cases = [f'  case PFX_{name}: return "{meaning}";' for name, meaning in STATUSES.items()]
-    head = ["const char *pfx_status_text(pfx_status status)", "{", "  switch (status) {"]
-    return "\n".join([*head, *cases, "  }", '  return "no status of this file";', "}"])
+    cases = [f'    case PFX_{name}: return "{meaning}";' for name, meaning in STATUSES.items()]
+    head = ["const char *pfx_status_text(pfx_status status)", "{", "    switch (status) {"]
+    return "\n".join([*head, *cases, "    }", '    return "no status of this file";', "}"])

@@ -17,6 +17,7 @@ from codegen.header.sections import features, intrinsics, sections
 from codegen.header.selftest import selftest
 from codegen.header.status import status_text, status_type
 from codegen.header.values import Header
+from codegen.style import wrapped
 
 COMMON = """/* A status in words. */
 const char *pfx_status_text(pfx_status status);
@@ -56,7 +57,7 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
         LOUD,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    return prefixed("\n\n".join(parts), prefix, public).replace("…", "...") + "\n"
+    return wrapped(prefixed("\n\n".join(parts), prefix, public).replace("…", "...")) + "\n"
 
 
 def declarations(header: Header) -> str:

@@ -16,10 +16,12 @@ from math import gcd
 
 import cgen
 
+from codegen import style
 from codegen.integer import Int, Linear, primary
 from codegen.loop_ir import For, Node, Once, Run, walk
-from codegen.loops import around, block
+from codegen.loops import around
 from codegen.program import Assign, Program, Text
+from codegen.style import block
 
 ITEM = "item"
 """The variable that counts the work-items of a group."""
@@ -74,17 +76,17 @@ def shared(loop: For, share: SharedLoop, body: list[cgen.Generable]) -> cgen.Gen
     if loop.step != 1:
         return around(loop, [owned(share, Linear.name(loop.variable), body)])
     start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start)}")
-    return cgen.For(start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
+    return style.For(start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
 
 
 def owned(share: SharedLoop, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
     """What the item runs to whom an iteration belongs."""
-    return cgen.If(cgen.Line(share.owns(value)), block(body))
+    return style.If(cgen.Line(share.owns(value)), block(body))
 
 
 def alone(body: list[cgen.Generable]) -> cgen.Generable:
     """What item 0 runs."""
-    return cgen.If(cgen.Line(f"{ITEM} == 0"), block(body))
+    return style.If(cgen.Line(f"{ITEM} == 0"), block(body))
 
 
 def is_for_all(program: Program, node: Node) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from codegen.c import heading, wrapped
+from codegen.c import heading
 from codegen.integer import Test
 from codegen.loop_ir import Block, Comment, For, If, Node, Once
 from codegen.loops import LoopScope
@@ -24,6 +24,7 @@ from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
 from codegen.reached import conditions, every, outside
+from codegen.style import wrapped
 from codegen.workspace import Layout
 from microkernels.prune import items_of, pruned
 

@@ -51,8 +51,8 @@ def _code(header: Header, names: Sequence[str]) -> str:
 def _selftest(header: Header, names: Sequence[str]) -> str:
     """A program that compares every routine with plain loops, on every instruction set, and measures it."""
     routines = [f"{letter}{name}" for name in names for letter in LETTERS.values()]
-    tried = [f'  {{"cblas_{r}", pfx_try_{r}, pfx_once_{r}, {SPEED_AT[r[1:]]}}},' for r in routines]
-    isas = [f'  {{{constant(isa)}, "{isa.name}"}},' for isa in header.isas]
+    tried = [f'    {{"cblas_{r}", pfx_try_{r}, pfx_once_{r}, {SPEED_AT[r[1:]]}}},' for r in routines]
+    isas = [f'    {{{constant(isa)}, "{isa.name}"}},' for isa in header.isas]
     return "\n\n".join(
         [
             file("try_common"),

@@ -99,9 +99,9 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
     loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
     left, right, output = checked_operands(nest, node, loops)
     kernel = node.kernel
-    if kernel.is_whole:
+    if kernel.is_whole or kernel.in_place:
         _check_strides(node, (left, right, output), inner_bands(node))
-    elif not kernel.in_place:
+    else:
         _check_strides(node, (left, right), node.reduce)
     operands: dict[Side, Operand] = {"left": left, "right": right, "output": output}
     for side, operand in operands.items():

@@ -17,119 +17,106 @@ typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
 static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
 {
-  const f32x4 all = {value, value, value, value};
-  for (int v = 0; v < vectors; v += 1)
-    x[v] = all;
+    const f32x4 all = {value, value, value, value};
+    for (int v = 0; v < vectors; v += 1)
+        x[v] = all;
 }
 static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *x)
 {
-  f32x4_lanes all = {x[0]};
-  for (int lane = 0; lane < 2; lane += 1)
-    all.lane[lane] += all.lane[lane + 2];
-  for (int lane = 0; lane < 1; lane += 1)
-    all.lane[lane] += all.lane[lane + 1];
-  return all.lane[0];
+    f32x4_lanes all = {x[0]};
+    for (int lane = 0; lane < 2; lane += 1)
+        all.lane[lane] += all.lane[lane + 2];
+    for (int lane = 0; lane < 1; lane += 1)
+        all.lane[lane] += all.lane[lane + 1];
+    return all.lane[0];
 }
 static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, int vectors)
 {
-  f32x4_lanes all = {x[0]};
-  for (int v = 1; v < vectors; v += 1) {
-    const f32x4_lanes next = {x[v]};
-    POLY_LANES
-    for (int lane = 0; lane < 4; lane += 1)
-      all.lane[lane] += next.lane[lane];
-  }
-  x[0] = all.all;
+    f32x4_lanes all = {x[0]};
+    for (int v = 1; v < vectors; v += 1) {
+        const f32x4_lanes next = {x[v]};
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+            all.lane[lane] += next.lane[lane];
+    }
+    x[0] = all.all;
 }
 
 int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
     float *restrict C, int64_t threads, void *workspace)
 {
-  (void)threads;
-  (void)workspace;
-  if (N > 0 && K > 0)
-  {
-    for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
-    {
-      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
-      {
-        for (int64_t j = 0; j < N; j += 1)
-        {
-          f32x4 C_sum[4];
-          int64_t k = 0;
-          if (15 < K)
-          {
-            fill_f32x4(C_sum, 4, 0.0f);
-            while (k + 15 < K)
-            {
-              for (int v = 0; v < 4; v += 1)
-              {
-                f32x4_lanes C_lanes = {C_sum[v]};
-                POLY_LANES
-                for (int lane = 0; lane < 4; lane += 1)
-                {
-                  C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+    (void)threads;
+    (void)workspace;
+    if (N > 0 && K > 0) {
+        for (int64_t i_tile = 0; i_tile < M; i_tile += 6) {
+            for (int64_t i = 0; i < imin(6, M - i_tile); i += 1) {
+                for (int64_t j = 0; j < N; j += 1) {
+                    f32x4 C_sum[4];
+                    int64_t k = 0;
+                    if (15 < K) {
+                        fill_f32x4(C_sum, 4, 0.0f);
+                        while (k + 15 < K) {
+                            for (int v = 0; v < 4; v += 1) {
+                                f32x4_lanes C_lanes = {C_sum[v]};
+                                POLY_LANES
+                                for (int lane = 0; lane < 4; lane += 1) {
+                                    C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                                }
+                                C_sum[v] = C_lanes.all;
+                                k += 4;
+                            }
+                        }
+                        sum_vectors_f32x4(C_sum, 4);
+                    } else {
+                        fill_f32x4(C_sum, 1, 0.0f);
+                    }
+                    while (k + 3 < K) {
+                        f32x4_lanes C_lanes = {C_sum[0]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                        }
+                        C_sum[0] = C_lanes.all;
+                        k += 4;
+                    }
+                    float C_lane = sum_lanes_f32x4(C_sum);
+                    while (k < K) {
+                        C_lane += A[(i + i_tile)*K + k] * B[k*N + j];
+                        k += 1;
+                    }
+                    C[(i + i_tile)*N + j] += C_lane;
                 }
-                C_sum[v] = C_lanes.all;
-                k += 4;
-              }
             }
-            sum_vectors_f32x4(C_sum, 4);
-          }
-          else
-          {
-            fill_f32x4(C_sum, 1, 0.0f);
-          }
-          while (k + 3 < K)
-          {
-            f32x4_lanes C_lanes = {C_sum[0]};
-            POLY_LANES
-            for (int lane = 0; lane < 4; lane += 1)
-            {
-              C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
-            }
-            C_sum[0] = C_lanes.all;
-            k += 4;
-          }
-          float C_lane = sum_lanes_f32x4(C_sum);
-          while (k < K)
-          {
-            C_lane += A[(i + i_tile)*K + k] * B[k*N + j];
-            k += 1;
-          }
-          C[(i + i_tile)*N + j] += C_lane;
         }
-      }
     }
-  }
-  return 0;
+    return 0;
 }
 
 int64_t matmul_workspace(int64_t M, int64_t N, int64_t K, int64_t threads)
 {
-  (void)M;
-  (void)N;
-  (void)K;
-  (void)threads;
-  return 0;
+    (void)M;
+    (void)N;
+    (void)K;
+    (void)threads;
+    return 0;
 }
 
 static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
 {
-  return a < b + b_bytes && b < a + a_bytes;
+    return a < b + b_bytes && b < a + a_bytes;
 }
 
 int32_t matmul_guarded(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C,
     int64_t threads, void *workspace)
 {
-  const int64_t A_bytes = 4*K*M;
-  const int64_t B_bytes = 4*K*N;
-  const int64_t C_bytes = 4*M*N;
-  if (!C_bytes) return 0;
-  if (overlap((const char *)C, C_bytes, (const char *)A, A_bytes)) return 1;
-  if (overlap((const char *)C, C_bytes, (const char *)B, B_bytes)) return 1;
-  if ((uintptr_t)A % 4) return 1;
-  if ((uintptr_t)B % 4) return 1;
-  if ((uintptr_t)C % 4) return 1;
-  return matmul(M, N, K, A, B, C, threads, workspace);
+    const int64_t A_bytes = 4*K*M;
+    const int64_t B_bytes = 4*K*N;
+    const int64_t C_bytes = 4*M*N;
+    if (!C_bytes) return 0;
+    if (overlap((const char *)C, C_bytes, (const char *)A, A_bytes)) return 1;
+    if (overlap((const char *)C, C_bytes, (const char *)B, B_bytes)) return 1;
+    if ((uintptr_t)A % 4) return 1;
+    if ((uintptr_t)B % 4) return 1;
+    if ((uintptr_t)C % 4) return 1;
+    return matmul(M, N, K, A, B, C, threads, workspace);
 }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise, product
 from random import Random
 
 import pytest
 from contractions import Contraction
+from contractions import check as check_sums
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_nests import nests
@@ -171,6 +174,38 @@ def test_an_accepted_schedule_of_any_nest_compiles(nest: Nest, seed: int) -> Non
     except poly.SpecError:
         assume(False)
     compiles(scheduled(nest, Random(seed)))
+
+
+FLATTENED = {
+    "kqb,k->b": 0,
+    "kqb,q->b": 0,
+    "bkq,k->b": 0,
+    "bkq,kq->b": 0,
+    "kab,k->ab": 1,
+    "abk,k->ab": 1,
+    "abk,bk->ab": 0,
+    "mkq,kn->mn": 0,
+    "mk,kqn->mn": 0,
+    "kqm,kqn->mn": 2,
+    "abk,kn->abn": 1,
+}
+"""How many kernels take two of its loops as one. Most have an operand that has only one of two loops of a role."""
+
+
+@pytest.mark.parametrize(("spec", "taken"), FLATTENED.items())
+def test_microkernels_over_flattened_loops_compute_the_sums_or_are_refused(spec: str, taken: int) -> None:
+    """Along a flattened loop an operand may have no constant stride: `B[k_q // 5]`."""
+    contraction = Contraction(spec)
+    extents = dict(zip(sorted(set(spec) - set(",->")), (3, 4, 2, 4), strict=False))
+    nest = contraction.nest().with_sizes(contraction.sizes(extents))
+    loops = [band.name for band in bands(poly.schedule(nest).tree)]
+    made = []
+    for pair, kernel in product(pairwise(loops), ("gemvn_portable", "gemvt_portable", "gemm_portable_2x16")):
+        with suppress(poly.ScheduleError):
+            made.append(poly.schedule(nest).flatten(*pair).microkernel(kernel))
+    assert len(made) == taken
+    for schedule in made:
+        check_sums(poly.compile(nest, schedule=schedule, target="c:portable", threads=1), contraction, extents)
 
 
 def test_a_microkernel_of_a_statement_that_never_runs() -> None:

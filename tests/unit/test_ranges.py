@@ -25,7 +25,7 @@ from codegen.integer import (
     walk,
 )
 from codegen.loop_ir import For, If, Run
-from codegen.ranges import UNKNOWN, Ranges, simplified
+from codegen.ranges import UNKNOWN, Ranges, facts, simplified
 
 NAMES = {"N": (0, UNKNOWN), "i": (0, 9), "j": (-3, 5), "k": (4, 4)}
 KNOWN = Ranges(NAMES)
@@ -98,6 +98,22 @@ def test_a_simpler_condition_holds_where_it_does(test: Test) -> None:
         assert holds(test, point) or not known
 
 
+@given(truths(EXPRESSIONS))
+def test_what_a_condition_says_is_the_condition(test: Test) -> None:
+    said = list(facts(test))
+    for point in POINTS:
+        true = [fact.evaluate(point) > 0 if isinstance(fact, Linear) else holds(fact, point) for fact in said]
+        assert all(true) == holds(test, point)
+
+
+def test_a_loop_over_tiles_says_what_a_loop_inside_needs() -> None:
+    """`i_tile < (N + 191)/192` that there is an i from 32*i_tile to before (N + 5)/6."""
+    tile = Linear.name("i_tile")
+    (around,) = facts(Compare(tile, "<", floor_quotient(N + 191, 192)))
+    (inside,) = facts(Compare(tile * 32, "<", floor_quotient(N + 5, 6)))
+    assert around == inside == N - tile * 192
+
+
 @pytest.mark.parametrize(
     ("value", "simple"),
     [
@@ -119,6 +135,7 @@ def test_values(value: Int, simple: str) -> None:
         (Compare(Linear(), "<", floor_quotient(N + 63, 64)), "N > 0"),
         (Compare(N, ">=", Linear.of(1)), "N > 0"),
         (Compare(Linear.of(2), "<", floor_quotient(N, 7)), "N > 20"),
+        (Compare(i * 32, "<", minimum(i * 32 + 32, N)), "32*i < N"),
         (Connected("&&", (Compare(i, ">=", Linear()), Compare(j, "==", Linear.of(2)))), "j == 2"),
     ],
 )

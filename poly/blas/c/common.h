@@ -7,9 +7,9 @@
 #endif
 
 enum {
-  PFX_STACK = 32768 + 64, /* bytes of a workspace that lies on the stack; a larger one is allocated */
-  PFX_GATHERED = 4096     /* bytes of a vector that are gathered at a time */
-};
+    PFX_STACK = 32768 + 64, /* bytes of a workspace that lies on the stack; a larger one is allocated */
+    PFX_GATHERED = 4096     /* bytes of a vector that are gathered at a time */
+  };
 
 /* The threads for so many multiply-adds: few of them don't pay for starting any. */
 PFX_INLINE int64_t pfx_threads_for(double work) { return work < 4e6 ? 1 : PFX_THREADS; }
@@ -20,7 +20,7 @@ PFX_INLINE int pfx_is_layout(CBLAS_LAYOUT layout) { return layout == CblasRowMaj
 
 PFX_INLINE int pfx_is_trans(CBLAS_TRANSPOSE trans)
 {
-  return trans == CblasNoTrans || trans == CblasTrans || trans == CblasConjTrans;
+    return trans == CblasNoTrans || trans == CblasTrans || trans == CblasConjTrans;
 }
 
 /* Whether a leading dimension is too short for rows, or in column-major order columns, of so many elements. */

@@ -1,6 +1,6 @@
 typedef struct {
-  const char *name;
-  void (*check)(int trial);
-  double (*once)(int n);
-  int n;
+    const char *name;
+    void (*check)(int trial);
+    double (*once)(int n);
+    int n;
 } pfx_tried;

@@ -1,0 +1,119 @@
+"""The style of all C text: an opening brace ends its line, a level is four spaces, a line has at most 120 columns."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import accumulate
+
+import cgen
+
+from codegen.integer import Test, connected, parts_of
+
+INDENT = "    "
+WIDTH = 120
+"""Columns of a line."""
+WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
+"""What has blanks at which no line is broken."""
+
+
+class Block(cgen.Block):
+    """Statements in braces."""
+
+    def generate(self, with_semicolon: bool = True) -> Iterator[str]:
+        yield "{"
+        yield from (INDENT + line for item in self.contents for line in item.generate())
+        yield "}"
+
+
+class For(cgen.For):
+    """`for (start; condition; update) { … }`."""
+
+    def generate(self, with_semicolon: bool = False) -> Iterator[str]:
+        return _headed(str(self.intro_line()), self.body)
+
+
+class While(cgen.While):
+    """`while (condition) { … }`."""
+
+    def generate(self, with_semicolon: bool = False) -> Iterator[str]:
+        return _headed(str(self.intro_line()), self.body)
+
+
+class If(cgen.If):
+    """`if (condition) { … } else { … }`."""
+
+    def generate(self, with_semicolon: bool = False) -> Iterator[str]:
+        *lines, end = _headed(f"if ({self.condition})", self.then_)
+        yield from lines
+        if self.else_ is None:
+            yield end
+        else:
+            yield from _headed(f"{end} else", self.else_)
+
+
+class Branch(If):
+    """One whose condition is known as a value."""
+
+    def __init__(self, test: Test, then: cgen.Generable, other: cgen.Generable | None = None) -> None:
+        super().__init__(cgen.Line(str(test)), then, other)
+        self.test = test
+
+
+def branch(test: Test, body: list[cgen.Generable], other: list[cgen.Generable] | None = None) -> Branch:
+    """A condition around statements; around nothing but another one, it is one condition."""
+    inner = body[0] if len(body) == 1 else None
+    if other is None and isinstance(inner, Branch) and inner.else_ is None:
+        return Branch(connected("&&", (*parts_of(test), *parts_of(inner.test))), inner.then_)
+    return Branch(test, block(body), None if other is None else block(other))
+
+
+def block(nodes: list[cgen.Generable]) -> Block:
+    """The nodes in braces; nodes that are one block already as they are."""
+    return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Block) else Block(nodes)
+
+
+def _headed(head: str, body: cgen.Generable) -> Iterator[str]:
+    """A block behind the head of a statement."""
+    opening, *lines = body.generate()
+    yield f"{head} {opening}"
+    yield from lines
+
+
+def wrapped(code: str) -> str:
+    """C code, its lines no longer than `WIDTH` where they have blanks outside of strings; lines of macros stay."""
+    return "\n".join(part for line in code.split("\n") for part in _wrapped(line))
+
+
+def _wrapped(line: str) -> list[str]:
+    if len(line) <= WIDTH or line.lstrip().startswith("#") or line.endswith("\\"):
+        return [line]
+    text = WHOLE.sub(lambda found: found[0].replace(" ", "\0"), line)
+    depths = _depths(text)
+    levels = range(max(depths) + 1)
+    ways = (_broken(text, depths, level, behind) for level in levels for behind in (";,", None))
+    return next((way for way in ways if max(map(len, way)) <= WIDTH), [line])
+
+
+def _depths(text: str) -> list[int]:
+    """At each character, the brackets around it."""
+    return list(accumulate((c in "([{") - (c in ")]}") for c in text))
+
+
+def _broken(text: str, depths: list[int], most: int, behind: str | None) -> list[str]:
+    """Lines broken at blanks in at most so many brackets, behind some characters or any."""
+    start = len(text) - len(text.lstrip())
+    indent = text[:start]
+    held = "".join(
+        "\0" if c == " " and (depths[n] > most or (behind and text[n - 1] not in behind)) else c
+        for n, c in enumerate(text)
+    )[start:]
+    wrapper = textwrap.TextWrapper(
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + 2 * INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [part.replace("\0", " ") for part in wrapper.wrap(held)]

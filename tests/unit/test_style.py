@@ -1,0 +1,62 @@
+"""C text in one style: braces, and lines of a bounded length."""
+
+from __future__ import annotations
+
+import re
+
+import cgen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codegen import style
+from codegen.integer import Compare, Connected, Linear
+from codegen.style import WIDTH, branch, wrapped
+
+i, N = Linear.name("i"), Linear.name("N")
+LOW, HIGH = Compare(i, ">=", Linear()), Compare(i, "<", N)
+WORDS = [
+    "a",
+    "+",
+    "b,",
+    "c;",
+    "f(x,",
+    "y)",
+    "{1,",
+    "2}",
+    '"a string, with blanks"',
+    "for (",
+    "number_of_elements",
+    "= {",
+]
+
+
+def test_an_opening_brace_ends_its_line() -> None:
+    body = style.Block([style.If(cgen.Line("a"), style.Block([cgen.Line("b;")]), style.Block([cgen.Line("c;")]))])
+    loop = style.For(cgen.Line("int i = 0"), cgen.Line("i < 9"), cgen.Line("i++"), body)
+    lines = ["for (int i = 0; i < 9; i++) {", "    if (a) {", "        b;", "    } else {", "        c;", "    }", "}"]
+    assert str(loop).split("\n") == lines
+    assert str(style.While(cgen.Line("a"), style.Block([cgen.Line("b;")]))) == "while (a) {\n    b;\n}"
+
+
+def test_conditions_around_each_other_are_one() -> None:
+    inner = branch(HIGH, [cgen.Line("work();")])
+    assert branch(LOW, [inner]).test == Connected("&&", (LOW, HIGH))
+    assert branch(LOW, [inner], [cgen.Line("rest();")]).test == LOW
+    assert branch(LOW, [cgen.Line("first();"), inner]).test == LOW
+    assert branch(LOW, [branch(HIGH, [cgen.Line("a();")], [cgen.Line("b();")])]).test == LOW
+
+
+@given(st.integers(0, 12), st.lists(st.sampled_from(WORDS), min_size=1, max_size=60))
+def test_long_lines_are_broken_at_blanks_alone(indent: int, words: list[str]) -> None:
+    line = " " * indent + " ".join(words) + " {"
+    made = wrapped(line).split("\n")
+    assert [part for text in made for part in text.split()] == line.split()
+    assert re.findall('"[^"]*"', "\n".join(made)) == re.findall('"[^"]*"', line), "a string is whole"
+    assert all(len(text) <= WIDTH for text in made)
+    assert made[0].startswith(" " * indent + line.strip()[0])
+
+
+def test_some_lines_stay_as_they_are() -> None:
+    long = " ".join(["word"] * 40)
+    assert wrapped(f"#define {long}") == f"#define {long}"
+    assert wrapped(f"{long} \\") == f"{long} \\"
