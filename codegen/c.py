@@ -40,12 +40,12 @@ UNFUSED = """#if defined(__clang__)
 
 def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
     """The C text of a program, with the guard of Python's calls."""
-    return f"{kernel_source(program, threading, bounds)}\n\n{guard(Signature.of(program))}"
+    return f"{kernel_source(program, threading, bounds)}\n\n{wrapped(guard(Signature.of(program)))}"
 
 
 def kernel_source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
     """The C text of a program: its helpers, the bodies of its parallel loops, the kernel, the workspace's size."""
-    code = "\n\n".join([functions(program, "", threading, bounds), workspace_function(program)])
+    code = wrapped("\n\n".join([functions(program, "", threading, bounds), workspace_function(program)]))
     helpers = used_helpers(code)
     unfused = "" if program.fused else UNFUSED
     top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers]
@@ -68,7 +68,7 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     lines = [*unused(every, "\n".join([*setup, text])), *setup]
     function = style.Block([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
     head = prototype(f"{linkage}int32_t", function_name(program.name), every)
-    return wrapped("\n\n".join([*writer.functions, f"{head}\n{function}"]))
+    return "\n\n".join([*writer.functions, f"{head}\n{function}"])
 
 
 def heading(program: Program) -> str:
@@ -124,7 +124,7 @@ def workspace_function(program: Program) -> str:
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
     total = Layout.of(program).needed(limited=False)
     body = style.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
-    return wrapped(f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}")
+    return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 
 
 def link_flags(text: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -89,8 +88,5 @@ def private_setup(program: Program, names: Mapping[str, str], thread: str) -> li
 
 
 def prototype(result: str, name: str, parameters: Sequence[Parameter]) -> str:
-    """The head of a C function, over several lines between its parameters where it is long."""
-    declared = ", ".join(str(parameter).replace(" ", "\0") for parameter in parameters) or "void"
-    head = f"{result} {name}(".replace(" ", "\0")
-    lines = textwrap.wrap(f"{head}{declared})", 110, subsequent_indent="    ", break_long_words=False)
-    return "\n".join(lines).replace("\0", " ")
+    """The head of a C function."""
+    return f"{result} {name}({', '.join(map(str, parameters)) or 'void'})"

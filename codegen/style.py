@@ -11,6 +11,7 @@ import cgen
 
 from codegen.integer import Test, connected, parts_of
 
+DIRECTIVE = re.compile(r"\s*#\s*(?:define|include(?= [<\"])|pragma|if|elif|error|warning)\b")
 INDENT = "    "
 WIDTH = 120
 """Columns of a line."""
@@ -87,13 +88,19 @@ def wrapped(code: str) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    if len(line) <= WIDTH or line.lstrip().startswith("#") or line.endswith("\\"):
+    if len(line) <= WIDTH or DIRECTIVE.match(line) or line.endswith("\\"):
         return [line]
     text = WHOLE.sub(lambda found: found[0].replace(" ", "\0"), line)
     depths = _depths(text)
-    levels = range(max(depths) + 1)
-    ways = (_broken(text, depths, level, behind) for level in levels for behind in (";,", None))
-    return next((way for way in ways if max(map(len, way)) <= WIDTH), [line])
+    for level in range(max(depths) + 1):
+        for behind in (";,", None):
+            parts = _broken(text, depths, level, behind)
+            if max(map(len, parts)) <= WIDTH:
+                return parts
+        parts = _broken(text, depths, level, ";,")
+        if len(parts) > 1:
+            return [piece for part in parts for piece in _wrapped(part)]
+    return [line]
 
 
 def _depths(text: str) -> list[int]:

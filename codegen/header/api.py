@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from codegen.header.values import Header, Routine
@@ -10,7 +9,6 @@ from codegen.names import c_name, fresh
 from codegen.parameters import Parameter, buffer_parameter, size_parameters
 from codegen.program import Buffer
 
-WIDTH = 116
 THREADS = Parameter("int32_t ", "threads")
 
 
@@ -57,16 +55,7 @@ def names(parameters: Sequence[Parameter]) -> str:
 
 def block(lines: Iterable[str]) -> str:
     """The body of a C function."""
-    return "\n".join(["{", *(part for line in lines for part in _wrapped(f"    {line}")), "}"])
-
-
-def _wrapped(line: str) -> list[str]:
-    """A line; where it is long, several: broken between the terms of a condition, or else between arguments."""
-    indent = " " * (len(line) - len(line.lstrip()))
-    gap = " " if " && " not in line else "\0"
-    text = line.strip().replace(" ", gap).replace("&&\0", "&& ").replace(") return ", ") return\0")
-    parts = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "    ", break_long_words=False)
-    return [part.replace("\0", " ") for part in parts]
+    return "\n".join(["{", *(f"    {line}" for line in lines), "}"])
 
 
 def _with_strides(routine: Routine, buffer: Buffer) -> tuple[Parameter, ...]:

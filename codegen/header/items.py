@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -29,8 +28,3 @@ def renamed(item: Item, names: Mapping[str, str]) -> Item:
 
     own = frozenset(names.get(name, name) for name in item.names)
     return replace(item, text=other(item.text), code=other(item.code), names=own)
-
-
-def two_spaces(text: str) -> str:
-    """A text whose blocks are indented by four spaces, with two, as generated functions have."""
-    return re.sub(r"^(?:    )+(?! )", lambda found: " " * (len(found[0]) // 2), text, flags=re.MULTILINE)

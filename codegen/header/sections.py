@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.c import UNFUSED, functions, used_helpers
-from codegen.header.items import items, renamed, two_spaces, used
+from codegen.header.items import items, renamed, used
 from codegen.header.macros import replaced
 from codegen.header.values import Header, Variant
 from codegen.names import function_name
@@ -94,7 +94,7 @@ def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading, loo
     """
     code = functions(variant.program, "static ", threads, bounds=True)
     root = function_name(variant.program.name)
-    found = used(items("\n".join([used_helpers(code), two_spaces(variant.program.preamble), code])), [root])
+    found = used(items("\n".join([used_helpers(code), variant.program.preamble, code])), [root])
     names: dict[str, str] = {}
     for item in found:
         for name in sorted(item.names):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from codegen.c import used_helpers
 from codegen.header.bounds import BOUNDS
 from codegen.header.checks import LIMITS
@@ -57,7 +59,12 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
         LOUD,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    return wrapped(prefixed("\n\n".join(parts), prefix, public).replace("…", "...")) + "\n"
+    return wrapped(_short(prefixed("\n\n".join(parts), prefix, public)).replace("…", "...")) + "\n"
+
+
+def _short(text: str) -> str:
+    """A text with two spaces for each level of blocks, instead of four: many programs will carry it."""
+    return re.sub(r"^(?:    )+(?! )", lambda found: " " * (len(found[0]) // 2), text, flags=re.MULTILINE)
 
 
 def declarations(header: Header) -> str:

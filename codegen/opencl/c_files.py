@@ -6,13 +6,14 @@ from codegen.opencl.c_check import check
 from codegen.opencl.c_host import host
 from codegen.opencl.c_interface import interface
 from codegen.opencl.standalone import Standalone
+from codegen.style import wrapped
 
 
 def files(made: Standalone) -> dict[str, str]:
     """Their texts, by names: the same values give the same bytes."""
     return {
         f"{made.name}.cl": made.program.source,
-        f"{made.name}.h": interface(made),
-        f"{made.name}.c": host(made),
-        f"{made.name}_check.c": check(made),
+        f"{made.name}.h": wrapped(interface(made)),
+        f"{made.name}.c": wrapped(host(made)),
+        f"{made.name}_check.c": wrapped(check(made)),
     }

@@ -52,7 +52,7 @@ def source(program: Program, kernels: Sequence[str]) -> str:
     """The complete OpenCL C text."""
     code = "\n\n".join(kernels)
     small = helpers(code)
-    tuned = routines(program, kernels)
+    tuned = wrapped(routines(program, kernels))
     widest = max((buffer.dtype for buffer in program.buffers), key=lambda dtype: dtype.size)
     known = prelude("\n".join([small, tuned, code]), program.isa.lanes(widest))
     unfused = "" if program.fused else "#pragma OPENCL FP_CONTRACT OFF"

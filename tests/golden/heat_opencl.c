@@ -328,8 +328,8 @@ static void heat_launch_once(heat_call *c_2, int64_t groups_0, int64_t M, int64_
 static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t floord(int64_t a, int64_t b) { return a / b - (a % b < 0); }  /* b > 0 */
 
-cl_int heat_enqueue(heat_program *program, cl_command_queue queue, int64_t M, int64_t T, float a, cl_mem A,
-    cl_mem S, cl_uint waits, const cl_event *wait_list, cl_event *began, cl_event *done)
+cl_int heat_enqueue(heat_program *program, cl_command_queue queue, int64_t M, int64_t T, float a, cl_mem A, cl_mem S,
+        cl_uint waits, const cl_event *wait_list, cl_event *began, cl_event *done)
 {
     heat_call c_2 = {program, queue, waits, wait_list, NULL, NULL, CL_SUCCESS};
     heat_check_queue(&c_2);

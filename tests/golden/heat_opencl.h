@@ -12,7 +12,8 @@
        A     f32[M], read and written
        S     f32[T], read
 
-   Arrays are row-major without gaps; a buffer may be larger than its array. An output shares no memory with another array.
+   Arrays are row-major without gaps;
+           a buffer may be larger than its array. An output shares no memory with another array.
 
    For any size: a schedule that was given, for opencl256 and 2 threads.
 
@@ -57,8 +58,8 @@ cl_int heat_create(heat_program **made, cl_context context, cl_device_id device,
    launch, to be released, unless their pointers are NULL. A negative size or a buffer that is too small is an error,
    and nothing is launched then.
    A program serves one queue, and one thread, at a time: calls share its kernels and scratch memory. */
-cl_int heat_enqueue(heat_program *program, cl_command_queue queue, int64_t M, int64_t T, float a, cl_mem A,
-    cl_mem S, cl_uint waits, const cl_event *wait_list, cl_event *began, cl_event *done);
+cl_int heat_enqueue(heat_program *program, cl_command_queue queue, int64_t M, int64_t T, float a, cl_mem A, cl_mem S,
+        cl_uint waits, const cl_event *wait_list, cl_event *began, cl_event *done);
 
 /* After the last call's commands are complete. NULL is fine. */
 void heat_release(heat_program *program);

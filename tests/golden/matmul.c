@@ -16,7 +16,7 @@
 static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void matmul_i_tile(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
-    float *restrict C, int64_t i_tile)
+        float *restrict C, int64_t i_tile)
 {
     for (int64_t i = 0; i < imin(6, M - i_tile); i += 1) {
         #pragma GCC unroll 4
@@ -29,8 +29,8 @@ static void matmul_i_tile(int64_t M, int64_t N, int64_t K, const float *restrict
     }
 }
 
-int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
-    float *restrict C, int64_t threads, void *workspace)
+int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B, float *restrict C,
+        int64_t threads, void *workspace)
 {
     (void)threads;
     (void)workspace;
@@ -57,8 +57,8 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-int32_t matmul_guarded(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C,
-    int64_t threads, void *workspace)
+int32_t matmul_guarded(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C, int64_t threads,
+        void *workspace)
 {
     const int64_t A_bytes = 4*K*M;
     const int64_t B_bytes = 4*K*N;

@@ -3,8 +3,7 @@
 
 static inline int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 
-int32_t matmul(const float *restrict A, const float *restrict B, float *restrict C, int64_t threads,
-    void *workspace)
+int32_t matmul(const float *restrict A, const float *restrict B, float *restrict C, int64_t threads, void *workspace)
 {
     (void)threads;
     (void)workspace;

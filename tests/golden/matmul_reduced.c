@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, in
     x[0] = all.all;
 }
 
-int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B,
-    float *restrict C, int64_t threads, void *workspace)
+int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B, float *restrict C,
+        int64_t threads, void *workspace)
 {
     (void)threads;
     (void)workspace;
@@ -106,8 +106,8 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-int32_t matmul_guarded(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C,
-    int64_t threads, void *workspace)
+int32_t matmul_guarded(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C, int64_t threads,
+        void *workspace)
 {
     const int64_t A_bytes = 4*K*M;
     const int64_t B_bytes = 4*K*N;

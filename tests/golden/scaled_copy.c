@@ -2,8 +2,8 @@
 #include <stdint.h>
 #include <omp.h>
 
-static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y, float alpha,
-    float *restrict all, float *restrict one, int64_t i)
+static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y, float alpha, float *restrict all,
+        float *restrict one, int64_t i)
 {
     {
         const int64_t row_number = i;
@@ -17,8 +17,8 @@ static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y,
     }
 }
 
-int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha,
-    int64_t threads, void *workspace)
+int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restrict y, float alpha, int64_t threads,
+        void *workspace)
 {
     (void)threads;
     float *restrict const all = (float *)__builtin_assume_aligned((char *)workspace, 64);
@@ -46,7 +46,7 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
 }
 
 int32_t scaled_copy_guarded(int64_t M, int64_t N, const float *x, float *y, float alpha, int64_t threads,
-    void *workspace)
+        void *workspace)
 {
     const int64_t x_bytes = 4*M*N;
     const int64_t y_bytes = 4*M*N;

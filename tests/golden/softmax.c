@@ -98,8 +98,7 @@ static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, in
     x[0] = all.all;
 }
 
-int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y, int64_t threads,
-    void *workspace)
+int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y, int64_t threads, void *workspace)
 {
     (void)threads;
     float *restrict const top = (float *)__builtin_assume_aligned((char *)workspace, 64);
