@@ -36,8 +36,8 @@ def cache_dir() -> Path:
     try:
         chosen.encode()
     except UnicodeEncodeError:
-        told = f"the cache directory {shown(chosen)} has a name that is no UTF-8"
-        raise ToolchainError(f"{told}. Set POLY_CACHE_DIR to another directory.") from None
+        problem = f"the cache directory {shown(chosen)} has a name that is no UTF-8"
+        raise ToolchainError(f"{problem}. Set POLY_CACHE_DIR to another directory.") from None
     return Path(chosen)
 
 

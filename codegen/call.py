@@ -169,5 +169,5 @@ class SlowCall:
         try:
             return self.pool.take(key)
         except (MemoryError, ValueError) as error:
-            told = f"{self.signature.name} needs more memory beside its arrays than there is: {error}"
-            raise ArgumentError(f"{told}. Remedy: smaller arrays, or fewer threads") from error
+            problem = f"{self.signature.name} needs more memory beside its arrays than there is: {error}"
+            raise ArgumentError(f"{problem}. Remedy: smaller arrays, or fewer threads") from error

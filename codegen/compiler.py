@@ -50,8 +50,8 @@ def _words(variable: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        told = f"{variable} is no command: {shown(text)} ({error})"
-        raise ToolchainError(f"{told}. Correct {variable}, or unset it to use cc, gcc or clang.") from error
+        problem = f"{variable} is no command: {shown(text)} ({error})"
+        raise ToolchainError(f"{problem}. Correct {variable}, or unset it to use cc, gcc or clang.") from error
 
 
 def identity(compiler: tuple[str, ...]) -> str:
@@ -92,8 +92,8 @@ def _ask(compiler: tuple[str, ...], seconds: float | None) -> str:
     except OSError as error:
         raise ToolchainError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        told = f"the C compiler did not end within {error.timeout:g} seconds.\nCommand: {shlex.join(command)}"
-        raise ToolchainError(told) from error
+        problem = f"the C compiler did not end within {error.timeout:g} seconds.\nCommand: {shlex.join(command)}"
+        raise ToolchainError(problem) from error
     lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
     macros = {line[1]: line[2] for line in lines if len(line) == 3}
     for family, names in FAMILIES:

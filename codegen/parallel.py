@@ -132,9 +132,9 @@ def _structure(name: str, members: Sequence[Parameter]) -> str:
 def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Sequence[cgen.Generable]) -> str:
     """The function that a thread calls."""
     given = f"const {type_name} *const given = (const {type_name} *)call;"
-    told = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
+    constants = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
-    body = style.Block([*map(cgen.Line, told), *lines])
+    body = style.Block([*map(cgen.Line, constants), *lines])
     return f"{prototype('static void', name, parameters)}\n{body}"
 
 

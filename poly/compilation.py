@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, overload
 
 from microkernels.errors import shown
 from poly.checks import checked_flag, checked_sizes
-from poly.compiled import Told
+from poly.compiled import Basis
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest, difference
@@ -104,18 +104,18 @@ def _matched(schedule: Schedule, nest: Nest) -> Schedule:
     apart = difference(schedule.nest, nest) or (unlike and f"it has {', '.join(unlike)}")
     if apart:
         same = schedule.nest.name == nest.name
-        told = f"another {nest.name}" if same else f"{schedule.nest.name}, not of {nest.name}"
+        other = f"another {nest.name}" if same else f"{schedule.nest.name}, not of {nest.name}"
         remedy = f"Make one with poly.schedule({nest.name}), or prove its steps anew: schedule.on({nest.name})."
-        raise ScheduleError(f"this is a schedule of {told}: {apart}. {remedy}")
+        raise ScheduleError(f"this is a schedule of {other}: {apart}. {remedy}")
     if schedule.nest.name == nest.name and wanted.keys() <= known.keys():
         return schedule
     return schedule.on(nest.with_sizes({name: value for name, value in known.items() if name not in wanted}))
 
 
-def _kernel(nest: Nest, target: Target, threads: int, told: Told) -> Kernel | OpenCLKernel:
+def _kernel(nest: Nest, target: Target, threads: int, basis: Basis) -> Kernel | OpenCLKernel:
     if target.device is None:
-        return c_kernel(nest, target.isa, threads, told)
-    return opencl_kernel(nest, target.isa, threads, told, target.device)
+        return c_kernel(nest, target.isa, threads, basis)
+    return opencl_kernel(nest, target.isa, threads, basis, target.device)
 
 
 def _from_record(nest: Nest, target: Target, threads: int) -> Kernel | OpenCLKernel | None:

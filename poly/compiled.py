@@ -1,4 +1,4 @@
-"""From a nest, and what it is told to follow, to C text; texts are kept, so that a nest is worked on once."""
+"""From a nest and what its schedule is based on to C text; texts are kept, so that a nest is worked on once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from poly.schedules.schedule import Schedule, kernel_names
 if TYPE_CHECKING:
     from poly.records import Record
 
-Told: TypeAlias = "Schedule | Record | None"
-"""What a kernel was told to follow: a schedule, a tuning record, or nothing, which leaves it to the model."""
+Basis: TypeAlias = "Schedule | Record | None"
+"""What a kernel's schedule is based on: a schedule given, a tuning record, or nothing, which leaves it to the model."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Compiled:
         return f"{self.source}\n\n{self.guard}"
 
 
-def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
+def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
     """The C text, from the cache where this nest was compiled before with this engine.
 
     Raises:
@@ -59,46 +59,46 @@ def compiled(nest: Nest, isa: ISA, threads: int, told: Told) -> Compiled:
         ScheduleError, TargetError: a record's step is illegal, or not for this engine.
         ToolchainError: the cache directory cannot be written.
     """
-    custom = _custom_kernels(told)
+    custom = _custom_kernels(basis)
     _check_cpu(custom)
-    key = _key(nest, isa, threads, told, custom)
+    key = _key(nest, isa, threads, basis, custom)
     kept = cache.get(key)
     if kept is not None:
         found = json.loads(kept)
         return Compiled(**found | {"flags": tuple(found["flags"])})
-    made = translate(followed(check(nest), isa, threads, told), isa)
+    made = translate(followed(check(nest), isa, threads, basis), isa)
     cache.put(key, json.dumps(asdict(made)))
     return made
 
 
-def device_program(nest: Nest, isa: ISA, threads: int, told: Told) -> DeviceProgram:
+def device_program(nest: Nest, isa: ISA, threads: int, basis: Basis) -> DeviceProgram:
     """The same for an OpenCL device: its kernels and the plan of launches. Raises as `compiled`."""
-    key = _key(nest, isa, threads, told, ())
+    key = _key(nest, isa, threads, basis, ())
     kept = cache.get(key)
     if kept is not None:
         return from_json(kept)
-    made = translate_device(followed(check(nest), isa, threads, told), isa)
+    made = translate_device(followed(check(nest), isa, threads, basis), isa)
     cache.put(key, to_json(made))
     return made
 
 
-def _key(nest: Nest, isa: ISA, threads: int, told: Told, custom: Sequence[CustomKernel]) -> str:
+def _key(nest: Nest, isa: ISA, threads: int, basis: Basis, custom: Sequence[CustomKernel]) -> str:
     """What a compilation depends on."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
     identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record is replayed only to compile it anew: its text is enough to find what was made from it.
-    wanted = repr(told) if told is None or isinstance(told, Schedule) else told.schedule
-    model = (caches(), known_rates(isa, threads)) if told is None else None
+    wanted = repr(basis) if basis is None or isinstance(basis, Schedule) else basis.schedule
+    model = (caches(), known_rates(isa, threads)) if basis is None else None
     return repr((*identity, isa, threads, model, wanted, *custom))
 
 
-def _custom_kernels(told: Told) -> tuple[CustomKernel, ...]:
+def _custom_kernels(basis: Basis) -> tuple[CustomKernel, ...]:
     """The users' microkernels of what is followed: what they are called says nothing of their text."""
-    if told is None:
+    if basis is None:
         return ()
-    if isinstance(told, Schedule):
-        return custom_kernels(told)
-    return tuple(kernel for name in kernel_names(told.schedule) for kernel in registered(name))
+    if isinstance(basis, Schedule):
+        return custom_kernels(basis)
+    return tuple(kernel for name in kernel_names(basis.schedule) for kernel in registered(name))
 
 
 def custom_kernels(made: Schedule) -> tuple[CustomKernel, ...]:
@@ -116,12 +116,12 @@ def _check_cpu(kernels: Iterable[CustomKernel]) -> None:
             raise TargetError(f"microkernel({kernel}) cannot run here: this CPU lacks {', '.join(missing)}.")
 
 
-def followed(nest: Nest, isa: ISA, threads: int, told: Told) -> Schedule:
+def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
     """The schedule that is meant; steps that were not proven for this very nest are proven again."""
-    if isinstance(told, Schedule):
-        return told if told.nest is nest else told.on(nest)
-    if told is not None:
-        return Schedule.from_json(nest, told.schedule)
+    if isinstance(basis, Schedule):
+        return basis if basis.nest is nest else basis.on(nest)
+    if basis is not None:
+        return Schedule.from_json(nest, basis.schedule)
     return default_schedule(nest, isa, caches(), threads, known_rates(isa, threads))
 
 

@@ -16,7 +16,7 @@ from codegen.signature import Signature
 from microkernels.errors import plain
 from microkernels.isa import ISA
 from poly.checks import checked_size
-from poly.compiled import Compiled, Told, compiled
+from poly.compiled import Basis, Compiled, compiled
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
 from poly.ir.strided import with_strides
@@ -155,24 +155,24 @@ class Kernel(Scheduled):
         Only where that schedule's microkernels cannot read such arrays, it follows the default.
         """
         nest = with_strides(self.nest)
-        if isinstance(self.told, Schedule):
+        if isinstance(self.basis, Schedule):
             with suppress(ScheduleError):
-                return self._with_strides(nest, self.told.on(nest))
-        elif self.told is not None:
+                return self._with_strides(nest, self.basis.on(nest))
+        elif self.basis is not None:
             with suppress(Exception):  # whatever a record can bring about
-                return checked(self._with_strides(nest, self.told))
+                return checked(self._with_strides(nest, self.basis))
         return self._with_strides(nest, None)
 
-    def _with_strides(self, nest: Nest, told: Told) -> Kernel:
-        return Kernel(nest, self.isa, self.threads, told, compiled(nest, self.isa, self.threads, told), True)
+    def _with_strides(self, nest: Nest, basis: Basis) -> Kernel:
+        return Kernel(nest, self.isa, self.threads, basis, compiled(nest, self.isa, self.threads, basis), True)
 
 
-def c_kernel(nest: Nest, isa: ISA, threads: int, told: Told) -> Kernel:
-    """The kernel of a nest whose sizes are fixed, by what it is told to follow.
+def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
+    """The kernel of a nest whose sizes are fixed, with what its schedule is based on.
 
     Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
     """
-    return Kernel(nest, isa, threads, told, compiled(nest, isa, threads, told))
+    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis))
 
 
 def checked(kernel: Kernel) -> Kernel:

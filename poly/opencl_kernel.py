@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 from microkernels.isa import ISA
-from poly.compiled import Told, device_program
+from poly.compiled import Basis, device_program
 from poly.ir.nest import Nest
 from poly.lowering.lower import arguments
 from poly.scheduled import Scheduled
@@ -82,9 +82,9 @@ class OpenCLKernel(Scheduled):
         return write_opencl(directory, self)
 
 
-def opencl_kernel(nest: Nest, isa: ISA, threads: int, told: Told, device: Device) -> OpenCLKernel:
-    """The kernel of a nest whose sizes are fixed, by what it is told to follow.
+def opencl_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis, device: Device) -> OpenCLKernel:
+    """The kernel of a nest whose sizes are fixed, with what its schedule is based on.
 
     Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
     """
-    return OpenCLKernel(nest, isa, threads, told, device, device_program(nest, isa, threads, told))
+    return OpenCLKernel(nest, isa, threads, basis, device, device_program(nest, isa, threads, basis))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from microkernels.isa import ISA
-from poly.compiled import Told, followed
+from poly.compiled import Basis, followed
 from poly.ir.nest import Nest
 from poly.schedules.schedule import Schedule
 
@@ -22,21 +22,21 @@ class Scheduled:
     nest: Nest
     isa: ISA
     threads: int
-    told: Told
+    basis: Basis
 
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule that is followed: the given one, a record's, or the model's."""
-        return followed(self.nest, self.isa, self.threads, self.told)
+        return followed(self.nest, self.isa, self.threads, self.basis)
 
     @property
     def record(self) -> Record | None:
         """The tuning record that the schedule comes from, if it does: when, by how many trials, how fast it was."""
-        return None if isinstance(self.told, Schedule) else self.told
+        return None if isinstance(self.basis, Schedule) else self.basis
 
     @property
     def origin(self) -> Literal["given", "record", "model"]:
         """Where the schedule comes from."""
-        if self.told is None:
+        if self.basis is None:
             return "model"
-        return "given" if isinstance(self.told, Schedule) else "record"
+        return "given" if isinstance(self.basis, Schedule) else "record"

@@ -55,8 +55,8 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
     if json_file:
         here = machine()
         tools = {compiler.family: compiler.version for compiler in setting.compilers}
-        told = json.dumps(report.document(found, GOALS.values(), facts(here, measured(here)), tools), indent=1)
-        outputs.write_json(told, json_file)
+        text = json.dumps(report.document(found, GOALS.values(), facts(here, measured(here)), tools), indent=1)
+        outputs.write_json(text, json_file)
     sys.exit(int(any(finding.wrong for finding in found)))
 
 

@@ -69,5 +69,5 @@ def _differences(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
 def _finding(what: str, seconds: Sequence[float], note: str, judged: bool) -> Figure:
     """The spread is told in nanoseconds: a difference may be near 0."""
     found = summarize([second / NANO for second in seconds])
-    told = f"± {(found.high - found.low) / 2:.2f} ns, {note}"
-    return Figure(DISPATCH, what, found.median, None, told, judged)
+    note = f"± {(found.high - found.low) / 2:.2f} ns, {note}"
+    return Figure(DISPATCH, what, found.median, None, note, judged)

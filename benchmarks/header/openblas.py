@@ -49,10 +49,10 @@ def against(setting: Setting) -> Iterator[Figure]:
     tried = [case.size for case in cases if case.size not in LARGE]
     core = min(CORES, key=lambda core: _seconds(program, core, tried))
     setting.announce("OpenBLAS and the header, in turn")
-    told = run(program, ["all", *words(setting.budget)], environment(core))
-    note = f"{told.words['core']} kernels (OPENBLAS_CORETYPE={core or 'unset'}), {told.words['config']}"
+    said = run(program, ["all", *words(setting.budget)], environment(core))
+    note = f"{said.words['core']} kernels (OPENBLAS_CORETYPE={core or 'unset'}), {said.words['config']}"
     for kind in (SPECIAL, SYMBOLIC):
-        found = [_finding(case, shape, kind) for case, shape in zip(cases, told.shapes, strict=True)]
+        found = [_finding(case, shape, kind) for case, shape in zip(cases, said.shapes, strict=True)]
         yield from found
         yield _mean(found, kind, note)
 
@@ -116,10 +116,10 @@ def environment(core: str) -> dict[str, str]:
 def _seconds(program: Path, core: str, shapes: Iterable[str]) -> float:
     """The geometric mean over these shapes of OpenBLAS's seconds with one setting; infinite where that fails."""
     try:
-        told = run(program, [THEIRS, *words(TRIAL), *shapes], environment(core))
+        said = run(program, [THEIRS, *words(TRIAL), *shapes], environment(core))
     except Failed:
         return float("inf")
-    return geometric_mean(median(shape.times[THEIRS]) for shape in told.shapes) or float("inf")
+    return geometric_mean(median(shape.times[THEIRS]) for shape in said.shapes) or float("inf")
 
 
 def _finding(case: Case, shape: ShapeResult, kind: str) -> Figure:

@@ -49,16 +49,16 @@ def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] 
 
 def read(text: str) -> Told:
     """The lines as values."""
-    told = Told()
+    said = Told()
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
         name, _, values = rest.partition(" ")
         if kind == "shape":
-            told.shapes.append(ShapeResult(rest))
+            said.shapes.append(ShapeResult(rest))
         elif kind == "error":
-            told.shapes[-1].errors[name] = float(values)
+            said.shapes[-1].errors[name] = float(values)
         elif kind == "times":
-            told.shapes[-1].times[name] = [float(value) for value in values.split()]
+            said.shapes[-1].times[name] = [float(value) for value in values.split()]
         else:
-            told.words[kind] = rest.strip()
-    return told
+            said.words[kind] = rest.strip()
+    return said

@@ -41,8 +41,8 @@ def summary(findings: Sequence[Figure]) -> Iterator[str]:
         missed = sum(not one.met for _, one in known)
         verdict = f"{missed} of {len(known)} MISSED" if missed else "met"
         mean = geometric_mean(value for value, _ in known if value > 0)
-        told = f", mean {mean:.{DIGITS}f}" if len(known) > 1 and mean else ""
-        yield f"{goal.title}, {goal.text}: {verdict}{told}, worst {value:.{DIGITS}f} ({worst.what})"
+        average = f", mean {mean:.{DIGITS}f}" if len(known) > 1 and mean else ""
+        yield f"{goal.title}, {goal.text}: {verdict}{average}, worst {value:.{DIGITS}f} ({worst.what})"
 
 
 def document(

@@ -67,11 +67,11 @@ class Tuned:
     trials: int
 
     def __str__(self) -> str:
-        told = (
+        parameters = (
             f"{kernel} {' '.join(f'{name}={value}' for name, value in values.items())}"
             for kernel, values in self.parameters.items()
         )
-        return f"tuned here by {self.trials} trials: {'; '.join(told)}"
+        return f"tuned here by {self.trials} trials: {'; '.join(parameters)}"
 
 
 def tuned(target: str, device: Device, dtype: DType) -> Tuned:

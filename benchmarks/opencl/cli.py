@@ -52,8 +52,8 @@ def opencl(only: str | None, target: str, quick: bool, json_file: str | None) ->
     click.echo("\n".join(report.text(found)), err=json_file == "-")
     if json_file:
         known = [goal for goal in GOALS.values() if goal.name in names]
-        told = json.dumps(report.document(found, known, facts(machine(), rates), about(device)), indent=1)
-        outputs.write_json(told, json_file)
+        text = json.dumps(report.document(found, known, facts(machine(), rates), about(device)), indent=1)
+        outputs.write_json(text, json_file)
     sys.exit(int(any(finding.wrong for finding in found)))
 
 

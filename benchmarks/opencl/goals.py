@@ -94,7 +94,7 @@ def streams() -> Iterator[Case]:
 
 def products_found(line: ResultLine) -> Iterator[Figure]:
     """Beside the peak, CLBlast and C."""
-    yield told(PEAK, line, of_peak(line))
+    yield figure(PEAK, line, of_peak(line))
     yield against(CLBLAST, line, "clblast")
     yield against(PRODUCT, line, "c")
 
@@ -115,7 +115,7 @@ def bound_found(line: ResultLine) -> Iterator[Figure]:
     beside, bound = ratio(line, "c"), of_bound(line)
     found = max((one for one in (beside, bound) if one), key=lambda one: one.median, default=None)
     parts = [f"{one.median:.2f} of {name}" for one, name in ((bound, "the bound"), (beside, "C")) if one]
-    yield told(BOUND, line, found, note=", ".join(parts))
+    yield figure(BOUND, line, found, note=", ".join(parts))
 
 
 def mean(found: Sequence[Figure]) -> Figure:
@@ -141,14 +141,14 @@ def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> Fig
     """Our speed over a peer's, or why there is none."""
     timing = line.result.timing(peer)
     if timing is None:
-        return told(goal, line, None, judged=judged, note=absence(line, peer))
+        return figure(goal, line, None, judged=judged, note=absence(line, peer))
     if not timing.right:
-        return told(goal, line, None, judged=judged, note=f"WRONG RESULT of {peer}, error {timing.error:.1e}")
+        return figure(goal, line, None, judged=judged, note=f"WRONG RESULT of {peer}, error {timing.error:.1e}")
     note = f"{_gflops(line.gflops)}, {peer} {_gflops(line.result.gflops(timing))}"
-    return told(goal, line, ratio(line, peer), judged=judged, note=note)
+    return figure(goal, line, ratio(line, peer), judged=judged, note=note)
 
 
-def told(goal: Goal, line: ResultLine, value: Summary | None, note: str = "", judged: bool = True) -> Figure:
+def figure(goal: Goal, line: ResultLine, value: Summary | None, note: str = "", judged: bool = True) -> Figure:
     """A finding, with our figure where no note tells it; wrong where our result is."""
     ours = line.result.timing(NAME)
     if ours is None:

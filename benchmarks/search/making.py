@@ -118,9 +118,9 @@ class Maker:
                 "is no more. Remove the table, or measure into another folder (--data)."
             )
         if not alike(known, self.origin, self.threads):
-            told = f"{known.origin.machine.get('cpu')}, {known.threads} threads, {known.origin.compiler}"
+            origin = f"{known.origin.machine.get('cpu')}, {known.threads} threads, {known.origin.compiler}"
             raise RecordError(
-                f"the table of {name} in {self.folder} is from {told}, poly {known.origin.engine}: "
+                f"the table of {name} in {self.folder} is from {origin}, poly {known.origin.engine}: "
                 "measure into another folder (--data)."
             )
         return replace(known, entries={point: entry for point, entry in known.entries.items() if point in keys})

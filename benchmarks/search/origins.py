@@ -55,13 +55,13 @@ def origin(host: Host) -> Origin:
     return Origin({**facts(host.machine, host.measured), "tiles": tiles}, compiler_version(), __version__, day)
 
 
-def described(told: Mapping[str, Any]) -> Host:
+def described(host: Mapping[str, Any]) -> Host:
     """The machine from a table's facts. Raises RecordError where they are not those of a machine."""
     try:
-        caches = tuple(Cache(**cache) for cache in told["caches"])
-        peaks = tuple(Peak(**peak) for peak in told["peaks"])
-        rates = Measured(peaks, tuple(Bandwidth(**rate) for rate in told["bandwidths"]))
-        tiles = tuple(TileSpeed(**tile) for tile in told["tiles"])
-        return Host(Machine(told["cpu"], ISAS[told["isa"]], told["cores"], caches), rates, tiles)
+        caches = tuple(Cache(**cache) for cache in host["caches"])
+        peaks = tuple(Peak(**peak) for peak in host["peaks"])
+        rates = Measured(peaks, tuple(Bandwidth(**rate) for rate in host["bandwidths"]))
+        tiles = tuple(TileSpeed(**tile) for tile in host["tiles"])
+        return Host(Machine(host["cpu"], ISAS[host["isa"]], host["cores"], caches), rates, tiles)
     except (KeyError, TypeError) as error:
         raise RecordError(f"the table's machine cannot be read: {error!r}. Measure the table again.") from error

@@ -138,7 +138,7 @@ def _class(land: Landscape) -> Key:
 
 def after_transfer(land: Landscape, found: Iterable[PointKey], seeds: Sequence[int]) -> float:
     """The median quality of five measurements: the model's choice, and what was best for other sizes."""
-    told = [(best.traits, dict(best.values)) for best in found]
-    points = transferred(land.space, told, TRANSFERRED - 1)
+    transferable = [(best.traits, dict(best.values)) for best in found]
+    points = transferred(land.space, transferable, TRANSFERRED - 1)
     droplet = strategy("droplet")
     return repeated(land, seeded(droplet, points), Budget(trials=TRANSFERRED, gain=None), seeds).quality

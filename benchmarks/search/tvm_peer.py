@@ -42,11 +42,11 @@ class Tvm:
             for name, array in zip("AB", arrays, strict=False):
                 np.save(Path(folder, f"{name}.npy"), array)
             order = {"kind": kind(case), "sizes": sizes(case), "trials": self._trials, "threads": threads}
-            told = self._ask({"tune": {**order, "folder": folder, "cpus": choose(self._cpus, threads)}}, threads)
+            reply = self._ask({"tune": {**order, "folder": folder, "cpus": choose(self._cpus, threads)}}, threads)
             result = arrays[case.problem.written[0]] + np.load(Path(folder, "C.npy"))
-        self.efforts[case.title] = TuningEffort(told["seconds"], told["trials"])
-        config = f"MetaSchedule, {told['trials']} trials"
-        return Contender(self.name, told["version"], config, self._run, lambda: result, in_c=False)
+        self.efforts[case.title] = TuningEffort(reply["seconds"], reply["trials"])
+        config = f"MetaSchedule, {reply['trials']} trials"
+        return Contender(self.name, reply["version"], config, self._run, lambda: result, in_c=False)
 
     def _run(self, times: int) -> float:
         return float(self._ask({"repeat": times}, 1)["seconds"])
@@ -68,8 +68,8 @@ class Tvm:
         answer = worker.stdout.readline()
         if not answer:
             raise Failed("its process ended; what it said is on standard error")
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        reply: dict[str, Any] = json.loads(answer)
+        return reply
 
     def _start(self, threads: int) -> subprocess.Popen[str]:
         python = os.environ.get(PYTHON, sys.executable)

@@ -102,15 +102,15 @@ def main() -> None:
         order = json.loads(line)
         if "tune" in order:
             os.sched_setaffinity(0, everywhere)
-            function, told = tune(order["tune"])
+            function, answer = tune(order["tune"])
             tensors = arguments(order["tune"]["folder"], function, order["tune"])
             os.sched_setaffinity(0, order["tune"]["cpus"])
         else:
             start = perf_counter()
             for _ in range(order["repeat"]):
                 function(*tensors)
-            told = {"seconds": perf_counter() - start}
-        print(json.dumps(told), file=answers, flush=True)
+            answer = {"seconds": perf_counter() - start}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -90,14 +90,14 @@ def functions(header: Header) -> str:
 def bodies(routine: Routine, header: Header) -> str:
     """Their definitions, and that of `ROUTINE_call`."""
     plain, with_workspace, size = _heads(routine, header)
-    told = names(call_arguments(routine, header))
-    call, comma = f"{routine.name}_call", ", " * bool(told)
+    arguments = names(call_arguments(routine, header))
+    call, comma = f"{routine.name}_call", ", " * bool(arguments)
     given = names((WORKSPACE, _own(routine, WORKSPACE_BYTES)))
     return "\n\n".join(
         [
             _call(routine, header),
-            f"{plain}\n{block([f'return {call}({told}{comma}1, NULL, 0);'])}",
-            f"{with_workspace}\n{block([f'return {call}({told}{comma}0, {given});'])}",
+            f"{plain}\n{block([f'return {call}({arguments}{comma}1, NULL, 0);'])}",
+            f"{with_workspace}\n{block([f'return {call}({arguments}{comma}0, {given});'])}",
             f"{size}\n{_size_body(routine, header)}",
         ]
     )

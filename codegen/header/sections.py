@@ -52,14 +52,14 @@ class Section:
 
 def sections(header: Header) -> tuple[Section, ...]:
     """A section for each instruction set. What a comment has told in one, it doesn't tell again in another."""
-    told: set[str] = set()
+    seen: set[str] = set()
     found = []
     for made in (section(header, isa) for isa in header.isas):
         text = made.text
         for explanation in EXPLANATION.findall(text):
             plain = explanation.replace(f"_{made.isa.name}", "")
-            text = text.replace(explanation, "", 1) if plain in told else text
-            told.add(plain)
+            text = text.replace(explanation, "", 1) if plain in seen else text
+            seen.add(plain)
         found.append(replace(made, text=text))
     return tuple(found)
 
@@ -72,8 +72,8 @@ def section(header: Header, isa: ISA) -> Section:
     for routine in sorted(header.routines, key=lambda routine: not routine.reference.fused):
         for variant in routine.variants:
             if variant.isa == isa:
-                told = variant is routine.variants[0]  # its loops stand atop
-                made, names[variant] = _variant(variant, kept, header.threads, "" if told else variant.loops)
+                atop = variant is routine.variants[0]  # its loops stand atop
+                made, names[variant] = _variant(variant, kept, header.threads, "" if atop else variant.loops)
                 kept |= {name: item for item in made for name in item.names}
                 rounded += [] if variant.program.fused else made
     own = {name: own_name(name, isa) for name in kept}

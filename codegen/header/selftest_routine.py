@@ -100,12 +100,12 @@ def workspace_bytes(routine: Routine) -> Int:
 
 def _need(routine: Routine, header: Header) -> str:
     """The bytes of a call's workspace."""
-    told = ", ".join([*(f"size[{at}]" for at in range(len(routine.sizes))), *_team(header)])
+    asked = ", ".join([*(f"size[{at}]" for at in range(len(routine.sizes))), *_team(header)])
     return function(
         f"static int64_t try_{routine.name}_need(const int64_t *size, int how, int32_t threads)",
         [
             *unused("size", "threads"),
-            f"return how == TRY_PLAIN ? {plain_workspace(routine)} : {routine.name}_workspace_size({told});",
+            f"return how == TRY_PLAIN ? {plain_workspace(routine)} : {routine.name}_workspace_size({asked});",
         ],
     )
 
@@ -113,7 +113,7 @@ def _need(routine: Routine, header: Header) -> str:
 def _call(routine: Routine, header: Header) -> str:
     """A call of one of the routine's functions or of its plain loops, with arguments as a case has them."""
     sizes = [f"c->size[{at}]" for at in range(len(routine.sizes))]
-    public = [*sizes, *data(routine, told=True), *_team(header)]
+    public = [*sizes, *data(routine, as_called=True), *_team(header)]
     plain = [*sizes, *_strides(routine), *data(routine), "1", "c->workspace"]
     calls = [
         call_line("if (how == TRY_ALLOCATING) return", routine.name, public),
@@ -148,8 +148,8 @@ def _strides(routine: Routine) -> list[str]:
     return [places[size] for size in routine.signature.sizes if size in places]
 
 
-def data(routine: Routine, told: bool = False) -> list[str]:
-    """Arrays and scalars in order; with `told`, an array is followed by its strides as a caller tells them."""
+def data(routine: Routine, as_called: bool = False) -> list[str]:
+    """Arrays and scalars in order; with `as_called`, an array is followed by its strides as a caller tells them."""
     found: list[str] = []
     arrays = [buffer.name for buffer in routine.signature.arrays]
     for buffer in routine.signature.buffers:
@@ -158,7 +158,7 @@ def data(routine: Routine, told: bool = False) -> list[str]:
             continue
         constant, at = "const " if buffer.kind == "in" else "", arrays.index(buffer.name)
         found.append(f"({constant}{buffer.dtype.c_name} *)c->array[{at}].data")
-        found += [f"c->array[{at}].told[{d}]" for d in range(len(open_strides(routine, buffer)) if told else 0)]
+        found += [f"c->array[{at}].told[{d}]" for d in range(len(open_strides(routine, buffer)) if as_called else 0)]
     return found
 
 

@@ -134,8 +134,8 @@ def _enqueue_function(made: Standalone) -> str:
 
 def _check_array(buffer: Buffer, call: str) -> str:
     shape = ", ".join(extent(size) for size in buffer.shape)
-    told = f'"{buffer.name}", {c_name(buffer.name)}, {buffer.dtype.size}, {len(buffer.shape)}'
-    return f"pfx_check_array(&{call}, {told}, (const int64_t[]){{{shape}}});"
+    described = f'"{buffer.name}", {c_name(buffer.name)}, {buffer.dtype.size}, {len(buffer.shape)}'
+    return f"pfx_check_array(&{call}, {described}, (const int64_t[]){{{shape}}});"
 
 
 def _scratch(scratch: Scratch, at: int, call: str) -> str:

@@ -43,12 +43,12 @@ class Copies:
 
     def __str__(self) -> str:
         ways = {"to_device": "to the device", "from_device": "from the device", "on_host": "to make arrays dense"}
-        told = [
+        parts = [
             f"{getattr(self, way)} {words} ({amount(getattr(self, f'{way}_bytes'))})"
             for way, words in ways.items()
             if getattr(self, way)
         ]
-        return f"copies: {', '.join(told) or 'none'}"
+        return f"copies: {', '.join(parts) or 'none'}"
 
 
 class HostArrays:

@@ -50,8 +50,8 @@ def default_schedule(nest: Nest, isa: ISA, caches: Caches, threads: int, rates: 
         with limited(AFFORDABLE):
             return _chosen(nest, isa, caches, threads, rates or nominal(isa))
     except TooCostly:
-        told = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
-        warnings.warn(f"{told}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
+        problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
+        warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
         return schedule(nest)
 
 

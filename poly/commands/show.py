@@ -82,9 +82,9 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
     if kept(machine()) is None:
         click.echo("Measuring this machine's rates, once; they are kept.", err=True)
     if other is None:
-        told = explain(kernel)
-        click.echo(json.dumps(facts(told), indent=1) if as_json else told)
-        shown = {told.schedule.nest.name: told}
+        explanation = explain(kernel)
+        click.echo(json.dumps(facts(explanation), indent=1) if as_json else explanation)
+        shown = {explanation.schedule.nest.name: explanation}
     else:
         compared = compare(kernel, other, target=text_of(kernel.isa), threads=kernel.threads)
         click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)

@@ -26,5 +26,5 @@ def make_folder(path: Path) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> FileError:
-    told = f"{shown(str(path))} cannot be written: {error.strerror or error}"
-    return FileError(f"{told}. Give a path in a directory that is there and that you may write to.")
+    problem = f"{shown(str(path))} cannot be written: {error.strerror or error}"
+    return FileError(f"{problem}. Give a path in a directory that is there and that you may write to.")

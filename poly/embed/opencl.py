@@ -66,7 +66,7 @@ def standalone(kernel: Scheduled) -> Standalone:
     reference = lower(nest, schedule(nest).tree, PORTABLE)
     return Standalone(
         name=nest.name,
-        program=device_program(kernel.nest, kernel.isa, kernel.threads, kernel.told),
+        program=device_program(kernel.nest, kernel.isa, kernel.threads, kernel.basis),
         isa=kernel.isa,
         math=nest.source[nest.source.index("def ") :].rstrip(),
         loops=str(kernel.schedule),

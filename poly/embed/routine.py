@@ -45,7 +45,7 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
         replace(one, program=replace(one.program, name="_".join(filter(None, (label, one.program.name)))))
         for one in made
     ]
-    told = [dict(_special(kernel, group.base)) for kernel in group.special]
+    sizes_of_special = [dict(_special(kernel, group.base)) for kernel in group.special]
     return Routine(
         name=name,
         signature=Signature(name, reference.sizes, tuple(b for b in reference.buffers if b.kind != "local")),
@@ -53,7 +53,7 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
         loops=nest.source[nest.source.index("def ") :].rstrip(),
         variants=tuple(found),
         reference=reference,
-        trials=trials(nest, told),
+        trials=trials(nest, sizes_of_special),
         delicate=delicate(nest),
         drifts=drifts(nest),
         notes=tuple(note(kernel) for kernel in (*group.special, group.base)),
@@ -106,7 +106,7 @@ def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule
     follows one, or the model's.
     """
     here = isa == kernel.isa and threads == kernel.threads
-    if here and kernel.told is not None:
+    if here and kernel.basis is not None:
         with suppress(ScheduleError):
             return kernel.schedule if nest is kernel.schedule.nest else kernel.schedule.on(nest)
     record = recorded(nest, isa, threads) if kernel.origin == "record" else None

@@ -12,29 +12,29 @@ from poly.working_sets import Reuse, WorkingSet
 Facts = dict[str, Any]
 
 
-def facts(told: Explanation) -> Facts:
+def facts(explanation: Explanation) -> Facts:
     """All that an explanation says. `intensity` is None at a level that delivers nothing."""
-    prediction, measurement = told.prediction, told.measurement
+    prediction, measurement = explanation.prediction, explanation.measurement
     return {
-        "nest": told.schedule.nest.name,
-        "sizes": dict(told.schedule.nest.fixed),
-        "steps": told.schedule.to_json(),
-        "target": told.target,
-        "threads": told.threads,
-        "flop": told.flop,
-        "peak": told.peak,
+        "nest": explanation.schedule.nest.name,
+        "sizes": dict(explanation.schedule.nest.fixed),
+        "steps": explanation.schedule.to_json(),
+        "target": explanation.target,
+        "threads": explanation.threads,
+        "flop": explanation.flop,
+        "peak": explanation.peak,
         "predicted": None if prediction is None else asdict(prediction),
         "measured": None if measurement is None else asdict(measurement),
-        "bound": told.bound,
-        "times": told.times,
+        "bound": explanation.bound,
+        "times": explanation.times,
         "levels": [
             {
                 **asdict(level),
                 "bytes": level.bytes,
-                "intensity": level.intensity(told.flop) if level.bytes else None,
-                "roof": level.roof(told.flop, told.peak),
+                "intensity": level.intensity(explanation.flop) if level.bytes else None,
+                "roof": level.roof(explanation.flop, explanation.peak),
             }
-            for level in told.levels
+            for level in explanation.levels
         ],
         "loops": [
             {
@@ -44,20 +44,20 @@ def facts(told: Explanation) -> Facts:
                 "bytes": found.footprint.bytes,
                 "lines": found.footprint.loaded,
             }
-            for found in told.footprints
+            for found in explanation.footprints
         ],
-        "working_sets": [_reuse(reuse) for reuse in told.reuses],
-        "caches": asdict(told.caches),
-        "pessimistic": asdict(told.pessimistic),
-        "optimistic": asdict(told.optimistic),
-        "exact": told.exact,
+        "working_sets": [_reuse(reuse) for reuse in explanation.reuses],
+        "caches": asdict(explanation.caches),
+        "pessimistic": asdict(explanation.pessimistic),
+        "optimistic": asdict(explanation.optimistic),
+        "exact": explanation.exact,
     }
 
 
-def comparison_facts(told: Comparison) -> Facts:
+def comparison_facts(explanation: Comparison) -> Facts:
     """Both explanations, who wins, and why."""
-    both = {"first": facts(told.first), "second": facts(told.second)}
-    return {**both, "winner": told.winner, "sentences": list(told.sentences)}
+    both = {"first": facts(explanation.first), "second": facts(explanation.second)}
+    return {**both, "winner": explanation.winner, "sentences": list(explanation.sentences)}
 
 
 def _reuse(reuse: Reuse) -> Facts:

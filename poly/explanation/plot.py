@@ -20,7 +20,7 @@ MARGIN = 4.0
 """How many times further than the least and the greatest intensity the axis goes."""
 
 
-def draw(told: Mapping[str, Explanation], path: Path) -> None:
+def draw(explanations: Mapping[str, Explanation], path: Path) -> None:
     """Draw explanations of one machine, by name, into a file whose ending tells its kind (`.svg`, `.png`).
 
     Each has a point for each level of memory: how many operations it does for a byte of it, and how fast it is, as
@@ -28,8 +28,8 @@ def draw(told: Mapping[str, Explanation], path: Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    one = next(iter(told.values()))
-    every = [level.intensity(t.flop) for t in told.values() for level in t.levels if level.bytes and t.flop]
+    one = next(iter(explanations.values()))
+    every = [level.intensity(t.flop) for t in explanations.values() for level in t.levels if level.bytes and t.flop]
     low, high = min(every, default=1.0) / MARGIN, max(every, default=1.0) * MARGIN
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
@@ -37,7 +37,7 @@ def draw(told: Mapping[str, Explanation], path: Path) -> None:
         ridge = one.peak / level.rate
         roof = [min(one.peak, at * level.rate) / 1e9 for at in (low, ridge, high)]
         axes.plot([low, max(low, ridge), high], [roof[0], max(roof[:2]), roof[2]], color=colour, label=level.name)
-    for (name, explained), mark in zip(told.items(), MARKS, strict=False):
+    for (name, explained), mark in zip(explanations.items(), MARKS, strict=False):
         seconds = explained.measurement.seconds if explained.measurement else explained.expected
         for level, colour in zip(explained.levels, COLOURS, strict=False):
             if level.bytes and explained.flop:

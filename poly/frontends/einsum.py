@@ -65,8 +65,8 @@ def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **s
     for letter in sizes:
         if letter not in names:
             known = ", ".join(names) or "none"
-            told = f"einsum({shown(subscripts)}) has no index {plain(letter)} to give a size to"
-            raise SpecError(f"{told}. Its indices: {known}.")
+            problem = f"einsum({shown(subscripts)}) has no index {plain(letter)} to give a size to"
+            raise SpecError(f"{problem}. Its indices: {known}.")
     text = _loops(parsed, arrays, names, dtype)
     environment = {name: Affine.name(name) for name in names.values()} | {dtype.name: dtype, "range": range}
     nest = parse_text(Source(text, f'einsum("{subscripts}")', 1), environment, reassociate)

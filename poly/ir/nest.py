@@ -200,8 +200,8 @@ def difference(one: Nest, other: Nest) -> str | None:
         return "only one of them allows to reassociate reductions"
     numbers, others = _numbers(one), _numbers(other)
     unlike = (name for name in numbers if name in others and numbers[name] != others[name])
-    told = (f"{name} is {numbers[name]} in the one, {others[name]} in the other" for name in unlike)
-    return next(told, "their loops differ")
+    difference = (f"{name} is {numbers[name]} in the one, {others[name]} in the other" for name in unlike)
+    return next(difference, "their loops differ")
 
 
 def _arguments(nest: Nest) -> str:

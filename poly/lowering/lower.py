@@ -144,8 +144,8 @@ def _check_types(nest: Nest, isa: ISA) -> None:
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):
             remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
-            told = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
-            raise TargetError(f"{told}: take {remedy}.")
+            problem = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
+            raise TargetError(f"{problem}: take {remedy}.")
 
 
 def arguments(nest: Nest) -> tuple[Buffer, ...]:

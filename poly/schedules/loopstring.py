@@ -170,8 +170,8 @@ def _blocks(text: str, letter: str, levels: tuple[Letter, ...], given: Blocks) -
         check_integer(f"loops({shown(text)}): the block size of {letter}", size, least=1)
     for outer, inner in pairwise(sizes):
         if outer % inner:
-            told = f"of the blocks of {letter}, {shown(outer)} is no multiple of {shown(inner)}"
-            raise ScheduleError(f"loops({shown(text)}): {told}.")
+            problem = f"of the blocks of {letter}, {shown(outer)} is no multiple of {shown(inner)}"
+            raise ScheduleError(f"loops({shown(text)}): {problem}.")
     return sizes
 
 

@@ -28,8 +28,8 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
     except ScheduleError:
         return None
     except TooCostly:
-        told = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
-        warnings.warn(f"{told}. Remedy: known sizes, or simpler conditions.", CostWarning, stacklevel=2)
+        problem = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
+        warnings.warn(f"{problem}. Remedy: known sizes, or simpler conditions.", CostWarning, stacklevel=2)
         return None
 
 

@@ -32,5 +32,5 @@ def _too_many(body: Node, items: int, isa: DeviceISA) -> str:
     shared = [f"{band.name}={band.items}" for band in bands(body) if band.items]
     cause = f"microkernel {micros[0]}" if micros else ", ".join(shared)
     remedy = "a kernel with a smaller tile" if micros else "smaller numbers in items"
-    told = f"this makes groups of {items} work-items ({cause}), and {isa.name} has at most {isa.max_items} here"
-    return f"{told}. Remedy: {remedy}."
+    problem = f"this makes groups of {items} work-items ({cause}), and {isa.name} has at most {isa.max_items} here"
+    return f"{problem}. Remedy: {remedy}."

@@ -59,15 +59,15 @@ class Part:
                 f"statement {plain(self.statement)} is not in loop {self.loop}. Statements there: {around}."
             )
         if any(isinstance(node, Micro) and self.statement in (node.statement, node.initial) for node in walk(tree)):
-            told = f"part({self.statement}): a microkernel runs {self.statement} already"
-            raise ScheduleError(f"{told}. Remedy: part first, then microkernel.")
+            problem = f"part({self.statement}): a microkernel runs {self.statement} already"
+            raise ScheduleError(f"{problem}. Remedy: part first, then microkernel.")
         statement = nest.statement(self.statement)
         near = _near(nest, statement, loop, self.size)
         far = statement.domain.subtract(near).coalesce()
         if near.is_empty() or far.is_empty():
             which = "none" if near.is_empty() else "every one"
-            told = f"{which} of its instances depends on others of the same {self.size} iterations of the loop"
-            raise ScheduleError(f"part({self.statement}, {self.loop}={self.size}): {told}. There is no second part.")
+            problem = f"{which} of its instances depends on others of the same {self.size} iterations of the loop"
+            raise ScheduleError(f"part({self.statement}, {self.loop}={self.size}): {problem}. There is no second part.")
         second = replace(statement, name=self.near, domain=near.set_tuple_name(self.near))
         position = nest.statements.index(statement)
         both = (replace(statement, domain=far), second)
