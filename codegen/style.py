@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 
 import cgen
@@ -87,20 +88,22 @@ def wrapped(code: str) -> str:
     return "\n".join(part for line in code.split("\n") for part in _wrapped(line))
 
 
-def _wrapped(line: str) -> list[str]:
+@lru_cache(maxsize=2048)
+def _wrapped(line: str) -> tuple[str, ...]:
+    """A line as several; kept, since many programs have the lines of the same microkernels."""
     if len(line) <= WIDTH or DIRECTIVE.match(line) or line.endswith("\\"):
-        return [line]
+        return (line,)
     text = WHOLE.sub(lambda found: found[0].replace(" ", "\0"), line)
     depths = _depths(text)
     for level in range(max(depths) + 1):
         for behind in (";,", None):
             parts = _broken(text, depths, level, behind)
             if max(map(len, parts)) <= WIDTH:
-                return parts
+                return tuple(parts)
         parts = _broken(text, depths, level, ";,")
         if len(parts) > 1:
-            return [piece for part in parts for piece in _wrapped(part)]
-    return [line]
+            return tuple(piece for part in parts for piece in _wrapped(part))
+    return (line,)
 
 
 def _depths(text: str) -> list[int]:
