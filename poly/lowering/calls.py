@@ -59,7 +59,7 @@ class Panel:
     @property
     def start(self) -> str:
         """The C expression of its first element."""
-        return f"{self.buffer} + {self.offset}" if self.offset != Linear() else self.buffer
+        return address(self.buffer, self.offset)
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,11 @@ class Operand:
         """The part of the offset that depends on one loop."""
         atoms = (atom for atom, (of, _) in self.coordinates.atoms.items() if of == loop)
         return self.offset.part(frozenset({loop, *atoms}))
+
+
+def address(array: str, offset: Int) -> str:
+    """C text of where an element is."""
+    return array if offset == Linear() else f"{array} + {offset}"
 
 
 def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:

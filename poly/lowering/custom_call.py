@@ -6,7 +6,7 @@ from codegen.integer import Int, Linear, product
 from codegen.program import Text
 from microkernels.contract import Access
 from microkernels.custom_kernel import CustomKernel
-from poly.lowering.calls import Operand, Panel, RoutineCall, taken_bands
+from poly.lowering.calls import Operand, Panel, RoutineCall, address, taken_bands
 from poly.lowering.corners import tile_checks
 from poly.lowering.tile import KernelTile
 
@@ -45,7 +45,7 @@ def _argument(tile: KernelTile, access: Access, operand: Operand, panel: Panel |
     """C text of where an operand begins, and of its strides along all indices but the last."""
     bands = taken_bands(tile.node)
     strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
-    start = panel.start if panel else f"{operand.array} + {operand.offset}"
+    start = panel.start if panel else address(operand.array, tile.start(operand))
     return ", ".join((start, *map(str, strides[:-1])))
 
 

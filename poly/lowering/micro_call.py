@@ -24,6 +24,7 @@ from poly.lowering.calls import (
     Operand,
     Panel,
     RoutineCall,
+    address,
     involves,
     loop_lines,
     moved,
@@ -78,7 +79,7 @@ def _tile_call(
     run, accumulate = run_length(output, node), tile.accumulate
     spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
     lines = [
-        *_pointers(node, kernel, tile.left, output, left, run is not None),
+        *_pointers(tile, kernel, left, run is not None),
         *(_ahead(tile, kernel) if run is None else []),
         *_call(tile, kernel, left, right, spaces, accumulate if run is None else "0"),
         *(scatter_lines(node, kernel, isa, output, run, accumulate) if run is not None else []),
@@ -129,22 +130,18 @@ def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
     return involves(statement, function, counted)
 
 
-def _pointers(
-    node: Micro, kernel: OuterProduct, left: Operand, output: Operand, panel: Panel | None, scattered: bool
-) -> list[str]:
+def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, scattered: bool) -> list[str]:
     """C arrays with a pointer for each row of the left operand, and of the output or a tile in its place."""
-    row = node.rows.name if node.rows else ""
+    left, output = tile.left, tile.output
+    row = tile.node.rows.name if tile.node.rows else ""
     c_type = kernel.dtype.c_name
     from_type = f"{word(kernel.isa, _space(panel))}const {c_type}"
     to_type = c_type if scattered else f"{word(kernel.isa, 'global')}{c_type}"
     count = range(kernel.rows)
     lines = [f"{c_type} tile[{kernel.rows * kernel.columns}] __attribute__((aligned(64)));"] if scattered else []
     if (panel or left.is_linear(row)) and (scattered or output.is_linear(row)):
-        sources = [f"{panel.start} + {r}" if panel else f"{left.array} + {_shifted(left, row, r)}" for r in count]
-        results = [
-            f"tile + {r * kernel.columns}" if scattered else f"{output.array} + {_shifted(output, row, r)}"
-            for r in count
-        ]
+        sources = [f"{panel.start} + {r}" if panel else _row(tile, left, row, r) for r in count]
+        results = [f"tile + {r * kernel.columns}" if scattered else _row(tile, output, row, r) for r in count]
         return [
             *lines,
             f"{from_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
@@ -167,8 +164,9 @@ def _pointers(
     ]
 
 
-def _shifted(op: Operand, row: str, by: int) -> str:
-    return str(op.offset + op.stride(row) * by)
+def _row(tile: KernelTile, op: Operand, row: str, number: int) -> str:
+    """C text of where a row of a tile begins."""
+    return address(op.array, tile.start(op) + op.stride(row) * number)
 
 
 def _call(
@@ -189,6 +187,6 @@ def _call(
             for panel, op in ((left, tile.left), (right, tile.right))
         ]
         levels[level] = f"steps{level}, {strides[0]}, {strides[1]}"
-    start = right.start if right else f"{tile.right.array} + {tile.right.offset}"
+    start = right.start if right else address(tile.right.array, tile.start(tile.right))
     operands = f"row_a, {start}, row_c, {', '.join(levels)}, {tile.factor}, {accumulate}"
     return [f"{kernel.function(spaces)}(tile_rows, tile_columns, {operands});"]

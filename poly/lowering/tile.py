@@ -46,6 +46,15 @@ class KernelTile:
         """C text of how many iterations a loop has; 1 where there is no such loop."""
         return str(value(self.counts[band.name], self.instances.names)) if band else "1"
 
+    def start(self, op: Operand) -> Int:
+        """The offset of an operand's first element; loops that begin at the same number in all tiles are that number.
+
+        `A + K*i + k` where the tiles begin at different i and at k = 0 is `A + K*i`.
+        """
+        functions = ((band.name, band.function(self.statement.name)) for band in inner_bands(self.node))
+        lows = ((name, value(self.instances.low(function), self.instances.names)) for name, function in functions)
+        return op.offset.substitute({name: low for name, low in lows if low.number is not None})
+
     @property
     def values(self) -> dict[str, Int]:
         """Each of the counts in terms of C's variables."""

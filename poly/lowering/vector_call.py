@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen.program import Text
 from microkernels.kernel import MatrixVector
-from poly.lowering.calls import RoutineCall, inner_bands, low_lines
+from poly.lowering.calls import RoutineCall, address, inner_bands, low_lines
 from poly.lowering.corners import operand_checks
 from poly.lowering.tile import KernelTile
 
@@ -14,7 +14,7 @@ def vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
     left, right, output, node = tile.left, tile.right, tile.output, tile.node
     column, reduced = node.columns, node.reduce[0]
     assert column is not None, "a matrix-vector kernel has columns"
-    x, matrix, y = (f"{op.array} + {op.offset}" for op in (left, right, output))
+    x, matrix, y = (address(op.array, tile.start(op)) for op in (left, right, output))
     if kernel.contract.contiguous("right") == kernel.contract.columns:
         middle = f"{x}, {left.stride(reduced.name)}, {matrix}, {right.stride(reduced.name)}, {y}"
     else:
