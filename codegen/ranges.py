@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
+from typing import Literal
 
 from codegen.integer import (
     Atom,
@@ -126,7 +127,7 @@ class Ranges:
         made: Int = Linear((), value.constant)
         for atom, factor in value.terms:
             made = made + self._simpler(atom) * factor
-        return self._turned(made)
+        return _joined(self._turned(made))
 
     def _simpler(self, atom: Atom) -> Int:
         if isinstance(atom, str):
@@ -231,6 +232,21 @@ def _undivided_gap(gap: Int) -> Int:
             divisor = atom.args[1].constant
             return atom.args[0] + (gap - Linear(((atom, 1),))) * divisor - divisor + 1
     return gap
+
+
+def _joined(value: Int) -> Int:
+    """A quotient and its remainder as what is divided: `i` for `7*(i/7) + i % 7`."""
+    factors = dict(value.terms)
+    for atom, factor in value.terms:
+        if not isinstance(atom, Op) or atom.name != "%":
+            continue
+        dividend, divisor = atom.args
+        names: tuple[Literal["/", "floordiv"], ...] = ("/", "floordiv")
+        for quotient_ in (Op(name, atom.args) for name in names):
+            if factors.get(quotient_) == factor * divisor.constant:
+                rest = value - Linear(((atom, factor), (quotient_, factor * divisor.constant)))
+                return _joined(rest + dividend * factor)
+    return value
 
 
 def _undivided(test: Compare) -> Compare:

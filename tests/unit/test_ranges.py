@@ -120,6 +120,8 @@ def test_a_loop_over_tiles_says_what_a_loop_inside_needs() -> None:
         (floor_quotient(N + 63, 64), "(N + 63) // 64"),
         (Linear.of(27) - Linear(((Op("%", (Linear.of(783) - i, Linear.of(28))), 1),)), "i"),
         (Linear.of(6) - Linear(((Op("%", (Linear.of(13) - i, Linear.of(7))), 1),)), "i % 7"),
+        (floor_quotient(N, 7) * 14 + remainder_of(N, 7) * 2 + j, "2*N + j"),
+        (floor_quotient(N, 7) * 14 + remainder_of(N, 7), "N % 7 + 14*(N // 7)"),
         (minimum(i, Linear.of(9)), "i"),
         (maximum(j, -N - 3), "j"),
         (choice(Compare(i, "<", Linear.of(10)), j, N), "j"),
