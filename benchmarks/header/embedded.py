@@ -16,7 +16,7 @@ from benchmarks.contender import Failed
 from benchmarks.header.toolchain import Compiler
 from benchmarks.peers.cblas import c_type
 from codegen.clock import CFunction
-from codegen.header.isas import NUMBERS
+from codegen.package.header.isas import NUMBERS
 from codegen.program import Threading
 from microkernels.dtypes import i8
 from microkernels.isa import ISA

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.header.values import Routine, Variant
+from codegen.package.values import Routine, Variant
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA

@@ -13,12 +13,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from codegen.header.contract import THREADS
-from codegen.header.entry import ALLOCATION
-from codegen.header.isas import constant
-from codegen.header.sections import comment
-from codegen.header.text import common, framed, kernels
-from codegen.header.values import Header
+from codegen.package.comments import comment
+from codegen.package.header.contract import THREADS
+from codegen.package.header.entry import ALLOCATION
+from codegen.package.header.isas import constant
+from codegen.package.header.text import common, framed, kernels
+from codegen.package.values import Header
 from microkernels.dtypes import DType
 from poly.blas.routines import DTYPES, PANEL
 

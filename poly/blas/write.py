@@ -39,7 +39,7 @@ def write_blas(
         TargetError: an unknown instruction set.
         FileError: the file cannot be written; then it is as it was.
     """
-    from codegen.header.values import Header
+    from codegen.package.values import Header
     from poly.blas.routines import routines
     from poly.blas.text import blas_text
 

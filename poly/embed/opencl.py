@@ -24,7 +24,7 @@ from poly.schedules.schedule import schedule
 from poly.version import __version__
 
 if TYPE_CHECKING:
-    from codegen.opencl.standalone import Standalone
+    from codegen.package.opencl.standalone import Standalone
 
 
 def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
@@ -39,7 +39,7 @@ def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
         ArgumentError: no path.
         FileError: a file cannot be written; then it is as it was.
     """
-    from codegen.opencl.c_files import files
+    from codegen.package.opencl.files import files
 
     texts = files(standalone(kernel))
     folder = checked_path("the directory", directory)
@@ -51,7 +51,7 @@ def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
 
 def standalone(kernel: Scheduled) -> Standalone:
     """What the files are made of. Raises SpecError as `write_opencl`."""
-    from codegen.opencl.standalone import Standalone
+    from codegen.package.opencl.standalone import Standalone
 
     if not isinstance(kernel, Scheduled) or not isinstance(kernel.isa, DeviceISA):
         raise SpecError(f"{shown(kernel)} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from codegen.header import Routine, Variant
+from codegen.package import Routine, Variant
 from codegen.program import Program
 from codegen.signature import Signature
 from microkernels.errors import TargetError

@@ -7,7 +7,7 @@ from itertools import islice
 from math import prod
 from random import Random
 
-from codegen.header.values import SelfTestSizes
+from codegen.package.values import SelfTestSizes
 from poly.analysis.facts import facts
 from poly.analysis.work import work
 from poly.ir.nest import Nest

@@ -20,7 +20,7 @@ from poly.scheduled import Scheduled
 from poly.version import __version__
 
 if TYPE_CHECKING:
-    from codegen.header import Header
+    from codegen.package import Header
 
 
 def write_header(
@@ -48,7 +48,7 @@ def write_header(
         ArgumentError: no path, or a choice that is none.
         FileError: the file cannot be written; then it is as it was.
     """
-    from codegen.header.text import header_text
+    from codegen.package.header.text import header_text
 
     target = checked_path("the path of the header", path)
     write_output(target, header_text(make(target.stem, _listed(kernels), prefix, isas, threads, dense)))
@@ -64,7 +64,7 @@ def make(
     dense: bool = False,
 ) -> Header:
     """The header as a value; `stem` is its file's name without the suffix. Raises as `write_header`."""
-    from codegen.header import Header
+    from codegen.package import Header
     from poly.embed.routine import routine
 
     found = groups(kernels)

@@ -14,7 +14,7 @@ from headers import CLANG, GCC, Toolchain, build, header, implementation, succee
 from shared_nests import matmul
 
 import poly
-from codegen.header.text import header_text
+from codegen.package.header.text import header_text
 from poly.embed.write import make
 from poly.kernel import Kernel
 

@@ -38,7 +38,7 @@ def test_the_page_runs_as_shown(project: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_lists_each_status(project: Path) -> None:
-    from codegen.header.status import STATUSES
+    from codegen.package.header.status import STATUSES
 
     page = (project / "docs" / "embedding.md").read_text()
     told = dict(re.findall(r"^\| `MATMUL_(\w+)` \| (.*) \|$", page, re.MULTILINE))

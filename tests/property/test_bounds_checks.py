@@ -20,8 +20,8 @@ from codegen.build import load
 from codegen.c import functions, link_flags, source
 from codegen.expr import Load
 from codegen.guard import declarations
-from codegen.header.bounds import BOUNDS
 from codegen.names import function_name
+from codegen.package.header.bounds import BOUNDS
 from codegen.program import Buffer, Program
 from codegen.signature import Signature
 from microkernels.dtypes import f32

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from headers import Toolchain, build
 
-from codegen.header import Header, Routine
-from codegen.header.api import call_arguments, names, size_arguments
-from codegen.header.checks import LIMITS
-from codegen.header.dispatch import most_parameters, need_parameters, run_parameters, select_parameters
-from codegen.header.entry import functions, prototypes
-from codegen.header.macros import definitions
-from codegen.header.prefix import prefixed
-from codegen.header.status import STATUSES
+from codegen.package import Header, Routine
+from codegen.package.api import call_arguments, names, size_arguments
+from codegen.package.header.checks import LIMITS
+from codegen.package.header.dispatch import most_parameters, need_parameters, run_parameters, select_parameters
+from codegen.package.header.entry import functions, prototypes
+from codegen.package.header.macros import definitions
+from codegen.package.header.status import STATUSES
+from codegen.package.prefix import prefixed
 from codegen.parameters import Parameter, prototype
 from codegen.signature import Signature
 from microkernels.isa import PORTABLE

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from header_calls import TOP, text
 
-from codegen.header import Header, Routine
-from codegen.header.api import call_arguments, names
-from codegen.header.prefix import prefixed
 from codegen.integer import Affine
 from codegen.names import c_name
+from codegen.package import Header, Routine
+from codegen.package.api import call_arguments, names
+from codegen.package.prefix import prefixed
 from codegen.parameters import Parameter
 from codegen.program import Buffer
 

@@ -9,8 +9,8 @@ from math import prod
 
 from header_calls import CODES, OWN_MEMORY, Answer, Call
 
-from codegen.header import Header, Routine
 from codegen.names import c_name
+from codegen.package import Header, Routine
 from codegen.program import Buffer
 
 Piece = tuple[int, int]

@@ -19,11 +19,11 @@ from programs import N, i, matmul, scaled_copy, single, softmax
 import poly
 from codegen.c import functions, used_helpers, workspace_function
 from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
-from codegen.header.bounds import BOUNDS
-from codegen.header.pthreads import PTHREADS
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
 from codegen.macros import definitions
+from codegen.package.header.bounds import BOUNDS
+from codegen.package.header.pthreads import PTHREADS
 from codegen.program import Buffer, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine

@@ -14,10 +14,10 @@ from header_verdicts import limit, verdict
 from headers import CLANGXX, GCC, S390X, Toolchain, build
 from shared_nests import matmul
 
-from codegen.header import Header, Routine
-from codegen.header.entry import prototypes
-from codegen.header.prefix import prefixed
 from codegen.names import c_name
+from codegen.package import Header, Routine
+from codegen.package.header.entry import prototypes
+from codegen.package.prefix import prefixed
 from microkernels.isa import PORTABLE
 
 UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from shared_nests import matmul
 
 import poly
-from codegen.header import Header
-from codegen.header.text import header_text
 from codegen.names import c_name
+from codegen.package import Header
+from codegen.package.header.text import header_text
 from microkernels.isa import PORTABLE
 from poly.embed.write import make
 from poly.ir.nest import Nest

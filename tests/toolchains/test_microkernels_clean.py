@@ -15,8 +15,8 @@ import pytest
 from headers import AARCH64, AARCH64_CLANG, CLANG, CLANGXX, GCC, GXX, NATIVE, S390X, STRICT, X86_32, Toolchain, need
 from own_kernels import lessons
 
-from codegen.header.macros import MACROS
-from codegen.header.sections import closing, has, opening
+from codegen.package.header.macros import MACROS
+from codegen.package.header.sections import closing, has, opening
 from microkernels.catalogue import gemm, gemv_source, pack_source, scatter_source
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType, f32, f64

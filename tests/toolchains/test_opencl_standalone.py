@@ -19,7 +19,7 @@ from opencl_stub import STUB
 from scratch_nests import of_nothing
 
 import poly
-from codegen.opencl.c_files import files
+from codegen.package.opencl.files import files
 from microkernels.opencl_isa import OPENCLGPU
 from poly import commands
 from poly.embed.opencl import write_opencl

@@ -10,7 +10,7 @@ from header_nests import wide
 from shared_nests import matmul
 
 import poly
-from codegen.header import SelfTestSizes
+from codegen.package import SelfTestSizes
 from poly.analysis.bounds import check
 from poly.embed.trials import FLOPS, LIMIT, LONG, trials
 

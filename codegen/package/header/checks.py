@@ -13,10 +13,10 @@ from itertools import pairwise
 from math import prod
 
 from codegen.guard import pairs
-from codegen.header.api import array_parameters, block, listed, open_strides, own_name, size_arguments
-from codegen.header.values import Header, Routine
 from codegen.integer import Affine, extent, in_c, product
 from codegen.names import c_name
+from codegen.package.api import array_parameters, block, filled, listed, open_strides, own_name, size_arguments
+from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, prototype, size_parameters
 from codegen.program import Buffer
 from codegen.signature import describe
@@ -104,14 +104,6 @@ def resolved(routine: Routine) -> list[str]:
 def spans(routine: Routine) -> dict[str, str]:
     """Where the bytes of each array stand."""
     return {b.name: f"{own_name(routine, 'bytes')}[{at}]" for at, b in enumerate(routine.signature.arrays)}
-
-
-def filled(*arrays: Buffer) -> str:
-    """C text of whether all of the arrays have elements: `M > 0 && K > 0`; empty where that goes without saying."""
-    shape = [size for array in arrays for size in array.shape]
-    if any(size.constant == 0 for size in shape if not size.terms):
-        return "0"
-    return " && ".join(dict.fromkeys(f"{extent(size)} > 0" for size in shape if size.terms))
 
 
 def _sizes_function(routine: Routine, header: Header) -> str:

@@ -11,14 +11,13 @@ from functools import cache
 from pathlib import Path
 
 from codegen.c import used_helpers
-from codegen.header.api import block
-from codegen.header.checks import filled
 from codegen.integer import extent
 from codegen.names import c_name, fresh
 from codegen.opencl.builds import OPTIONS
-from codegen.opencl.c_interface import enqueue, own_name
-from codegen.opencl.standalone import Standalone, named
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
+from codegen.package.api import block, filled
+from codegen.package.opencl.interface import enqueue, own_name
+from codegen.package.opencl.standalone import Standalone, named
 from codegen.parameters import Parameter, prototype, unused
 from codegen.program import Buffer
 from codegen.workspace import array_bytes

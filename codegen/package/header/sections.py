@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.c import UNFUSED, functions, used_helpers
-from codegen.header.items import items, renamed, used
-from codegen.header.macros import replaced
-from codegen.header.values import Header, Variant
 from codegen.names import function_name
+from codegen.package.comments import comment
+from codegen.package.header.macros import replaced
+from codegen.package.items import items, renamed, used
+from codegen.package.values import Header, Variant
 from codegen.program import Threading
 from microkernels.isa import ISA
 from microkernels.prune import Item
@@ -110,12 +111,6 @@ def _described(item: Item, loops: str, name: str) -> Item:
     if name not in item.names or not loops:
         return item
     return replace(item, text=f"{comment(loops)}\n{item.text}", spaced=True)
-
-
-def comment(text: str) -> str:
-    """A text as a C comment of its own lines."""
-    plain = text.replace("*/", "* /").replace("/*", "/ *")
-    return "\n".join(f"{' ' * 3 * (at > 0)}{line}".rstrip() for at, line in enumerate(f"/* {plain} */".split("\n")))
 
 
 def _numbered(name: str, kept: Mapping[str, Item]) -> str:

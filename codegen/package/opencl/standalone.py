@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from codegen.header.prefix import prefixed
-from codegen.header.values import SelfTestSizes
 from codegen.opencl.values import DeviceProgram
+from codegen.package.prefix import prefixed
+from codegen.package.values import SelfTestSizes
 from codegen.program import Program
 from microkernels.opencl_isa import DeviceISA
 
@@ -24,7 +24,7 @@ class Standalone:
 
     `name` begins the names of files and functions. `math` is the nest as the user wrote it, `loops` its schedule as
     text. `reference` runs the loops as written, with the same sizes and arrays. `delicate` and `drifts` tell what
-    values suit, as in `codegen.header.values.Routine`. `notes` say how it was scheduled.
+    values suit, as in `codegen.package.values.Routine`. `notes` say how it was scheduled.
     """
 
     name: str

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 
 from codegen.c import used_helpers
-from codegen.header.bounds import BOUNDS
-from codegen.header.checks import LIMITS
-from codegen.header.contract import contract
-from codegen.header.dispatch import dispatch
-from codegen.header.entry import functions, prototypes
-from codegen.header.isas import choice, enumeration
-from codegen.header.items import items, renamed
-from codegen.header.macros import OPENMP, definitions
-from codegen.header.prefix import prefixed
-from codegen.header.pthreads import PTHREADS
-from codegen.header.sections import features, intrinsics, sections
-from codegen.header.selftest import selftest
-from codegen.header.status import status_text, status_type
-from codegen.header.values import Header
+from codegen.package.header.bounds import BOUNDS
+from codegen.package.header.checks import LIMITS
+from codegen.package.header.contract import contract
+from codegen.package.header.dispatch import dispatch
+from codegen.package.header.entry import functions, prototypes
+from codegen.package.header.isas import choice, enumeration
+from codegen.package.header.macros import OPENMP, definitions
+from codegen.package.header.pthreads import PTHREADS
+from codegen.package.header.sections import features, intrinsics, sections
+from codegen.package.header.selftest import selftest
+from codegen.package.header.status import status_text, status_type
+from codegen.package.items import items, renamed
+from codegen.package.prefix import prefixed
+from codegen.package.values import Header
 from codegen.style import wrapped
 
 COMMON = """/* A status in words. */

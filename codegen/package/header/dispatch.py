@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from codegen.header.api import own_name
-from codegen.header.isas import constant
-from codegen.header.sections import where
-from codegen.header.values import Routine, Variant
 from codegen.integer import in_c, product
 from codegen.names import c_name
+from codegen.package.api import own_name
+from codegen.package.header.isas import constant
+from codegen.package.header.sections import where
+from codegen.package.values import Routine, Variant
 from codegen.parameters import Parameter, data_parameters, prototype, size_parameters
 from codegen.workspace import Layout
 from microkernels.isa import ISA

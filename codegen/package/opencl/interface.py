@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codegen.header.contract import DIRECTIONS
-from codegen.header.sections import comment
 from codegen.names import c_name, fresh
-from codegen.opencl.standalone import Standalone, named
 from codegen.opencl.values import HostIf, HostLoop, HostNode
+from codegen.package.comments import arguments, comment, indented
+from codegen.package.opencl.standalone import Standalone, named
 from codegen.parameters import Parameter, prototype, size_parameters
 from codegen.program import Buffer
 
@@ -127,24 +126,9 @@ def _parameter(buffer: Buffer) -> Parameter:
 def _about(made: Standalone) -> str:
     return ABOUT.format(
         made=f" Made by poly {made.version}." if made.version else "",
-        math=_indented(made.math),
-        arguments=_indented(_arguments(made)),
+        math=indented(made.math),
+        arguments=indented(arguments(made.program.sizes, made.program.buffers)),
         notes="".join(f"{note}\n" for note in made.notes),
         isa=made.isa.name,
-        loops=_indented(made.loops),
+        loops=indented(made.loops),
     )
-
-
-def _arguments(made: Standalone) -> str:
-    """Each argument with its meaning, in order."""
-    sizes = made.program.sizes
-    rows = [(", ".join(map(c_name, sizes)), "from 0 to PFX_SIZE_LIMIT")] if sizes else []
-    for buffer in made.program.buffers:
-        shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
-        rows.append((c_name(buffer.name), f"{buffer.dtype.name}{shape}, {DIRECTIONS[buffer.kind]}"))
-    width = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in text.split("\n"))

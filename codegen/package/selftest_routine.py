@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 
-from codegen.header.api import open_strides
-from codegen.header.values import Header, Routine, SelfTestSizes
 from codegen.integer import C, Int, Linear, room
 from codegen.names import function_name
+from codegen.package.api import open_strides
+from codegen.package.values import Header, Routine, SelfTestSizes
 from codegen.program import Assign, Buffer, Workspace
 from codegen.workspace import total_bytes
 from microkernels.dtypes import DType

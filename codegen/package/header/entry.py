@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codegen.header.api import block, call_arguments, listed, names, own_name, size_arguments
-from codegen.header.checks import check, check_parameters, filled, helpers, resolved, spans
-from codegen.header.values import Header, Routine
 from codegen.names import c_name
+from codegen.package.api import block, call_arguments, filled, listed, names, own_name, size_arguments
+from codegen.package.header.checks import check, check_parameters, helpers, resolved, spans
+from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, buffer_parameter, prototype, size_parameters
 from codegen.program import Buffer
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from codegen.header.selftest import part as shared_part
-from codegen.header.selftest import plain_loops
-from codegen.header.selftest_routine import (
+from codegen.macros import definitions
+from codegen.names import function_name
+from codegen.package.opencl.standalone import Standalone, named
+from codegen.package.selftest import part as shared_part
+from codegen.package.selftest import plain_loops
+from codegen.package.selftest_routine import (
     arrays_table,
     call_line,
     data,
@@ -22,10 +25,7 @@ from codegen.header.selftest_routine import (
     trials_table,
     unused,
 )
-from codegen.header.values import Routine
-from codegen.macros import definitions
-from codegen.names import function_name
-from codegen.opencl.standalone import Standalone, named
+from codegen.package.values import Routine
 from codegen.signature import Signature
 
 INCLUDES = """#include "pfx.h"

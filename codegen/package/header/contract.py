@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.header.checks import ORDER
-from codegen.header.sections import comment
-from codegen.header.values import Header, Routine
 from codegen.integer import in_c, product
+from codegen.package.comments import arguments, comment, indented
+from codegen.package.header.checks import ORDER
+from codegen.package.values import Header, Routine
 from codegen.program import Buffer
 from codegen.scalar import strides
-
-DIRECTIONS = {"in": "read", "out": "written", "inout": "read and written", "scalar": "by value", "local": ""}
 
 THREADS = {
     "openmp": "`threads` share the work where the file is built with -fopenmp; else one thread does it all.",
@@ -36,12 +34,13 @@ def _title(header: Header) -> str:
 def _routine(header: Header, routine: Routine) -> str:
     special = dict.fromkeys(variant.sizes for variant in routine.variants if variant.sizes)
     own = "; ".join(", ".join(f"{name} = {value}" for name, value in sizes) for sizes in special)
+    threads = [("threads", "how many, from 1 to PFX_MAX_THREADS")] * (header.threads != "none")
     lines = [
         f"{routine.name} computes",
         "",
-        *_indented(routine.loops),
+        indented(routine.loops),
         "",
-        *_indented(_columns(_arguments(header, routine))),
+        indented(arguments(routine.sizes, routine.signature.buffers, _strides, threads)),
         "",
     ]
     lines += [f"Sizes with kernels of their own: {own}."] * bool(own)
@@ -50,22 +49,15 @@ def _routine(header: Header, routine: Routine) -> str:
     lines += [
         f"The first kernel's loops, on {first.isa.name} (the others stand above theirs):",
         "",
-        *_indented(first.loops),
+        indented(first.loops),
     ]
     return "\n".join(lines)
 
 
-def _arguments(header: Header, routine: Routine) -> list[tuple[str, str]]:
-    """Each argument with its meaning, in order."""
-    rows = [(", ".join(routine.sizes), "sizes, from 0 to PFX_SIZE_LIMIT")] if routine.sizes else []
-    for buffer in routine.signature.buffers:
-        shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
-        rows.append((buffer.name, f"{buffer.dtype.name}{shape}, {DIRECTIONS[buffer.kind]}"))
-        rows += _strides(buffer) if buffer.strides is not None else []
-    return rows + ([("threads", "how many, from 1 to PFX_MAX_THREADS")] if header.threads != "none" else [])
-
-
 def _strides(buffer: Buffer) -> list[tuple[str, str]]:
+    """The strides that a caller gives, none for an array that is always dense."""
+    if buffer.strides is None:
+        return []
     names = [str(stride) for stride in strides(buffer)[:-1]]
     rests = [product(map(in_c, buffer.shape[at + 1 :])) for at in range(len(names))]
     where = ["row" if len(names) == 1 else f"index of dimension {at}" for at in range(len(names))]
@@ -73,15 +65,6 @@ def _strides(buffer: Buffer) -> list[tuple[str, str]]:
         (name, f"elements of {buffer.name} from one {place} to the next: 0 for {rest}, or at least what lies within it")
         for name, place, rest in zip(names, where, rests, strict=True)
     ]
-
-
-def _columns(rows: list[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
-
-
-def _indented(text: str) -> list[str]:
-    return [f"    {line}" for line in text.split("\n")]
 
 
 USE = """Arrays are row-major, their last dimension without gaps, and aligned to their elements. An output overlaps

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.opencl.c_check import check
-from codegen.opencl.c_host import host
-from codegen.opencl.c_interface import interface
-from codegen.opencl.standalone import Standalone
+from codegen.package.opencl.check import check
+from codegen.package.opencl.host import host
+from codegen.package.opencl.interface import interface
+from codegen.package.opencl.standalone import Standalone
 from codegen.style import wrapped
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.header.sections import where
+from codegen.package.header.sections import where
 from microkernels.isa import ISA, ISAS
 
 NUMBERS = {name: number for number, name in enumerate(reversed(ISAS), start=1)}

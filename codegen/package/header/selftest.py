@@ -7,19 +7,13 @@ and for each routine its arrays, its trials and its calls. It is a program and n
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
+from codegen.package.header.isas import constant
+from codegen.package.header.macros import replaced
+from codegen.package.selftest import part, plain_loops
+from codegen.package.selftest_routine import entry, routine_text
+from codegen.package.values import Header
 
-from codegen.c import functions, used_helpers
-from codegen.header.isas import constant
-from codegen.header.items import items, renamed
-from codegen.header.macros import replaced
-from codegen.header.selftest_routine import entry, routine_text, workspace_bytes
-from codegen.header.values import Header, Routine
-
-GENERAL = ("arrays", "call", "speed")
+GENERAL = ("call", "speed")
 """The C files that know nothing of the header's routines, in order."""
 
 INCLUDES = """#include <float.h>
@@ -45,21 +39,14 @@ def selftest(header: Header) -> str:
     parts = [
         INCLUDES,
         _settings(header),
-        *map(part, GENERAL),
+        part("arrays"),
+        *(part(name, "header") for name in GENERAL),
         replaced(plain_loops(header.routines)),
         *(routine_text(routine, header) for routine in header.routines),
         _tables(header),
-        part("main"),
+        part("main", "header"),
     ]
     return "\n\n".join(parts)
-
-
-@cache
-def part(name: str) -> str:
-    """A C file, of its comments only the one atop: a header carries many bytes already."""
-    text = (Path(__file__).parent / "c" / f"try_{name}.h").read_text()
-    end = text.index("*/") + 2
-    return text[:end] + re.sub(r"(?m)^/\*.*?\*/\n| */\*.*?\*/", "", text[end:], flags=re.DOTALL).rstrip()
 
 
 def _settings(header: Header) -> str:
@@ -80,15 +67,6 @@ def _settings(header: Header) -> str:
         "TITLE": f'"{title.rstrip()}"',
     }
     return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), COMPILER])
-
-
-def plain_loops(routines: Sequence[Routine]) -> str:
-    """The loops as written, a function for each routine, and before them what these and their workspaces call."""
-    texts = [functions(routine.reference, "static ") for routine in routines]
-    texts.insert(0, used_helpers("\n".join([*texts, *map(str, map(workspace_bytes, routines))])))
-    found = [item for text in texts for item in items(text)]
-    names = {name: f"try_{name}" for item in found for name in item.names}
-    return "\n".join(renamed(item, names).text for item in found)
 
 
 def _tables(header: Header) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from codegen.header.values import Header, Routine
+from codegen.integer import extent
 from codegen.names import c_name, fresh
+from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, buffer_parameter, size_parameters
 from codegen.program import Buffer
 
@@ -62,3 +63,11 @@ def _with_strides(routine: Routine, buffer: Buffer) -> tuple[Parameter, ...]:
     plain = buffer_parameter(buffer)
     pointer = Parameter(plain.prefix.replace("restrict ", ""), plain.name)
     return (pointer, *size_parameters(open_strides(routine, buffer)))
+
+
+def filled(*arrays: Buffer) -> str:
+    """C text of whether all of the arrays have elements: `M > 0 && K > 0`; empty where that goes without saying."""
+    shape = [size for array in arrays for size in array.shape]
+    if any(size.constant == 0 for size in shape if not size.terms):
+        return "0"
+    return " && ".join(dict.fromkeys(f"{extent(size)} > 0" for size in shape if size.terms))

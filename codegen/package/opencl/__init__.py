@@ -1,0 +1,1 @@
+"""Kernels in a `.cl` file, and a C library that launches them."""

@@ -1,0 +1,30 @@
+"""What the self-tests of all flavours share: the plain loops to compare with, and C files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from codegen.c import functions, used_helpers
+from codegen.package.items import items, renamed
+from codegen.package.selftest_routine import workspace_bytes
+from codegen.package.values import Routine
+
+
+@cache
+def part(name: str, flavour: str = "") -> str:
+    """A C file of a flavour's folder, of its comments only the one atop: a header carries many bytes already."""
+    text = (Path(__file__).parent / flavour / "c" / f"try_{name}.h").read_text()
+    end = text.index("*/") + 2
+    return text[:end] + re.sub(r"(?m)^/\*.*?\*/\n| */\*.*?\*/", "", text[end:], flags=re.DOTALL).rstrip()
+
+
+def plain_loops(routines: Sequence[Routine]) -> str:
+    """The loops as written, a function for each routine, and before them what these and their workspaces call."""
+    texts = [functions(routine.reference, "static ") for routine in routines]
+    texts.insert(0, used_helpers("\n".join([*texts, *map(str, map(workspace_bytes, routines))])))
+    found = [item for text in texts for item in items(text)]
+    names = {name: f"try_{name}" for item in found for name in item.names}
+    return "\n".join(renamed(item, names).text for item in found)
