@@ -7,7 +7,7 @@
                for i in range(1, M - 1):
                    A[i] = a * (A[i - 1] + A[i + 1]) + S[t]
 
-       M, T  from 0 to HEAT_SIZE_LIMIT
+       M, T  sizes, from 0 to HEAT_SIZE_LIMIT
        a     f32, by value
        A     f32[M], read and written
        S     f32[T], read
