@@ -27,6 +27,7 @@ from poly.ir.nest import Nest
 from poly.ir.tree import bands
 from poly.lowering.lower import lower
 from poly.machine.target import parse
+from poly.schedules.steps import KINDS
 
 M, N, T = poly.sizes("M N T")
 HUGE = (2**31, 2**32, 2**47, 2**48, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 2**70, 10**30)
@@ -92,7 +93,7 @@ def test_a_part_takes_no_huge_number(number: int) -> None:
 def test_every_number_of_every_step_is_asked_for_in_one_place() -> None:
     """Each field of a step that holds integers refuses 2**40, whatever the step is."""
     taken = {call["step"] for make in STEPS.values() for call in json.loads(make(poly.schedule(copy), 2).to_json())}
-    hints = {kind.name: str(get_type_hints(kind)) for kind in poly.steps.KINDS}
+    hints = {kind.name: str(get_type_hints(kind)) for kind in KINDS}
     numeric = {name for name, told in hints.items() if re.search(r"\bint\b", told)}
     assert numeric <= taken | {"part"}, "a step that takes numbers has no test here"
 

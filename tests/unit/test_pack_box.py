@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -178,16 +180,15 @@ for i_tile in range((M + 14) // 16):
 def test_the_copy_is_a_loop_nest_of_its_own() -> None:
     source = poly.compile(transpose, schedule=SCHEDULES["transposed"][1](poly.schedule(transpose))).source
     copy = """\
-          for (int64_t A_0 = 16*i_tile; A_0 < imin(M, 16*i_tile + 16); A_0 += 1)
-          {
-            POLY_SIMD
-            for (int64_t A_1 = 8*j_tile; A_1 < imin(N, 8*j_tile + 8); A_1 += 1)
-            {
-              A_box[8*A_0 - 128*i_tile + A_1 - 8*j_tile] = A[A_0*N + A_1];
-            }
-          }
+for (int64_t A_0 = 16*i_tile; A_0 < imin(M, 16*i_tile + 16); A_0 += 1) {
+    POLY_SIMD
+    for (int64_t A_1 = 8*j_tile; A_1 < imin(N, 8*j_tile + 8); A_1 += 1) {
+        A_box[8*A_0 - 128*i_tile + A_1 - 8*j_tile] = A[A_0*N + A_1];
+    }
+}
 """
-    assert copy in source
+    (indent,) = re.findall(r"^( *)for \(int64_t A_0", source, re.MULTILINE)
+    assert textwrap.indent(copy, indent) in source
 
 
 def test_boxes_are_as_large_as_the_footprint() -> None:
