@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from math import prod
 from random import Random
 
 from codegen.package.values import SelfTestSizes
-from poly.analysis.facts import facts
+from poly.analysis.facts import Facts, facts
 from poly.analysis.work import work
 from poly.ir.nest import Nest
 
 Sizes = dict[str, int]
+FactsAt = Callable[[Sizes], Facts]
 
 LIMIT = 129
 """Drawn sizes go from 1 to this: to twice the columns of the largest register tile, and one more."""
@@ -38,12 +40,24 @@ def trials(nest: Nest, special: Sequence[Mapping[str, int]]) -> tuple[SelfTestSi
     usual = _usual(nest)
     if usual is not None and usual not in timed:
         timed.append(usual)
-    small = [sizes for sizes in _small(nest, special) if sizes not in timed and _affordable(nest, sizes)]
+    at = _facts_at(nest)
+    small = [sizes for sizes in _small(nest, special, at) if sizes not in timed and _affordable(nest, sizes, at)]
     distinct = [dict(sizes) for sizes in dict.fromkeys(tuple(sizes.items()) for sizes in small)]
-    return tuple([_trial(nest, s) for s in distinct] + [_trial(nest, s, timed=True) for s in timed])
+    checked = [SelfTestSizes(tuple(sizes.items()), 0, max(1, at(sizes).length)) for sizes in distinct]
+    return (*checked, *(_timed(nest, sizes, at) for sizes in timed))
 
 
-def _small(nest: Nest, special: Sequence[Mapping[str, int]]) -> Iterator[Sizes]:
+def _facts_at(nest: Nest) -> FactsAt:
+    """The nest's facts by the values of its open sizes, each found once."""
+
+    @cache
+    def found(*values: int) -> Facts:
+        return facts(nest.with_sizes(dict(zip(nest.sizes, values, strict=True))))
+
+    return lambda sizes: found(*(sizes[name] for name in nest.sizes))
+
+
+def _small(nest: Nest, special: Sequence[Mapping[str, int]], at: FactsAt) -> Iterator[Sizes]:
     """Sizes to check: all equal, each empty or long, drawn ones, and neighbours of the special ones."""
     names = nest.sizes
     if not names:
@@ -53,7 +67,7 @@ def _small(nest: Nest, special: Sequence[Mapping[str, int]]) -> Iterator[Sizes]:
     for name in names:
         yield {other: 0 if other == name else OTHERS for other in names}
         yield {other: LONG if other == name else OTHERS for other in names}
-    yield from islice((sizes for sizes in _drawn(nest) if _affordable(nest, sizes)), DRAWN)
+    yield from islice((sizes for sizes in _drawn(nest) if _affordable(nest, sizes, at)), DRAWN)
     for known in special:
         for name in names:
             yield {other: known[other] + (other == name) for other in names}
@@ -67,18 +81,17 @@ def _drawn(nest: Nest, draws: int = 50 * DRAWN) -> Iterator[Sizes]:
         yield {name: 1 + int(LIMIT * generator.random() ** spread) for name in nest.sizes}
 
 
-def _affordable(nest: Nest, sizes: Sizes) -> bool:
+def _affordable(nest: Nest, sizes: Sizes, at: FactsAt) -> bool:
     """Every array has its elements, and plain loops are through in no time."""
     if any(extent.evaluate(sizes) < 0 for array in nest.arguments for extent in array.shape):
         return False
-    return facts(nest.with_sizes(sizes)).iterations <= ITERATIONS
+    return at(sizes).iterations <= ITERATIONS
 
 
-def _trial(nest: Nest, sizes: Sizes, timed: bool = False) -> SelfTestSizes:
-    """The trial at these sizes, with its flops where it is timed and they can be counted."""
-    fixed = nest.with_sizes(sizes)
-    done = work(fixed) if timed else None
-    return SelfTestSizes(tuple(sizes.items()), done.flop if done else 0, max(1, facts(fixed).length))
+def _timed(nest: Nest, sizes: Sizes, at: FactsAt) -> SelfTestSizes:
+    """The trial at sizes that are timed, with its flops where they can be counted."""
+    done = work(nest.with_sizes(sizes))
+    return SelfTestSizes(tuple(sizes.items()), done.flop if done else 0, max(1, at(sizes).length))
 
 
 def _usual(nest: Nest) -> Sizes | None:
