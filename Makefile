@@ -10,6 +10,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 BENCH_ARGS ?= --quick
 TEST_ARGS ?=
+# Few tests at a time: tests/conftest.py puts the long ones first, and no worker takes many of them.
+PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 24
 
 .PHONY: bench test test-quick lint clean
 
@@ -17,10 +19,10 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto --dist worksteal $(TEST_ARGS)
+	$(PYTEST) $(TEST_ARGS)
 
 test-quick: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests/unit tests/golden tests/errors $(TEST_ARGS)
+	$(PYTEST) -m "not slow" tests/unit tests/golden tests/errors $(TEST_ARGS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,12 @@ from microkernels.isa import ISAS
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+SHORT = ("unit", "golden", "errors")
+"""The folders of short tests, those of `make test-quick`: with the marker `slow`, a test of theirs is long."""
+
+UNOPTIMISED = ("property", "bench")
+"""The folders whose OpenCL kernels are not optimised."""
 
 NUMBERS = count()
 """Tells the tests of this process apart."""
@@ -49,18 +56,35 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _precompile() -> None:
     """What gcc reads first in most kernels, once for a large run: the libraries that it makes are the same."""
-    for isa in ISAS.values():
-        for threaded in ((), ("-fopenmp", "-Wl,-z,nodelete")):
-            if isa.runs_here() and isa.flags:
-                with suppress(ToolchainError):
-                    precompile((*isa.flags, *threaded))
+    isas = [isa.flags for isa in ISAS.values() if isa.runs_here() and isa.flags]
+
+    def made(flags: tuple[str, ...]) -> None:
+        with suppress(ToolchainError):
+            precompile(flags)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(made, [(*flags, *more) for flags in isas for more in ((), ("-fopenmp", "-Wl,-z,nodelete"))]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The short tests last, so that no worker waits long for another one at the end."""
+    items.sort(key=_is_short)
+
+
+def _is_short(item: pytest.Item) -> bool:
+    return item.path.parent.name in SHORT and item.get_closest_marker("slow") is None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Tuning records of its own for each test: what one test tunes must not change what another one compiles."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tuning records of its own for each test: what one test tunes must not change what another one compiles.
+
+    Where PoCL compiles hundreds of kernels only for their results, it does not optimise them: that takes most of the
+    time. Tests of other folders, and the fuzzer, compile them as a user does.
+    """
     name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
     os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)
+    os.environ["POCL_EXTRA_BUILD_FLAGS"] = "-cl-opt-disable" if item.path.parent.name in UNOPTIMISED else ""
 
 
 @pytest.hookimpl(wrapper=True)

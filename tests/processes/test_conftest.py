@@ -22,36 +22,28 @@ def test_marked():
     pass
 """
 MODULE = 'import pytest\npytest.skip("{reason}", allow_module_level=True)\n'
+TOOLS = ("qemu-aarch64 is not installed", "no C compiler", "needs s390x-linux-gnu-gcc", "g++ cannot link", "no cmake")
+PEERS = ("torch is not installed", "rustc is not installed")
 
 
-def outcome(tmp_path: Path, reason: str, ci: str) -> dict[str, int]:
-    """What pytest's last line counts: `{"failed": 1, "error": 2}`."""
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_a_missing_tool_fails_in_ci_alone_and_an_optional_peer_nowhere(tmp_path: Path, ci: str) -> None:
     shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
-    (tmp_path / "test_functions.py").write_text(TESTS.format(reason=reason))
-    (tmp_path / "test_module.py").write_text(MODULE.format(reason=reason))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--continue-on-collection-errors",
-        tmp_path,
-    ]
-    done = subprocess.run(command, env=os.environ | {"CI": ci}, cwd=tmp_path, capture_output=True, text=True)
-    return {word: int(number) for number, word in re.findall(r"(\d+) (failed|skipped|errors?|passed)", done.stdout)}
-
-
-@pytest.mark.parametrize(
-    "reason",
-    ["qemu-aarch64 is not installed", "no C compiler", "needs s390x-linux-gnu-gcc", "g++ cannot link", "no cmake"],
-)
-def test_a_missing_tool_fails_in_ci_alone(tmp_path: Path, reason: str) -> None:
-    assert outcome(tmp_path, reason, ci="true") == {"failed": 1, "errors": 2}
-    assert outcome(tmp_path, reason, ci="") == {"skipped": 3}
-
-
-@pytest.mark.parametrize("peer", ["torch", "rustc"])
-def test_an_optional_peer_may_be_missing(tmp_path: Path, peer: str) -> None:
-    assert outcome(tmp_path, f"{peer} is not installed", ci="true") == {"skipped": 3}
+    for number, reason in enumerate((*TOOLS, *PEERS)):
+        (tmp_path / f"test_functions_{number}.py").write_text(TESTS.format(reason=reason))
+        (tmp_path / f"test_module_{number}.py").write_text(MODULE.format(reason=reason))
+    options = ["-q", "-rfEs", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    environment = os.environ | {"CI": ci}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, tmp_path],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    told = re.findall(r"^(FAILED|ERROR|SKIPPED \[1\]) test_(functions|module)_(\d)\.py", done.stdout, re.MULTILINE)
+    failed = [("FAILED", "functions"), ("ERROR", "functions"), ("ERROR", "module")]
+    skipped = [("SKIPPED [1]", "functions")] * 2 + [("SKIPPED [1]", "module")]
+    for number in range(len(TOOLS + PEERS)):
+        expected = failed if ci and number < len(TOOLS) else skipped
+        assert sorted(told_of[:2] for told_of in told if told_of[2] == str(number)) == sorted(expected)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from headers import once
 
 import poly
 from microkernels.prune import NO_CODE, WORD
@@ -118,10 +119,18 @@ def texts() -> Iterator[str]:
 
 @cache
 def words() -> tuple[str, ...]:
-    """The identifiers in all of these texts but for the names that were put in, sorted."""
-    found = {word for text in texts() for word in WORD.findall(NO_CODE.sub(" ", text))}
-    directives = {word for text in texts() for line in re.findall("^ *#.*", text, re.M) for word in WORD.findall(line)}
-    return tuple(sorted((found | directives) - {*NEUTRAL, FUNCTION}))
+    """The identifiers in all of these texts but for the names that were put in, sorted; collected once in a run."""
+    kept = once("words", "hostile", lambda path: path.write_text("\n".join(_words())))
+    return tuple(kept.read_text().split("\n"))
+
+
+def _words() -> list[str]:
+    generated = list(texts())
+    found = {word for text in generated for word in WORD.findall(NO_CODE.sub(" ", text))}
+    directives = {
+        word for text in generated for line in re.findall("^ *#.*", text, re.M) for word in WORD.findall(line)
+    }
+    return sorted((found | directives) - {*NEUTRAL, FUNCTION})
 
 
 def plausible(word: str, names: Sequence[str]) -> str:
