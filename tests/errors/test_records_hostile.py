@@ -20,13 +20,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tuning_fakes import grid_space
+from shared_nests import matmul
+from tuning_fakes import Table, grid_space
 from tuning_records import POINT, key, record, trial
 
 import poly
 from codegen.compiler import find_compiler
 from microkernels.isa import parse_target
-from poly import Kernel, f32
+from poly import Kernel
 from poly.errors import PolyError, RecordError, RecordWarning
 from poly.records import RecordFilter, Store, key_for
 from poly.records.exchange import export, merge
@@ -38,15 +39,7 @@ TARGET = "c:portable"
 SIZES = {"M": 6, "N": 5, "K": 7}
 
 
-@poly.nest
-def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
-NEST = product.with_sizes(SIZES)
+NEST = matmul.with_sizes(SIZES)
 
 
 @pytest.fixture(autouse=True)
@@ -233,8 +226,6 @@ NUMBERS = ["NaN", "-1", "0", "1e308", "1e400", "-Infinity", "1e-320", '"fast"', 
 @pytest.mark.slow
 def test_times_that_are_none(column: str, number: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tuning measures anew what it can't read, and ends as ever."""
-    from test_tuning_session import Table
-
     monkeypatch.setattr(session, "_space", lambda told: replace(grid_space(), sizes=told.at))
     monkeypatch.setattr(session, "LiveMeasurer", Table)
     monkeypatch.setattr(Table, "measured", [])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-import sys
 from pathlib import Path
 
 import pytest
 from headers import GCC, need, need_tool, succeed
 from pages import BLOCK
+from scripts import with_poly
 
 pytestmark = pytest.mark.slow
 
@@ -43,13 +41,3 @@ def test_the_page_lists_each_status(project: Path) -> None:
     page = (project / "docs" / "embedding.md").read_text()
     told = dict(re.findall(r"^\| `MATMUL_(\w+)` \| (.*) \|$", page, re.MULTILINE))
     assert {name: text.replace("`", "").replace("MATMUL_", "PFX_") for name, text in told.items()} == STATUSES
-
-
-def with_poly(project: Path, folder: Path) -> dict[str, str]:
-    """The environment of a user who has installed poly."""
-    folder.mkdir()
-    command = folder / "poly"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m poly.cli "$@"\n')
-    command.chmod(command.stat().st_mode | stat.S_IEXEC)
-    path = os.pathsep.join([str(folder), os.environ["PATH"]])
-    return os.environ | {"PATH": path, "PYTHONPATH": str(project), "MAKEFLAGS": ""}

@@ -9,7 +9,7 @@ import pytest
 from headers import GCC, need, succeed
 from opencl_device import device
 from pages import BLOCK
-from test_header_page import with_poly
+from scripts import with_poly
 
 pytestmark = pytest.mark.slow
 

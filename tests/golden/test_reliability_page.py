@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import test_blas_testers
-import test_header_matrix
+from blas_library import LEVELS
 from fuzz.cli import command as fuzz
+from header_builds import BUILDS, covering
 from pages import BLOCK, lessons
 
 from microkernels.isa import ISAS
@@ -62,11 +62,11 @@ def test_the_testers_make_as_many_calls(page: str) -> None:
     told = {
         name: int(calls.replace(" ", "")) for name, calls in re.findall(r"^\| (\w+) \| ([\d ]+) \| 0 \|$", page, re.M)
     }
-    assert told == {name: 2 * calls for level in test_blas_testers.LEVELS for name, calls in level.calls.items()}
+    assert told == {name: 2 * calls for level in LEVELS for name, calls in level.calls.items()}
     x86 = [name for name in ISAS if name != "neon"]
     assert f"{2 * len(x86) * sum(told.values()):,}".replace(",", " ") + " calls" in page
 
 
 def test_the_matrix_has_as_many_builds(page: str) -> None:
-    assert f"take {len(test_header_matrix.covering(test_header_matrix.BUILDS))} builds" in page
-    assert f"combined are {len(test_header_matrix.BUILDS)} " in page
+    assert f"take {len(covering(BUILDS))} builds" in page
+    assert f"combined are {len(BUILDS)} " in page

@@ -18,9 +18,10 @@ import doc_nests
 import islpy as isl
 import numpy as np
 import pytest
+from conditional_nests import conditional, twelve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_schedule_property import steps
+from random_nests import steps
 
 import poly
 from microkernels.isa import PORTABLE
@@ -28,8 +29,6 @@ from poly import f32, f64
 from poly.analysis.legality import is_parallel, violations
 from poly.autoschedule.default import default_schedule
 from poly.compiled import translate
-from poly.frontends.python import parse_text
-from poly.frontends.source import Source
 from poly.ir import budget
 from poly.ir.budget import CALL, GAUGE, TooCostly, limited
 from poly.ir.guards import guarded, unconditional
@@ -166,21 +165,6 @@ def test_ordinary_nests_are_far_from_every_limit(work: Callable[[], int]) -> Non
             assert translate(made, PORTABLE).source and str(made)
             assert not poly.dependences(nest).rough
             assert work() < CALL // 10, nest.name
-
-
-def conditional(*lines: str) -> poly.Nest:
-    """Statements, each with its condition, in two loops."""
-    body = [f"      if {condition}:\n        {line}" for condition, line in zip(lines[::2], lines[1::2], strict=True)]
-    head = "def nest(X: f64[3 * N + 30], Y: f64[N + 30, N + 30]):\n  for i in range(N):\n    for j in range(N):\n"
-    return parse_text(Source(head + "\n".join(body), "random", 1), {"N": N, "f64": f64})
-
-
-def twelve() -> poly.Nest:
-    lines: list[str] = []
-    for k in range(12):
-        first = f"({3 + k % 3} * i + {2 + k % 4} * j) % {7 if k % 2 else 5} == {k % 5}"
-        lines += [f"{first} or (i + {k % 5 + 1} * j) % 11 == 3", f"Y[i + {k % 3}, j + {k % 2}] = Y[i, j] + {k}.0"]
-    return conditional(*lines)
 
 
 def arrays(seed: int = 0, n: int = 7) -> list[np.ndarray]:
@@ -449,13 +433,13 @@ def test_each_call_is_bounded_and_right(nest: poly.Nest, data: st.DataObject) ->
 
 BUSY = """
 import warnings
-import test_budget as given
 import poly
+from conditional_nests import twelve
 
 warnings.simplefilter("ignore")
 print("ready", flush=True)
 while True:
-    nest = given.twelve()
+    nest = twelve()
     try:
         {call}
     except poly.PolyError:
@@ -472,7 +456,7 @@ CALLS = {
 
 @pytest.fixture
 def environment(project: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
-    path = os.pathsep.join([str(project), str(project / "tests" / "support"), str(project / "tests" / "property")])
+    path = os.pathsep.join([str(project), str(project / "tests" / "support")])
     yield {**os.environ, "PYTHONPATH": path, "POLY_CACHE_DIR": str(tmp_path)}
 
 

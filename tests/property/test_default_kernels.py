@@ -8,16 +8,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from contractions import Contraction, check, check_values, operands
+from contractions import EINSUMS, FIXED, FORMS, RAGGED, TRANSPOSES, Contraction, check, check_values, operands
 
 import poly
 from microkernels.isa import ISAS
 from poly import DType, f32, f64
 from poly.model import Caches
 
-RAGGED = (1, 2, 5, 6, 7, 12, 13, 63, 64, 65, 128, 129)
-TRANSPOSES = ("ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "ki,jk->ij")
-FORMS = ("+=", "-=", "alpha", "=")
 TARGETS = [f"c:{name}" for name, isa in ISAS.items() if isa.runs_here()]
 
 
@@ -42,9 +39,6 @@ def test_one_symbolic_kernel_serves_all_sizes(spec: str, dtype: DType, form: str
         check(kernel, contraction, extents, threads=1 + seed % 2, seed=seed)
 
 
-FIXED = [(1, 64, 65), (64, 1, 12), (5, 7, 1), (13, 13, 13), (65, 129, 6), (129, 12, 63), (2, 128, 128), (1, 1, 129)]
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("at", "size"), list(enumerate(FIXED)), ids=str)
 def test_known_sizes(at: int, size: tuple[int, int, int], target: str) -> None:
@@ -53,24 +47,6 @@ def test_known_sizes(at: int, size: tuple[int, int, int], target: str) -> None:
     extents = dict(zip("ijk", size, strict=True))
     nest = contraction.nest()
     check(poly.compile(nest, target=target, threads=1, sizes=contraction.sizes(extents)), contraction, extents)
-
-
-EINSUMS = [
-    ("bik,bkj->bij", {"b": 7, "i": 13, "j": 16, "k": 5}, f32, "="),
-    ("bik,bjk->ibj", {"b": 3, "i": 5, "j": 65, "k": 12}, f64, "+="),
-    ("ijk,k->ij", {"i": 6, "j": 13, "k": 65}, f32, "="),
-    ("ik,k->i", {"i": 65, "k": 129}, f32, "="),
-    ("k,kj->j", {"j": 129, "k": 63}, f64, "-="),
-    ("i,j->ij", {"i": 13, "j": 65}, f32, "+="),
-    ("dbea,ec->abcd", {"a": 5, "b": 6, "c": 7, "d": 12, "e": 13}, f32, "="),
-    ("dfgb,geac->abcdef", {"a": 5, "b": 6, "c": 7, "d": 5, "e": 2, "f": 7, "g": 6}, f64, "="),
-    ("abc,cbd->ad", {"a": 12, "b": 13, "c": 7, "d": 65}, f32, "alpha"),
-    ("iik,kj->ij", {"i": 13, "j": 12, "k": 7}, f64, "+="),
-    ("ikk,kj->ij", {"i": 13, "j": 65, "k": 7}, f32, "="),
-    ("ik,kj->ikj", {"i": 5, "j": 13, "k": 7}, f32, "="),
-    ("ik,jk->ij", {"i": 1, "j": 1, "k": 1}, f32, "="),
-    ("abk,cdk->acbd", {"a": 5, "b": 13, "c": 6, "d": 7, "k": 12}, f32, "+="),
-]
 
 
 @pytest.mark.parametrize(("spec", "extents", "dtype", "form"), EINSUMS, ids=str)

@@ -10,17 +10,14 @@ import numpy as np
 import pytest
 from elementary_fit import exp_coefficients, exp_error, ln2_parts, tanh_error, tanh_fraction
 from headers import AARCH64, CLANG, CLANGXX, GCC, GXX, STRICT, X86_32, Toolchain, need
-from programs import N, band, i, scan
+from programs import N, band, built, i, scan
 
-from codegen.build import FLAGS, load
-from codegen.c import link_flags, source
-from codegen.call import Caller, make_caller
+from codegen.build import FLAGS
+from codegen.c import source
 from codegen.elementary import CONSTANTS, Constants
 from codegen.expr import FunctionCall, Load
-from codegen.guard import declarations
 from codegen.loop_ir import LoopMark
 from codegen.program import Assign, Buffer, PrintedStatement, Program
-from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host_machine
 
@@ -36,16 +33,6 @@ def mapped(function: str, dtype: DType, isa: ISA, vectorize: bool = True) -> Pro
     body = Assign(Load("y", (i,)), "=", FunctionCall(function, (Load("x", (i,)),)))
     buffers = (Buffer("x", dtype, (N,), "in"), Buffer("y", dtype, (N,), "out"))
     return Program("mapped", ("N",), buffers, ast, {"S": PrintedStatement(("i",), body)}, isa=isa)
-
-
-def built(program: Program, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    need(compiler)
-    missing = program.isa.missing()
-    if missing:
-        pytest.skip(f"this machine lacks {', '.join(missing)}")
-    monkeypatch.setenv("POLY_CC", " ".join(compiler.command))
-    text, signature = source(program), Signature.of(program)
-    return make_caller(signature, load(text, declarations(signature), (*program.isa.flags, *link_flags(text))))
 
 
 def points(function: str, dtype: DType) -> np.ndarray:

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from opencl_device import device
+from shared_nests import matmul
 
 import poly
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
@@ -24,14 +25,6 @@ from poly.search.events import Ask
 
 M, N, K, T = poly.sizes("M N K T")
 GPU = replace(OPENCLGPU, units=20, max_items=256, local_bytes=16 * 1024)
-
-
-@poly.nest
-def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest
@@ -65,7 +58,7 @@ def layer(A: f32[M, K], B: f32[K, N], b: f32[N], Y: f32[M, N]):
 
 
 NESTS = [
-    (product, {"M": 67, "N": 70, "K": 45}),
+    (matmul, {"M": 67, "N": 70, "K": 45}),
     (jacobi, {"N": 150, "T": 2}),
     (sums, {"M": 60, "N": 300}),
     (layer, {"M": 40, "N": 50, "K": 30}),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shared_nests import matmul, product
 
 import poly
 from microkernels.dtypes import f32, f64
@@ -31,15 +32,6 @@ FEW = replace(GPU, max_items=64, local_bytes=6 << 10)
 """A device for the smallest tiles alone, which PoCL compiles soonest."""
 SMALL = "gemm_openclgpu_32x32x16_4x4"
 M, N, K, C, F, R, S, P, Q = poly.sizes("M N K C F R S P Q")
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            C[i, j] = 0.0
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest
@@ -89,8 +81,8 @@ def padded(X: f32[P, Q, C], W: f32[R, S, C, F], Y: f32[P, Q, F]):
 
 
 CASES: dict[str, tuple[Any, dict[str, int]]] = {
-    "matmul": (matmul, {"M": 70, "N": 45, "K": 33}),
-    "matmul open": (matmul, {}),
+    "product": (product, {"M": 70, "N": 45, "K": 33}),
+    "product open": (product, {}),
     "scaled": (scaled, {"M": 33, "N": 70, "K": 19}),
     "conv": (conv, {"N": 2, "C": 3, "F": 20, "R": 3, "S": 3, "P": 7, "Q": 9}),
     "layer": (layer, {"N": 2, "C": 8, "F": 12, "R": 3, "S": 3, "P": 5, "Q": 7}),
@@ -149,23 +141,23 @@ def test_results(name: str) -> None:
 
 
 def test_a_large_product_takes_the_largest_tile() -> None:
-    made = default(matmul.with_sizes({"M": 4096, "N": 4096, "K": 4096}), LARGE)
+    made = default(product.with_sizes({"M": 4096, "N": 4096, "K": 4096}), LARGE)
     assert micro(made).kernel.name == "gemm_openclgpu_128x128x8_8x8_db"
     assert [band.name for band in bands(made.tree) if band.group][-2:] == ["i_2_tile", "j_2_tile"]
 
 
 def test_few_results_take_small_tiles_so_that_all_units_work() -> None:
-    made = default(matmul.with_sizes({"M": 256, "N": 256, "K": 4096}), LARGE)
+    made = default(product.with_sizes({"M": 256, "N": 256, "K": 4096}), LARGE)
     kernel = micro(made).kernel
     assert kernel.rows * kernel.columns <= 64 * 64
 
 
 def test_tiles_fit_the_device() -> None:
     tiny = replace(GPU, max_items=64, local_bytes=8 << 10)
-    kernel = micro(default(matmul, tiny)).kernel
+    kernel = micro(default(product, tiny)).kernel
     assert kernel.fits(tiny)
     none = replace(GPU, local_bytes=1 << 10)
-    assert not any(isinstance(node, Micro) for node in walk(default(matmul, none).tree))
+    assert not any(isinstance(node, Micro) for node in walk(default(product, none).tree))
 
 
 def test_matrix_vector_products_are_left_to_other_rules() -> None:
@@ -174,7 +166,7 @@ def test_matrix_vector_products_are_left_to_other_rules() -> None:
 
 
 def test_rows_and_columns_with_strides_have_no_tables() -> None:
-    text = translate_device(default(matmul.with_sizes(CASES["matmul"][1])), GPU).source
+    text = translate_device(default(product.with_sizes(CASES["product"][1])), GPU).source
     assert "S1_panels" in text and "S1_a_rows" not in text and "S1_c_columns" not in text
     assert "A + 33*i_2 + k, 0, 33, B + j_2 + 45*k, 0, 1, C + 45*i_2 + j_2, 0, 45, 0, 1," in " ".join(text.split())
 
@@ -191,24 +183,14 @@ def test_steps_follow_the_operand_that_is_read_along_them() -> None:
     assert [band.name.split("_")[0] for band in node.reduce] == ["c", "r", "s"]
 
 
-@poly.nest
-def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
 def test_a_group_too_large_for_the_device() -> None:
-    made = (
-        schedule(product).tile(i=128, j=128).microkernel("gemm_openclgpu_128x128x8_8x8_db").groups("i_tile", "j_tile")
-    )
+    made = schedule(matmul).tile(i=128, j=128).microkernel("gemm_openclgpu_128x128x8_8x8_db").groups("i_tile", "j_tile")
     with pytest.raises(TargetError, match=r"256 work-items and 16896 bytes .*the device has 1024 and 8192"):
         translate_device(made, replace(GPU, local_bytes=8 << 10))
 
 
 def test_a_copy_for_it_is_refused() -> None:
-    made = schedule(product).tile(i=32, j=32).pack("B", at="j_tile")
+    made = schedule(matmul).tile(i=32, j=32).pack("B", at="j_tile")
     with pytest.raises(ScheduleError, match="panels of its own"):
         made.microkernel(SMALL)
 

@@ -13,6 +13,7 @@ from mapping_nests import (
     far,
     histogram,
     jacobi,
+    mapped,
     running,
     same,
     scaled,
@@ -20,8 +21,7 @@ from mapping_nests import (
     sums,
     three,
 )
-from random_nests import VALUE_OF_N, nests
-from test_schedule_property import fixed
+from random_nests import VALUE_OF_N, fixed, nests
 from work_item_races import barriers, races
 
 import poly
@@ -319,28 +319,6 @@ def test_a_copy_in_local_memory_waits_for_its_readers_and_they_for_it() -> None:
 def test_a_device_of_one_item_a_group_gets_no_barriers() -> None:
     made = schedule(jacobi).vectorize("i")
     assert "barrier" not in device_program(lower(made.nest, made.tree, OPENCL512)).source
-
-
-@st.composite
-def mapped(draw: st.DrawFn, nest: Nest) -> Schedule:
-    """A nest with some of its loops given to groups and items: whatever is accepted."""
-    made = schedule(nest)
-    for step in draw(st.lists(st.sampled_from(["split", "interchange", "distribute", "groups"]), max_size=3)):
-        names = [band.name for band in bands(made.tree)]
-        loop, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
-        call = {"split": ((), {loop: draw(st.integers(2, 3))}), "interchange": ((loop, other), {})}
-        made = tried(made, step, *call.get(step, ((loop,), {})))
-    number = draw(st.integers(2, 4))
-    for loop in draw(st.permutations([band.name for band in bands(made.tree)])):
-        made = tried(made, "items", (), {loop: number})
-    return made
-
-
-def tried(made: Schedule, step: str, positional: tuple[str, ...], named: dict[str, int]) -> Schedule:
-    try:
-        return getattr(made, step)(*positional, **named)
-    except ScheduleError:
-        return made
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -14,10 +14,9 @@ import pytest
 from doc_nests import chain, copy, dot, late, matmul, solve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mapping_nests import elimination, extremes, far, jacobi, once, parity, same, scaled, steps, sums, three
+from mapping_nests import elimination, extremes, far, jacobi, mapped, once, parity, same, scaled, steps, sums, three
 from opencl_device import device
 from random_nests import VALUE_OF_N, nests
-from test_opencl_mapping import mapped
 
 from microkernels.opencl_isa import OPENCLGPU
 from poly import schedule

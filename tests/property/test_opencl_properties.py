@@ -15,17 +15,14 @@ from functools import cache
 import classic_nests
 import numpy as np
 import pytest
-from contractions import Contraction, check, check_values, operands
+from classic_nests import check as check_as_written
+from contractions import EINSUMS, FIXED, FORMS, RAGGED, TRANSPOSES, Contraction, check, check_values, operands
 from hypothesis import Phase, example, given, note, settings
 from hypothesis import strategies as st
 from opencl_device import device
-from random_nests import VALUE_OF_N, nests
-from scatters import Scatter, check_scatter, scatters
-from test_classic_nests import check as check_as_written
-from test_default_kernels import EINSUMS, FIXED, FORMS, RAGGED, TRANSPOSES
-from test_property_compile import ONES, STRIDES, Product, bodies, check_contraction, check_nest, products
-from test_scatter import POLYNOMIALS, TRANSPOSED
-from test_schedule_property import steps
+from random_nests import VALUE_OF_N, nests, steps
+from random_programs import ONES, STRIDES, Product, bodies, check_contraction, check_nest, products
+from scatters import POLYNOMIALS, TRANSPOSED, Scatter, check_scatter, scatters
 
 import poly
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from shared_nests import padded
 
 import poly
-from poly import f32, f64
+from poly import f64
 
 P, Q, C, F = poly.sizes("P Q C F")
-
-
-@poly.nest
-def padded(image: f32[P, Q, C], W: f32[3, 3, C, F], out: f32[P, Q, F]) -> None:
-    for p in range(P):
-        for q in range(Q):
-            for f in range(F):
-                out[p, q, f] = 0
-                for r in range(3):
-                    for s in range(3):
-                        if p + r - 1 >= 0 and p + r - 1 < P and q + s - 1 >= 0 and q + s - 1 < Q:
-                            for c in range(C):
-                                out[p, q, f] += image[p + r - 1, q + s - 1, c] * W[r, s, c, f]
 
 
 @poly.nest

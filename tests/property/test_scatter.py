@@ -8,24 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scatters import Scatter, check_scatter, scatters
+from scatters import POLYNOMIALS, TRANSPOSED, Scatter, check_scatter, scatters
 
 import poly
 from poly import f32, f64
 from poly.errors import ScheduleError
 from poly.ir.tree import Micro, bands, walk
 from poly.schedules.schedule import Schedule, schedule
-
-POLYNOMIALS = Scatter(
-    ("i", "j", "k"), (5, 8, 3), ((("i", 1), ("j", 1)),), ((("i", 1),), (("k", 1),)), ((("k", 1),), (("j", 1),))
-)
-TRANSPOSED = Scatter(
-    ("p", "q", "k", "c", "r", "s"),
-    (5, 6, 17, 8, 3, 3),
-    ((("p", 1), ("r", 1)), (("q", 1), ("s", 1)), (("k", 1),)),
-    ((("p", 1),), (("q", 1),), (("c", 1),)),
-    ((("c", 1),), (("k", 1),), (("r", 1),), (("s", 1),)),
-)
 
 SMALL = Scatter(
     ("i", "j", "k", "l"),

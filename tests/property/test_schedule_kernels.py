@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headers import need_isa
 from numpy.lib.stride_tricks import sliding_window_view
+from shared_nests import matmul, nt
 
 import poly
 from microkernels.catalogue import find
@@ -23,22 +25,6 @@ Oracle = Callable[[Array, Array], Array]
 
 M, N, K, H = poly.sizes("M N K H")
 F, P, Q, C, R, S = poly.sizes("F P Q C R S")
-
-
-@poly.nest
-def nn(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
-@poly.nest
-def nt(A: f64[M, K], B: f64[N, K], C: f64[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[j, k]
 
 
 @poly.nest
@@ -125,7 +111,7 @@ def convolution(text: str, height: int) -> Oracle:
 
 
 ORACLES: dict[str, Oracle] = {
-    "nn": product("ik,kj->ij"),
+    "matmul": product("ik,kj->ij"),
     "nt": product("ik,jk->ij"),
     "tn": product("ki,kj->ij"),
     "tt": product("ki,jk->ij"),
@@ -186,34 +172,42 @@ def pixels(s: Schedule, kernel: OuterProduct) -> Schedule:
 
 
 CASES: dict[str, tuple[Nest, str, Steps]] = {
-    "nothing packed": (nn, "gemm_avx512_6x64", in_place),
-    "left packed": (nn, "gemm_avx512_8x48", lambda s, k: in_place(s, k).pack("A", at="i_tile")),
-    "right packed": (nn, "gemm_avx512_14x32", lambda s, k: in_place(s, k).pack("B")),
+    "nothing packed": (matmul, "gemm_avx512_6x64", in_place),
+    "left packed": (matmul, "gemm_avx512_8x48", lambda s, k: in_place(s, k).pack("A", at="i_tile")),
+    "right packed": (matmul, "gemm_avx512_14x32", lambda s, k: in_place(s, k).pack("B")),
     "both packed": (
-        nn,
+        matmul,
         "gemm_avx512_6x64",
         lambda s, k: five_loops(s, k).pack("B", at="k_tile").pack("A", at="k_tile"),
     ),
     "threads share rows": (
-        nn,
+        matmul,
         "gemm_avx512_8x48",
         lambda s, k: five_loops(s, k).pack("B", at="k_tile").pack("A", at="i_tile").parallel("i_tile"),
     ),
     "threads share columns": (
-        nn,
+        matmul,
         "gemm_avx512_28x16",
         lambda s, k: five_loops(s, k).parallel("j_tile").pack("A").pack("B", at="k_tile"),
     ),
     "smaller tiles than the kernel's": (
-        nn,
+        matmul,
         "gemm_avx512_14x32",
         lambda s, k: s.tile(i=5, j=19).order("i_tile j_tile i j k").microkernel(k.name).pack("A"),
     ),
-    "reduction backwards": (nn, "gemm_avx512_6x64", lambda s, k: in_place(s.reverse("k"), k).pack("B", at="j_tile")),
-    "left, avx2": (nn, "gemm_avx2_6x16", lambda s, k: in_place(s, k).pack("A")),
-    "both, avx2": (nn, "gemm_avx2_4x24", lambda s, k: five_loops(s, k).pack("B", at="j_tile2").pack("A", at="k_tile")),
-    "nothing, portable": (nn, "gemm_portable_6x8", in_place),
-    "both, portable": (nn, "gemm_portable_6x8", lambda s, k: five_loops(s, k).pack("A").pack("B", at="k_tile")),
+    "reduction backwards": (
+        matmul,
+        "gemm_avx512_6x64",
+        lambda s, k: in_place(s.reverse("k"), k).pack("B", at="j_tile"),
+    ),
+    "left, avx2": (matmul, "gemm_avx2_6x16", lambda s, k: in_place(s, k).pack("A")),
+    "both, avx2": (
+        matmul,
+        "gemm_avx2_4x24",
+        lambda s, k: five_loops(s, k).pack("B", at="j_tile2").pack("A", at="k_tile"),
+    ),
+    "nothing, portable": (matmul, "gemm_portable_6x8", in_place),
+    "both, portable": (matmul, "gemm_portable_6x8", lambda s, k: five_loops(s, k).pack("A").pack("B", at="k_tile")),
     "nt": (nt, "gemm_avx512_6x32", lambda s, k: in_place(s, k, Copy("B"))),
     "nt, avx2": (nt, "gemm_avx2_12x4", lambda s, k: five_loops(s, k, Copy("B", "k_tile")).pack("A", at="i_tile")),
     "tn": (tn, "gemm_avx512_14x32", lambda s, k: in_place(s, k).pack("A")),
@@ -239,8 +233,7 @@ def compiled(name: str) -> tuple[poly.Kernel, OuterProduct]:
     """The case's kernel, with open sizes."""
     nest, kernel_name, steps = CASES[name]
     isa = ISAS[kernel_name.split("_")[1]]
-    if not isa.runs_here():
-        pytest.skip(f"this CPU lacks {', '.join(isa.missing())}")
+    need_isa(isa)
     kernel = find(kernel_name, nest.arguments[0].dtype)
     schedule = steps(poly.schedule(nest), kernel)
     return poly.compile(nest, schedule=schedule, target=f"c:{isa.name}", threads=2), kernel
@@ -281,8 +274,7 @@ def test_every_edge(name: str) -> None:
 def test_known_sizes(name: str) -> None:
     nest, kernel_name, steps = CASES[name]
     kernel = find(kernel_name, nest.arguments[0].dtype)
-    if not kernel.isa.runs_here():
-        pytest.skip(f"this CPU lacks {', '.join(kernel.isa.missing())}")
+    need_isa(kernel.isa)
     sizes = {"M": 13, "N": 70, "K": 9, "H": 2, "F": 15, "P": 3, "Q": 37, "C": 2, "R": 3, "S": 2}
     sizes = {size: sizes[size] for size in nest.sizes}
     fixed = nest.with_sizes(sizes)
@@ -433,8 +425,8 @@ def test_copies_of_one_array_for_two_kernels() -> None:
 
 
 def test_a_given_schedule_is_followed_for_strided_arrays_too() -> None:
-    schedule = in_place(poly.schedule(nn), find("gemm_portable_4x8", f32))
-    kernel = poly.compile(nn, schedule=schedule, target="c:portable")
+    schedule = in_place(poly.schedule(matmul), find("gemm_portable_4x8", f32))
+    kernel = poly.compile(matmul, schedule=schedule, target="c:portable")
     wide = np.arange(13 * 20, dtype=np.float32).reshape(13, 20) % 7
     right, out = np.ones((9, 11), np.float32), np.zeros((13, 11), np.float32)
     kernel(wide[:, :9], right, out)
@@ -445,7 +437,7 @@ def test_a_given_schedule_is_followed_for_strided_arrays_too() -> None:
 
 def test_an_array_that_moves_along_a_loop_of_the_other_operand_is_refused() -> None:
     """A skewed loop around a tile says A[i - j, k]: the kernel reads each row at one place for all columns."""
-    skewed = poly.schedule(nn.with_sizes({"M": 2, "N": 2, "K": 1})).order("i k j").skew("i", by="j")
+    skewed = poly.schedule(matmul.with_sizes({"M": 2, "N": 2, "K": 1})).order("i k j").skew("i", by="j")
     for made in (skewed, skewed.pack("A", at="i"), skewed.pack("B", at="i")):
         assert refusal(lambda s=made: s.microkernel("gemm_portable_6x8")) == (
             "microkernel(gemm_portable_6x8): in a tile, A is accessed elsewhere for each iteration of j, "

@@ -7,54 +7,17 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interpreter import Instance, accesses, conflict, execute, instances, loop_runs, run_order
-from random_nests import VALUE_OF_N, nests
+from random_nests import VALUE_OF_N, fixed, nests, steps
 
 from poly.errors import ScheduleError
-from poly.ir.fixing import fix_tree
 from poly.ir.nest import Nest
-from poly.ir.tree import Node, bands, statements
+from poly.ir.tree import Node, bands
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import (
-    Distribute,
-    Fuse,
-    Interchange,
-    Order,
-    Parallel,
-    Reverse,
-    Shift,
-    Skew,
-    Split,
     Step,
-    Tile,
-    Unroll,
-    Vectorize,
 )
 
 WITNESS = re.compile(r"(\w+)\[([^\]]*)\] (must run before|and) (\w+)\[([^\]]*)\](?:.*with N = (\d+))?")
-
-
-@st.composite
-def steps(draw: st.DrawFn, tree: Node) -> Step:
-    names = [band.name for band in bands(tree)]
-    loops, stmts = st.sampled_from(names), st.sampled_from(statements(tree))
-    sizes = st.integers(1, 4)
-    several = st.lists(loops, min_size=1, max_size=3, unique=True)
-    return draw(
-        st.one_of(
-            st.builds(lambda ls, size: Tile(tuple((name, size) for name in ls)), several, sizes),
-            st.builds(lambda name, size: Split(((name, size),)), loops, sizes),
-            st.builds(Interchange, loops, loops),
-            st.builds(lambda ls: Order(tuple(ls)), several),
-            st.builds(Fuse, stmts, stmts, loops),
-            st.builds(Distribute, loops),
-            st.builds(Skew, loops, loops, st.integers(-2, 2)),
-            st.builds(Shift, loops, st.integers(-2, 2), st.one_of(st.none(), stmts)),
-            st.builds(Reverse, loops),
-            st.builds(Parallel, loops),
-            st.builds(Vectorize, loops),
-            st.builds(lambda name, size: Unroll(((name, size),)), loops, sizes),
-        )
-    )
 
 
 @settings(max_examples=80)
@@ -113,12 +76,6 @@ def in_two_iterations(nest: Nest, tree: Node, loop: str, first: Instance, second
         if {first} in holders and {second} in holders:
             return True
     return False
-
-
-def fixed(nest: Nest, tree: Node, size: int) -> tuple[Nest, Node]:
-    if not nest.sizes:
-        return nest, tree
-    return nest.with_sizes({"N": size}), fix_tree(tree, {"N": size})
 
 
 def instance(statement: str, point: str) -> Instance:

@@ -9,17 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from headers import AARCH64, CLANG, GCC, STRICT, Toolchain, need
-from programs import M, N, band, i, j, scan, sequence
+from programs import M, N, band, built, i, j, scan, sequence
 
-from codegen.build import load
-from codegen.c import link_flags, source
-from codegen.call import Caller, make_caller
+from codegen.c import source
 from codegen.expr import Binary, Const, Index, Load
-from codegen.guard import declarations
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
 from codegen.program import Assign, Buffer, PrintedStatement, Program
-from codegen.signature import Signature
 from microkernels.dtypes import DTYPES, DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, NEON, PORTABLE
 
@@ -47,17 +43,6 @@ def rows_reduced(dtype: DType, op: str, isa: ISA, columns: int | None = None) ->
         {"S": PrintedStatement(("i", "j"), Assign(Load("y", (i,)), op, Load("x", (i, j))))},
         isa=isa,
     )
-
-
-def built(program: Program, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    """The program as a function, built by a compiler for the program's instruction set."""
-    need(compiler)
-    missing = program.isa.missing()
-    if missing:
-        pytest.skip(f"this machine lacks {', '.join(missing)}")
-    monkeypatch.setenv("POLY_CC", " ".join(compiler.command))
-    text, signature = source(program), Signature.of(program)
-    return make_caller(signature, load(text, declarations(signature), (*program.isa.flags, *link_flags(text))))
 
 
 def block(dtype: DType, isa: ISA) -> int:

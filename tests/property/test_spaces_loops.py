@@ -7,30 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from classic_nests import SIZES, floyd, gemv_like, seidel, transpose, trmm, zero_more
-from test_classic_nests import arguments
-from test_defaults import LARGE, TINY, chain, heat_3d, jacobi_2d, solve_block
-from test_ragged import padded
+from classic_nests import SIZES, arguments, floyd, gemv_like, seidel, transpose, trmm, zero_more
+from loop_nests import chain, heat_3d, jacobi_2d, solve_block
+from machines import LARGE, TINY, derived
+from shared_nests import padded
 
 import poly
 from benchmarks.workloads import nests, stencil
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
 from poly.autoschedule.default import default_schedule
-from poly.autoschedule.spaces.loops import loop_structures
-from poly.autoschedule.spaces.space import Point, Space
+from poly.autoschedule.spaces.space import Point
 from poly.errors import ScheduleError
-from poly.model import Caches
 from poly.model.rates import nominal
 from poly.schedules.schedule import Schedule
 
 HOST = host()
-
-
-def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
-    """The space as it would be of a machine with these caches."""
-    family = loop_structures(nest, HOST, caches, nominal(HOST), threads, sizes)
-    return Space(nest, HOST, threads, family.structures, family.choice)
 
 
 def workloads() -> list[poly.Nest]:

@@ -6,9 +6,8 @@ from math import isfinite
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
+from machines import LARGE, TINY, derived
 from random_nests import nests
-from test_defaults import LARGE, TINY
-from test_spaces_loops import derived
 
 import poly
 from microkernels.isa import host

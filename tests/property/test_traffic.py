@@ -10,7 +10,8 @@ import working_set_oracle as oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interpreter import points
-from working_set_nests import heat, product, solve, triangle, zeroed
+from shared_nests import matmul, product
+from working_set_nests import heat, solve, triangle
 
 from poly.ir.nest import Nest
 from poly.ir.tree import Node
@@ -52,16 +53,16 @@ def from_memory(made: Schedule, capacity: int, sizes: dict[str, int]) -> LevelTr
 @pytest.mark.parametrize(
     ("made", "capacity", "sizes", "fits"),
     [
-        (schedule(product), 20, {"M": 16, "N": 16, "K": 8}, "an iteration of i"),
-        (schedule(product), 60, {"M": 16, "N": 16, "K": 8}, "everything"),
-        (schedule(product).tile(i=4, j=16, k=4), 8, {"M": 16, "N": 32, "K": 8}, "an iteration of i"),
-        (schedule(product).tile(i=4, j=16, k=4), 20, {"M": 16, "N": 32, "K": 8}, "an iteration of j_tile"),
-        (schedule(product).order("i k j"), 20, {"M": 8, "N": 64, "K": 16}, "an iteration of k"),
-        (schedule(product).order("i k j"), 100, {"M": 16, "N": 64, "K": 8}, "an iteration of i"),
+        (schedule(matmul), 20, {"M": 16, "N": 16, "K": 8}, "an iteration of i"),
+        (schedule(matmul), 60, {"M": 16, "N": 16, "K": 8}, "everything"),
+        (schedule(matmul).tile(i=4, j=16, k=4), 8, {"M": 16, "N": 32, "K": 8}, "an iteration of i"),
+        (schedule(matmul).tile(i=4, j=16, k=4), 20, {"M": 16, "N": 32, "K": 8}, "an iteration of j_tile"),
+        (schedule(matmul).order("i k j"), 20, {"M": 8, "N": 64, "K": 16}, "an iteration of k"),
+        (schedule(matmul).order("i k j"), 100, {"M": 16, "N": 64, "K": 8}, "an iteration of i"),
         (schedule(solve), 20, {"N": 40}, "an iteration of i"),
         (schedule(triangle), 40, {"N": 32}, "an iteration of i"),
         (schedule(heat), 8, {"N": 200}, "an iteration of i"),
-        (schedule(zeroed).distribute("i"), 80, {"M": 16, "N": 16, "K": 8}, "everything"),
+        (schedule(product).distribute("i"), 80, {"M": 16, "N": 16, "K": 8}, "everything"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -75,8 +76,8 @@ def test_a_cache_that_holds_a_loop_loads_what_the_model_says(made, capacity, siz
 @pytest.mark.parametrize(
     ("made", "capacity", "sizes"),
     [
-        (schedule(product), 8, {"M": 16, "N": 16, "K": 16}),
-        (schedule(product).tile(i=5, j=16, k=4), 20, {"M": 16, "N": 32, "K": 16}),
+        (schedule(matmul), 8, {"M": 16, "N": 16, "K": 16}),
+        (schedule(matmul).tile(i=5, j=16, k=4), 20, {"M": 16, "N": 32, "K": 16}),
         (schedule(triangle), 8, {"N": 40}),
     ],
 )
@@ -95,20 +96,20 @@ def test_sums_over_triangles_are_quadratic():
 
 
 def test_loads_and_stores_of_a_kernel_are_once_a_call():
-    made = schedule(product).tile(i=6, j=16).microkernel("gemm_avx512_6x16")
+    made = schedule(matmul).tile(i=6, j=16).microkernel("gemm_avx512_6x16")
     asked = traffic(made, Caches(1 << 15, 0, 0), {"M": 12, "N": 32, "K": 10})[0]
     calls = 4
     assert asked == LevelTraffic("L1", calls * 4 * (6 * 10 + 10 * 16 + 6 * 16), calls * 4 * 6 * 16, ())
 
 
 def test_an_innermost_loop_keeps_its_sum_in_a_register():
-    asked = traffic(schedule(product), Caches(1 << 15, 0, 0), {"M": 4, "N": 5, "K": 10})[0]
+    asked = traffic(schedule(matmul), Caches(1 << 15, 0, 0), {"M": 4, "N": 5, "K": 10})[0]
     assert (asked.loaded, asked.stored) == (4 * 4 * 5 * (1 + 10 + 10), 4 * 4 * 5)
 
 
 def test_copies_read_the_array_and_write_the_panel():
     sizes = {"M": 64, "N": 64, "K": 64}
-    made = schedule(product).tile(i=6, j=16).order("j_tile i_tile").microkernel("gemm_avx512_6x16")
+    made = schedule(matmul).tile(i=6, j=16).order("j_tile i_tile").microkernel("gemm_avx512_6x16")
     plain, packed = (traffic(s, Caches(1 << 20, 0, 0), sizes)[-1] for s in (made, made.pack("B")))
     matrix = 64 * 64 * 4
     assert (plain.loaded, plain.stored) == (3 * matrix, matrix)
@@ -118,8 +119,8 @@ def test_copies_read_the_array_and_write_the_panel():
 def test_warm_caches_that_hold_everything_fetch_nothing():
     sizes = {"M": 16, "N": 16, "K": 16}
     caches = Caches(20 * LINE, 100 * LINE, 1000 * LINE)
-    _, *cold = traffic(schedule(product), caches, sizes)
-    _, *warm = traffic(schedule(product), caches, sizes, warm=True)
+    _, *cold = traffic(schedule(matmul), caches, sizes)
+    _, *warm = traffic(schedule(matmul), caches, sizes, warm=True)
     assert [level.bytes for level in cold] == [4 * 1024] * 3
     assert [level.bytes for level in warm] == [4 * 1024, 0, 0]
     assert warm[1].fits == ("everything",)
@@ -127,7 +128,7 @@ def test_warm_caches_that_hold_everything_fetch_nothing():
 
 def test_one_call_that_fits_is_everything():
     sizes = {"M": 6, "N": 16, "K": 16}
-    made = schedule(product.with_sizes(sizes)).microkernel("gemm_avx512_6x16")
+    made = schedule(matmul.with_sizes(sizes)).microkernel("gemm_avx512_6x16")
     _, near, far = traffic(made, Caches(4 * LINE, 100 * LINE, 0), warm=True)
     assert near.fits == ("one call of S0",) and near.bytes > 0
     assert far.fits == ("everything",) and far.bytes == 0
@@ -135,12 +136,12 @@ def test_one_call_that_fits_is_everything():
 
 def test_levels_are_those_of_the_machine():
     sizes = {"M": 4, "N": 4, "K": 4}
-    assert [t.level for t in traffic(schedule(product), Caches(1, 2, 3), sizes)] == ["L1", "L2", "L3", "memory"]
-    assert [t.level for t in traffic(schedule(product), Caches(1, 2, 0), sizes)] == ["L1", "L2", "memory"]
+    assert [t.level for t in traffic(schedule(matmul), Caches(1, 2, 3), sizes)] == ["L1", "L2", "L3", "memory"]
+    assert [t.level for t in traffic(schedule(matmul), Caches(1, 2, 0), sizes)] == ["L1", "L2", "memory"]
 
 
 def test_footprints_of_loops_that_are_cut():
-    made = schedule(product).tile(i=4, j=8)
+    made = schedule(matmul).tile(i=4, j=8)
     found = footprints(made, {"M": 16, "N": 64, "K": 32})
     assert [(f.loop, f.depth, f.iterations) for f in found] == [
         ("i_tile", 0, 4),
@@ -156,8 +157,8 @@ def test_footprints_of_loops_that_are_cut():
 
 
 def test_nothing_to_do_is_nothing_moved():
-    assert traffic(schedule(product), Caches(1, 2, 3), {"M": 0, "N": 4, "K": 4}) == ()
-    assert footprints(schedule(product), {"M": 0, "N": 4, "K": 4}) == ()
+    assert traffic(schedule(matmul), Caches(1, 2, 3), {"M": 0, "N": 4, "K": 4}) == ()
+    assert footprints(schedule(matmul), {"M": 0, "N": 4, "K": 4}) == ()
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_nests import nests
-from test_schedule_property import steps
+from random_nests import nests, steps
 
 import poly
 from codegen.isl_ast import loops

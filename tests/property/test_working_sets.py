@@ -7,9 +7,9 @@ import pytest
 import working_set_oracle as oracle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_nests import VALUE_OF_N, nests
-from test_schedule_property import fixed, steps
-from working_set_nests import heat, product, solve, strided, triangle, zeroed
+from random_nests import VALUE_OF_N, fixed, nests, steps
+from shared_nests import matmul, product
+from working_set_nests import heat, solve, strided, triangle
 
 from poly.errors import ScheduleError
 from poly.ir.counting import count
@@ -42,14 +42,14 @@ def check(made: Schedule, **sizes: int) -> None:
 
 
 def test_a_product_tiled_once():
-    check(schedule(product).tile(i=4, j=4, k=4), M=16, N=16, K=16)
+    check(schedule(matmul).tile(i=4, j=4, k=4), M=16, N=16, K=16)
 
 
 def test_tiles_that_do_not_divide():
-    check(schedule(product).tile(i=3, j=4).order("j_tile i_tile k i j"), M=7, N=10, K=5)
+    check(schedule(matmul).tile(i=3, j=4).order("j_tile i_tile k i j"), M=7, N=10, K=5)
 
 
-@pytest.mark.parametrize("nest", [zeroed, solve, heat, triangle, strided], ids=lambda nest: nest.name)
+@pytest.mark.parametrize("nest", [product, solve, heat, triangle, strided], ids=lambda nest: nest.name)
 def test_nests_as_written(nest):
     check(schedule(nest), **dict.fromkeys(nest.sizes, 9))
 
@@ -59,33 +59,33 @@ def test_triangles_tiled():
 
 
 def test_parts_of_a_sequence_count_what_lies_between():
-    check(schedule(zeroed).distribute("i").tile(i_2=4, j_2=3), M=8, N=6, K=5)
+    check(schedule(product).distribute("i").tile(i_2=4, j_2=3), M=8, N=6, K=5)
 
 
 def test_a_flattened_loop():
-    nest = product.with_sizes({"N": 5})
+    nest = matmul.with_sizes({"N": 5})
     check(schedule(nest).flatten("i", "j").split(i_j=4), M=4, K=3)
 
 
 def test_the_loops_that_a_kernel_takes_count_as_they_stand():
-    tiled = schedule(product).tile(i=6, j=16)
-    expected = tiled.on(product.with_sizes({"M": 13, "N": 33, "K": 4}))
+    tiled = schedule(matmul).tile(i=6, j=16)
+    expected = tiled.on(matmul.with_sizes({"M": 13, "N": 33, "K": 4}))
     assert found(tiled.microkernel("gemm_avx512_6x16"), {"M": 13, "N": 33, "K": 4}) == oracle.working_sets(
         expected.nest, expected.tree
     )
 
 
 def test_what_a_kernel_sets_to_zero_is_not_touched_before():
-    made = schedule(zeroed).distribute("i").tile(i_2=6, j_2=16).microkernel("gemm_avx512_6x16", initial="S0")
+    made = schedule(product).distribute("i").tile(i_2=6, j_2=16).microkernel("gemm_avx512_6x16", initial="S0")
     sizes = {"M": 12, "N": 16, "K": 4}
-    alone = schedule(product).tile(i=6, j=16).on(product.with_sizes(sizes))
+    alone = schedule(matmul).tile(i=6, j=16).on(matmul.with_sizes(sizes))
     expected = oracle.working_sets(alone.nest, alone.tree)
     assert sorted(found(made, sizes).values()) == sorted(expected.values())
 
 
 def test_a_copy_is_written_once_and_read_instead():
     sizes = {"M": 12, "N": 32, "K": 4}
-    made = schedule(product).tile(i=6, j=16).order("j_tile i_tile").microkernel("gemm_avx512_6x16")
+    made = schedule(matmul).tile(i=6, j=16).order("j_tile i_tile").microkernel("gemm_avx512_6x16")
     reuses = working_sets(made.pack("B", at="j_tile"), sizes)
     flow = next(r for r in reuses if r.kind == "flow" and r.array == "B_copy" and r.loop is None)
     assert flow.source.statement == "pack B" and flow.nearest.point == (0, 0, 0)
@@ -118,8 +118,8 @@ def test_any_nest_in_any_schedule(nest, data):
 
 
 def test_open_sizes_are_asked_for():
-    with pytest.raises(ScheduleError, match=r"the working sets of product depend on its sizes: give K=…, N=…\."):
-        working_sets(schedule(product), {"M": 3})
+    with pytest.raises(ScheduleError, match=r"the working sets of matmul depend on its sizes: give K=…, N=…\."):
+        working_sets(schedule(matmul), {"M": 3})
 
 
 CACHES = Caches(100, 1000, 10000)
@@ -137,7 +137,7 @@ def test_a_working_set_alone_has_a_cache_to_itself():
 
 def test_pairs_are_told_apart_by_size_alone():
     sizes = {"M": 4, "N": 4, "K": 4}
-    every = working_sets(schedule(product), sizes)
+    every = working_sets(schedule(matmul), sizes)
     assert pairs(every) == sorted({reuse.sizes for reuse in every})
     assert len(pairs(every)) < len(every)
 

@@ -158,3 +158,31 @@ def scaled(factor: float, values: NDArray[Any]) -> NDArray[Any]:
     """The product, in more digits; 0 where the factor is 0, whatever the values are."""
     wide = values.astype(np.longdouble)
     return factor * wide if factor else np.zeros_like(wide)
+
+
+SIZES, FACTORS = "0 1 2 3 5 7 16 31 65", "0.0 1.0 0.7 -1.0"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of BLAS: what its tester tries, and how many calls of each routine that makes in each layout."""
+
+    number: int
+    values: tuple[str, ...]
+    calls: dict[str, int]
+
+    def told(self, letter: str) -> str:
+        """What the tester reads, a value a line.
+
+        No snapshots, go on after failures, test wrong arguments and both layouts, the ratio that errors are allowed;
+        how many values and which, for all that is varied; the routines to test.
+        """
+        values = [line for some in self.values for line in (str(len(some.split())), some)]
+        routines = [f"cblas_{letter}{name}  T" for name in self.calls]
+        return "\n".join(["'none'", "-1", "F", "F", "T", "2", "16.0", *values, *routines, ""])
+
+
+LEVELS = (
+    Level(2, (SIZES, "0", "1 2 -1 -2", FACTORS, FACTORS), {"gemv": 10756}),
+    Level(3, (SIZES, FACTORS, FACTORS), {"gemm": 104976, "syrk": 7776}),
+)

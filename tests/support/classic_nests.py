@@ -1,6 +1,10 @@
 """Classic nests of linear algebra, stencils and statistics, each with sizes at which few vectors come out even."""
 
+from collections.abc import Callable
 from math import exp, sqrt, tanh
+from typing import Any
+
+import numpy as np
 
 import poly
 from poly import f32, f64, i32
@@ -379,3 +383,31 @@ SIZES = {
     polynomials: {"K": 5, "M": 9, "N": 18},
     transposed_conv: {"K": 6, "M": 5, "N": 19},
 }
+
+
+def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[Any]:
+    """Positive numbers; a well-conditioned matrix where the nest factors or solves."""
+    rng = np.random.default_rng(0)
+    made: list[Any] = []
+    for array in nest.arguments:
+        shape = tuple(extent.evaluate(sizes) for extent in array.shape)
+        if array.kind == "scalar":
+            made.append(1.5)
+        elif not array.dtype.is_float:
+            made.append(rng.integers(-9, 9, shape).astype(array.dtype.numpy_name))
+        else:
+            values = rng.random(shape) + 0.5
+            if nest in (cholesky, lu):
+                values = values @ values.T + 10 * shape[0] * np.eye(shape[0])
+            made.append(values.astype(array.dtype.numpy_name))
+    return made
+
+
+def check(nest: poly.Nest, kernel: Callable[..., Any]) -> None:
+    """The kernel does what the loops as written do."""
+    ours, expected = arguments(nest, SIZES[nest]), arguments(nest, SIZES[nest])
+    kernel(*ours)
+    nest.reference(*expected)
+    for our, their in zip(ours, expected, strict=True):
+        if isinstance(our, np.ndarray):
+            np.testing.assert_allclose(our, their, rtol=2e-5 if our.dtype == np.float32 else 1e-9)

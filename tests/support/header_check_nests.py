@@ -1,5 +1,6 @@
 """Nests whose arguments can be wrong in all ways: shapes, ranks, types, locals, names."""
 
+from classic_nests import two_mm
 from shared_nests import matmul
 
 import poly
@@ -40,21 +41,6 @@ def inside(A: f32[2 * M - 3, N + 2], B: f32[M, N]):
     for i in range(2, M):
         for j in range(N):
             B[i, j] = A[2 * i - 4, j + 1]
-
-
-@poly.nest
-def two_mm(alpha: f64, beta: f64, A: f64[M, K], B: f64[K, N], C: f64[N, L], D: f64[M, L]):
-    tmp: f64[M, N]
-    for i in range(M):
-        for j in range(N):
-            tmp[i, j] = 0
-            for k in range(K):
-                tmp[i, j] += alpha * A[i, k] * B[k, j]
-    for i in range(M):
-        for j in range(L):
-            D[i, j] *= beta
-            for k in range(N):
-                D[i, j] += tmp[i, k] * C[k, j]
 
 
 @poly.nest

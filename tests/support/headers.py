@@ -19,7 +19,7 @@ import pytest
 from cffi import FFI
 
 import poly
-from microkernels.isa import ISAS
+from microkernels.isa import ISA, ISAS
 from poly.embed import write_header
 
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
@@ -103,10 +103,11 @@ def need_tool(tool: str) -> None:
         pytest.skip(f"{tool} is not installed")
 
 
-def need_isa(name: str) -> None:
+def need_isa(isa: ISA | str) -> None:
     """Skip the test where this CPU cannot run an instruction set."""
-    if not ISAS[name].runs_here():
-        pytest.skip(f"this CPU lacks {', '.join(ISAS[name].missing())}")
+    isa = ISAS[isa] if isinstance(isa, str) else isa
+    if not isa.runs_here():
+        pytest.skip(f"this CPU lacks {', '.join(isa.missing())}")
 
 
 def succeed(command: Sequence[str | Path], **keywords: Any) -> str:

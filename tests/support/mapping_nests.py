@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import strategies as st
+
 import poly
-from poly import f32, f64, i32
+from poly import ScheduleError, f32, f64, i32, schedule
+from poly.ir.nest import Nest
+from poly.ir.tree import bands
+from poly.schedules.schedule import Schedule
 
 M, N, T = poly.sizes("M N T")
 
@@ -126,3 +131,25 @@ def parity(x: f64[M + 3], A: f64[M, M]):
     for i in range(M):
         for k in range(i, M, 2):
             x[k + 3] = 0.25 * A[i, k] + 0.5 * x[i]
+
+
+@st.composite
+def mapped(draw: st.DrawFn, nest: Nest) -> Schedule:
+    """A nest with some of its loops given to groups and items: whatever is accepted."""
+    made = schedule(nest)
+    for step in draw(st.lists(st.sampled_from(["split", "interchange", "distribute", "groups"]), max_size=3)):
+        names = [band.name for band in bands(made.tree)]
+        loop, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+        call = {"split": ((), {loop: draw(st.integers(2, 3))}), "interchange": ((loop, other), {})}
+        made = tried(made, step, *call.get(step, ((loop,), {})))
+    number = draw(st.integers(2, 4))
+    for loop in draw(st.permutations([band.name for band in bands(made.tree)])):
+        made = tried(made, "items", (), {loop: number})
+    return made
+
+
+def tried(made: Schedule, step: str, positional: tuple[str, ...], named: dict[str, int]) -> Schedule:
+    try:
+        return getattr(made, step)(*positional, **named)
+    except ScheduleError:
+        return made

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import islpy as isl
+import pytest
+from headers import Toolchain, need, need_isa
 
 from codegen.build import load
 from codegen.c import link_flags, source
@@ -159,6 +161,15 @@ def single(expr: Expr, buffers: Sequence[Buffer], op: str = "=") -> Program:
         scan(f"{known}{{ S[i] : 0 <= i < N }}", tree),
         {"S": PrintedStatement(("i",), Assign(Load("y", (i,) * len(y.shape)), op, expr))},
     )
+
+
+def built(program: Program, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> Caller:
+    """The program as a function, built by a compiler for the program's instruction set."""
+    need(compiler)
+    need_isa(program.isa)
+    monkeypatch.setenv("POLY_CC", " ".join(compiler.command))
+    text, signature = source(program), Signature.of(program)
+    return make_caller(signature, load(text, declarations(signature), (*program.isa.flags, *link_flags(text))))
 
 
 def compiled(program: Program, threads: int = 1, **more: object) -> Caller:

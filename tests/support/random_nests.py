@@ -10,7 +10,24 @@ from hypothesis import strategies as st
 from poly import f64, sizes
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
+from poly.ir.fixing import fix_tree
 from poly.ir.nest import Nest
+from poly.ir.tree import Node, bands, statements
+from poly.schedules.steps import (
+    Distribute,
+    Fuse,
+    Interchange,
+    Order,
+    Parallel,
+    Reverse,
+    Shift,
+    Skew,
+    Split,
+    Step,
+    Tile,
+    Unroll,
+    Vectorize,
+)
 
 N = sizes("N")
 LOOPS = "ijk"
@@ -75,3 +92,33 @@ def _index(draw: st.DrawFn, around: tuple[str, ...], index: Index) -> str:
     terms = draw(st.lists(st.sampled_from(around), max_size=index.loops, unique=True)) if around else []
     factor = draw(st.sampled_from(index.factors)) if terms else ""
     return f"{factor}{' + '.join([*terms, str(draw(st.integers(7, 9)))])}"
+
+
+@st.composite
+def steps(draw: st.DrawFn, tree: Node) -> Step:
+    names = [band.name for band in bands(tree)]
+    loops, stmts = st.sampled_from(names), st.sampled_from(statements(tree))
+    sizes = st.integers(1, 4)
+    several = st.lists(loops, min_size=1, max_size=3, unique=True)
+    return draw(
+        st.one_of(
+            st.builds(lambda ls, size: Tile(tuple((name, size) for name in ls)), several, sizes),
+            st.builds(lambda name, size: Split(((name, size),)), loops, sizes),
+            st.builds(Interchange, loops, loops),
+            st.builds(lambda ls: Order(tuple(ls)), several),
+            st.builds(Fuse, stmts, stmts, loops),
+            st.builds(Distribute, loops),
+            st.builds(Skew, loops, loops, st.integers(-2, 2)),
+            st.builds(Shift, loops, st.integers(-2, 2), st.one_of(st.none(), stmts)),
+            st.builds(Reverse, loops),
+            st.builds(Parallel, loops),
+            st.builds(Vectorize, loops),
+            st.builds(lambda name, size: Unroll(((name, size),)), loops, sizes),
+        )
+    )
+
+
+def fixed(nest: Nest, tree: Node, size: int) -> tuple[Nest, Node]:
+    if not nest.sizes:
+        return nest, tree
+    return nest.with_sizes({"N": size}), fix_tree(tree, {"N": size})

@@ -161,3 +161,15 @@ def check_scatter(kernel: Callable[..., Any], scatter: Scatter, **options: int) 
     start = (whole.size - output.size) // 2
     outside[start : start + output.size] = False
     np.testing.assert_array_equal(whole[outside], before[outside])
+
+
+POLYNOMIALS = Scatter(
+    ("i", "j", "k"), (5, 8, 3), ((("i", 1), ("j", 1)),), ((("i", 1),), (("k", 1),)), ((("k", 1),), (("j", 1),))
+)
+TRANSPOSED = Scatter(
+    ("p", "q", "k", "c", "r", "s"),
+    (5, 6, 17, 8, 3, 3),
+    ((("p", 1), ("r", 1)), (("q", 1), ("s", 1)), (("k", 1),)),
+    ((("p", 1),), (("q", 1),), (("c", 1),)),
+    ((("c", 1),), (("k", 1),), (("r", 1),), (("s", 1),)),
+)

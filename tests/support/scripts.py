@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -31,3 +32,13 @@ def output(folder: Path, text: str) -> str:
         process.kill()
     assert process.returncode == 0, said
     return said
+
+
+def with_poly(project: Path, folder: Path) -> dict[str, str]:
+    """The environment of a user who has installed poly."""
+    folder.mkdir()
+    command = folder / "poly"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m poly.cli "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IEXEC)
+    path = os.pathsep.join([str(folder), os.environ["PATH"]])
+    return os.environ | {"PATH": path, "PYTHONPATH": str(project), "MAKEFLAGS": ""}

@@ -9,23 +9,6 @@ M, N, K = poly.sizes("M N K")
 
 
 @poly.nest
-def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
-@poly.nest
-def zeroed(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            C[i, j] = 0.0
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
-@poly.nest
 def solve(L: f64[N, N], b: f64[N], x: f64[N]):
     for i in range(N):
         x[i] = b[i]

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from blas_library import blas_header
+from blas_library import LEVELS, Level, blas_header
 from headers import GCC, HERE, NUMBERS, need, once, succeed
 
 from poly.blas import ROUTINES
@@ -41,32 +40,7 @@ __attribute__((constructor)) static void choose(void)
 """
 """It is loaded before the library that the testers are linked with, so that of the same names ours are called."""
 
-SIZES, FACTORS = "0 1 2 3 5 7 16 31 65", "0.0 1.0 0.7 -1.0"
 
-
-@dataclass(frozen=True)
-class Level:
-    """A level of BLAS: what its tester tries, and how many calls of each routine that makes in each layout."""
-
-    number: int
-    values: tuple[str, ...]
-    calls: dict[str, int]
-
-    def told(self, letter: str) -> str:
-        """What the tester reads, a value a line.
-
-        No snapshots, go on after failures, test wrong arguments and both layouts, the ratio that errors are allowed;
-        how many values and which, for all that is varied; the routines to test.
-        """
-        values = [line for some in self.values for line in (str(len(some.split())), some)]
-        routines = [f"cblas_{letter}{name}  T" for name in self.calls]
-        return "\n".join(["'none'", "-1", "F", "F", "T", "2", "16.0", *values, *routines, ""])
-
-
-LEVELS = (
-    Level(2, (SIZES, "0", "1 2 -1 -2", FACTORS, FACTORS), {"gemv": 10756}),
-    Level(3, (SIZES, FACTORS, FACTORS), {"gemm": 104976, "syrk": 7776}),
-)
 assert {name for level in LEVELS for name in level.calls} == set(ROUTINES)
 
 

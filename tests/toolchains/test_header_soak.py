@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from cffi import FFI
+from classic_nests import arguments
 from header_nests import KINDS
 from headers import GCC, NUMBERS, header, library, need_isa
 from hypothesis import HealthCheck, Phase, given, settings
 from random_nests import VALUE_OF_N, nests
 from shared_nests import matmul
-from test_classic_nests import arguments
 
 import poly
 from poly.embed import write_header

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 
 import pytest
+from headers import need_isa, need_tool
 from microkernel_harness import (
     GEMM_CHECK,
     GEMM_CLIMB,
@@ -40,19 +39,14 @@ CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.valu
 
 
 def tools(isa: ISA) -> tuple[str, list[str]]:
-    """The compiler, and what runs its programs. A missing one is an error in continuous integration, elsewhere a
-    skip."""
+    """The compiler, and what runs its programs."""
     cross = isa.name == "neon" and not isa.runs_here()
     compiler = "aarch64-linux-gnu-gcc" if cross else "gcc"
     runner = ["qemu-aarch64"] if cross else []
     for tool in [compiler, *runner]:
-        if shutil.which(tool) is None:
-            message = f"{tool} is not installed"
-            if os.environ.get("CI"):
-                pytest.fail(message)
-            pytest.skip(message)
-    if not cross and not isa.runs_here():
-        pytest.skip(f"this CPU lacks {', '.join(isa.missing())}")
+        need_tool(tool)
+    if not cross:
+        need_isa(isa)
     return compiler, runner
 
 

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headers import need_isa
 from own_kernels import lesson
+from shared_nests import matmul, nt
 
 import poly
 from microkernels.custom_kernel import CustomKernel
@@ -24,22 +26,6 @@ from microkernels.isa import host_machine
 from poly import f32, f64, i32
 
 M, N, K, L = poly.sizes("M N K L")
-
-
-@poly.nest
-def nn(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
-
-
-@poly.nest
-def nt(A: f64[M, K], B: f64[N, K], C: f64[M, N]):
-    for i in range(M):
-        for j in range(N):
-            for k in range(K):
-                C[i, j] += A[i, k] * B[j, k]
 
 
 @poly.nest
@@ -70,9 +56,9 @@ def pairs(A: f32[M, K, L], B: f32[K, N, L], C: f32[M, N]):
 class Used:
     """A contract with its tile, and a nest that computes the same with a schedule for it."""
 
-    contract: poly.Nest
+    contract: poly.Function
     tile: dict[str, int]
-    nest: poly.Nest
+    nest: poly.Function
     steps: Callable[[poly.Schedule, str], poly.Schedule]
 
 
@@ -90,8 +76,8 @@ def in_place(**tiles: int) -> Callable[[poly.Schedule, str], poly.Schedule]:
 
 
 CASES = {
-    "nn": Used(nn, {"i": 3, "j": 8}, nn, in_place(i=3, j=8)),
-    "nn, fixed depth": Used(nn, {"i": 2, "j": 4, "k": 3}, nn, in_place(i=2, j=4, k=3)),
+    "matmul": Used(matmul, {"i": 3, "j": 8}, matmul, in_place(i=3, j=8)),
+    "matmul, fixed depth": Used(matmul, {"i": 2, "j": 4, "k": 3}, matmul, in_place(i=2, j=4, k=3)),
     "nt": Used(nt, {"i": 4, "j": 3}, nt, in_place(i=4, j=3)),
     "nt, fixed depth, threads": Used(
         nt, {"i": 1, "j": 5, "k": 4}, nt, lambda s, name: in_place(i=1, j=5, k=4)(s, name).parallel("i_tile")
@@ -106,7 +92,7 @@ CASES = {
     "a vector": Used(vector, {"j": 6}, vector, in_place(j=6)),
     "two loops of the reduction": Used(pairs, {"i": 2, "j": 3, "q": 2}, pairs, in_place(i=2, j=3, q=2)),
     "a factor, and results that begin at 0": Used(
-        nn,
+        matmul,
         {"i": 4, "j": 4},
         scaled,
         lambda s, name: s.distribute("p").tile(p_2=4, q_2=4).pack("Y", at="p_2_tile").microkernel(name, initial="S0"),
@@ -172,7 +158,7 @@ def test_a_schedule_with_it_computes_what_the_loops_do(name: str) -> None:
         start = np.nan if len(used.nest.statements) > 1 else 2.0
         expected = list(given)
         expected[target] = np.full_like(given[target], start)
-        used.nest.reference(*expected)  # type: ignore[attr-defined]
+        used.nest.reference(*expected)
         given[target], whole = guarded(given[target].shape, given[target].dtype, start)
         kernel(*given)
         np.testing.assert_array_equal(given[target], expected[target], err_msg=str(sizes))
@@ -183,8 +169,7 @@ def test_a_schedule_with_it_computes_what_the_loops_do(name: str) -> None:
 def test_the_lessons_tiles_at_all_sizes_up_to_twice_the_tile(which: str) -> None:
     module = lesson()
     kernel, nest = getattr(module, f"{which}_tile"), getattr(module, which)
-    if not kernel.isa.runs_here():
-        pytest.skip(f"this CPU lacks {', '.join(kernel.isa.missing())}")
+    need_isa(kernel.isa)
     schedule = poly.schedule(nest).tile(**kernel.tile).microkernel(kernel.name)
     compiled = poly.compile(nest, schedule=schedule, target=f"c:{kernel.isa.name}", threads=1)
     assert compiled.source.count(f"{kernel.c_name}_any(") == 2, "a function and its call"
@@ -200,30 +185,35 @@ def test_the_lessons_tiles_at_all_sizes_up_to_twice_the_tile(which: str) -> None
 
 
 def test_what_is_asked_of_it() -> None:
-    kernel = made(CASES["nn, fixed depth"])
-    assert (kernel.name, kernel.family, kernel.isa.name, kernel.dtype) == ("nn_portable_2x4x3", "nn", "portable", f32)
+    kernel = made(CASES["matmul, fixed depth"])
+    assert (kernel.name, kernel.family, kernel.isa.name, kernel.dtype) == (
+        "matmul_portable_2x4x3",
+        "matmul",
+        "portable",
+        f32,
+    )
     assert (kernel.rows, kernel.columns, kernel.depths) == (2, 4, (3,))
     assert kernel.tile == {"i": 2, "j": 4, "k": 3}
     assert str(kernel.contract) == "C[i, j] += A[i, k] * B[k, j]"
     assert (kernel.contract.rows, kernel.contract.columns, kernel.contract.reduce) == ("i", "j", ("k",))
     floats = "const float *A, int64_t A_i, const float *B, int64_t B_k, float *C, int64_t C_i"
-    assert kernel.prototype == f"void nn_f32_portable_2x4x3({floats})"
-    assert made(CASES["nn"]).prototype == f"void nn_f32_portable_3x8(int64_t k, {floats})"
+    assert kernel.prototype == f"void matmul_f32_portable_2x4x3({floats})"
+    assert made(CASES["matmul"]).prototype == f"void matmul_f32_portable_3x8(int64_t k, {floats})"
 
 
 def test_another_text_is_another_kernel() -> None:
     """The cache knows a schedule by the names in it, and what they stand for: text, tile, contract."""
-    used = CASES["nn"]
+    used = CASES["matmul"]
     arrays = [np.ones((3, 2), np.float32), np.ones((2, 8), np.float32)]
     for factor in (1, 3):
-        text = text_for(nn, used.tile).replace("+=", f"+= {factor} *")
-        kernel = poly.microkernel(nn, c=text, isa="portable", tile=used.tile)
-        schedule = used.steps(poly.schedule(nn), kernel.name)
+        text = text_for(matmul, used.tile).replace("+=", f"+= {factor} *")
+        kernel = poly.microkernel(matmul, c=text, isa="portable", tile=used.tile)
+        schedule = used.steps(poly.schedule(matmul), kernel.name)
         c = np.zeros((3, 8), np.float32)
-        poly.compile(nn, schedule=schedule, target="c:portable", threads=1)(*arrays, c)
+        poly.compile(matmul, schedule=schedule, target="c:portable", threads=1)(*arrays, c)
         assert (c == 2 * factor).all()
-        again = poly.Schedule.from_json(nn, schedule.to_json())
-        assert poly.compile(nn, schedule=again, target="c:portable", threads=1).source.count(f"{factor} *")
+        again = poly.Schedule.from_json(matmul, schedule.to_json())
+        assert poly.compile(matmul, schedule=again, target="c:portable", threads=1).source.count(f"{factor} *")
 
 
 def test_in_a_header(tmp_path: Path) -> None:
@@ -344,8 +334,8 @@ def test_none_is_looked_for_where_poly_has_the_kernel(monkeypatch: pytest.Monkey
         raise AssertionError("the entry points were read")
 
     monkeypatch.setattr(metadata, "entry_points", refuse)
-    schedule = poly.schedule(nn).tile(i=6, j=8).microkernel("gemm_portable_6x8")
-    poly.compile(nn, schedule=schedule, target="c:portable", threads=1)
+    schedule = poly.schedule(matmul).tile(i=6, j=8).microkernel("gemm_portable_6x8")
+    poly.compile(matmul, schedule=schedule, target="c:portable", threads=1)
 
 
 @poly.nest
@@ -398,7 +388,7 @@ def alphas(alpha: f32[M, K], B: f32[K, N], C: f32[M, N]):
 
 
 TILE = {"i": 3, "j": 8}
-TEXT = "static void nn_f32_portable_3x8(void)\n{\n}\n"
+TEXT = "static void matmul_f32_portable_3x8(void)\n{\n}\n"
 
 
 @pytest.mark.parametrize(
@@ -411,23 +401,38 @@ TEXT = "static void nn_f32_portable_3x8(void)\n{\n}\n"
         (shifted, {}, poly.SpecError, "shifted: each index of A must be a loop"),
         (gemm, {}, poly.SpecError, "gemm is a family of poly's own microkernels"),
         (alphas, {}, poly.SpecError, "alphas: alpha can't be a name in a contract"),
-        ("nn", {}, poly.SpecError, "'nn'"),
-        (nn, {"isa": "avx51"}, poly.TargetError, "unknown instruction set 'avx51'.*Did you mean 'avx512'"),
-        (nn, {"isa": "opencl512"}, poly.TargetError, "a microkernel in C is for one of"),
-        (nn, {"isa": 512}, poly.TargetError, "unknown instruction set 512"),
-        (nn, {"tile": {"i": 3}}, poly.SpecError, "how many iterations of j does one call compute"),
-        (nn, {"tile": {**TILE, "x": 1}}, poly.SpecError, "nn has no loop x. Its loops: i, j, k"),
-        (nn, {"tile": {"i": 0, "j": 8}}, poly.SpecError, "i must be from 1 to 1024, not 0"),
-        (nn, {"tile": {"i": 3, "j": "8"}}, poly.SpecError, "tile: j must be an integer"),
-        (nn, {"tile": [3, 8]}, poly.SpecError, "tile must be a dictionary"),
-        (nn, {"needs": ["sse4_1"]}, poly.SpecError, "needs must be a dictionary such as"),
-        (nn, {"needs": {"sse4_1": "-O3; true"}}, poly.SpecError, "needs must be a dictionary such as"),
-        (nn, {"c": 5}, poly.SpecError, "c must be a text"),
-        (nn, {"c": f"{TEXT}/* \ud800 */\n"}, poly.SpecError, "the text has '.ud800', which no file"),
-        (nn, {"c": f"{TEXT}\0"}, poly.SpecError, "the text has '.x00'"),
-        (nn, {"c": TEXT.replace("nn_", "mm_")}, poly.SpecError, "the text must define the function of nn_portable_3x8"),
-        (nn, {"c": "static void nn_f32_portable_3x8(void);\n"}, poly.SpecError, "the text must define the function"),
-        (nn, {"c": "static void nn_f32_portable_3x8(void) {\n"}, poly.SpecError, "the text ends within 'static void"),
+        ("matmul", {}, poly.SpecError, "'matmul'"),
+        (matmul, {"isa": "avx51"}, poly.TargetError, "unknown instruction set 'avx51'.*Did you mean 'avx512'"),
+        (matmul, {"isa": "opencl512"}, poly.TargetError, "a microkernel in C is for one of"),
+        (matmul, {"isa": 512}, poly.TargetError, "unknown instruction set 512"),
+        (matmul, {"tile": {"i": 3}}, poly.SpecError, "how many iterations of j does one call compute"),
+        (matmul, {"tile": {**TILE, "x": 1}}, poly.SpecError, "matmul has no loop x. Its loops: i, j, k"),
+        (matmul, {"tile": {"i": 0, "j": 8}}, poly.SpecError, "i must be from 1 to 1024, not 0"),
+        (matmul, {"tile": {"i": 3, "j": "8"}}, poly.SpecError, "tile: j must be an integer"),
+        (matmul, {"tile": [3, 8]}, poly.SpecError, "tile must be a dictionary"),
+        (matmul, {"needs": ["sse4_1"]}, poly.SpecError, "needs must be a dictionary such as"),
+        (matmul, {"needs": {"sse4_1": "-O3; true"}}, poly.SpecError, "needs must be a dictionary such as"),
+        (matmul, {"c": 5}, poly.SpecError, "c must be a text"),
+        (matmul, {"c": f"{TEXT}/* \ud800 */\n"}, poly.SpecError, "the text has '.ud800', which no file"),
+        (matmul, {"c": f"{TEXT}\0"}, poly.SpecError, "the text has '.x00'"),
+        (
+            matmul,
+            {"c": TEXT.replace("matmul_", "mm_")},
+            poly.SpecError,
+            "the text must define the function of matmul_portable_3x8",
+        ),
+        (
+            matmul,
+            {"c": "static void matmul_f32_portable_3x8(void);\n"},
+            poly.SpecError,
+            "the text must define the function",
+        ),
+        (
+            matmul,
+            {"c": "static void matmul_f32_portable_3x8(void) {\n"},
+            poly.SpecError,
+            "the text ends within 'static void",
+        ),
     ],
 )
 def test_what_is_refused(contract: Any, change: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -436,22 +441,22 @@ def test_what_is_refused(contract: Any, change: dict[str, Any], error: type[Exce
 
 
 def test_schedules_that_do_not_fit() -> None:
-    name, deep, panels = (made(CASES[case]).name for case in ("nn", "nn, fixed depth", "panels of both"))
+    name, deep, panels = (made(CASES[case]).name for case in ("matmul", "matmul, fixed depth", "panels of both"))
     with pytest.raises(poly.ScheduleError, match=r"loop i runs over more than 3 rows at a time.*split\(i=3\)"):
-        poly.schedule(nn).tile(i=4, j=8).microkernel(name)
+        poly.schedule(matmul).tile(i=4, j=8).microkernel(name)
     with pytest.raises(poly.ScheduleError, match=r"loop k runs over more than 3 steps at a time.*split\(k=3\)"):
-        poly.schedule(nn).tile(i=2, j=4).microkernel(deep)
+        poly.schedule(matmul).tile(i=2, j=4).microkernel(deep)
     with pytest.raises(poly.TargetError, match=f"{panels} does not exist for f32: it computes in f64"):
-        poly.schedule(nn).tile(i=3, j=4).microkernel(panels)
+        poly.schedule(matmul).tile(i=3, j=4).microkernel(panels)
     with pytest.raises(poly.ScheduleError, match=r"neighbours along loop j are not neighbours in B.*pack\(B\) before"):
         poly.schedule(nt).tile(i=3, j=4).microkernel(panels)
     with pytest.raises(poly.ScheduleError, match="contiguous along k, and panels are contiguous along i"):
-        poly.schedule(nn).tile(i=3, j=8).pack("A", at="i_tile").microkernel(name)
+        poly.schedule(matmul).tile(i=3, j=8).pack("A", at="i_tile").microkernel(name)
     with pytest.raises(poly.ScheduleError, match="contiguous along k, and panels are contiguous along i"):
-        poly.schedule(nn).tile(i=3, j=8).microkernel(name).pack("A", at="i_tile")
+        poly.schedule(matmul).tile(i=3, j=8).microkernel(name).pack("A", at="i_tile")
     with pytest.raises(poly.TargetError, match="is made for portable, and the target is 'c:avx2'"):
-        schedule = poly.schedule(nn).tile(i=3, j=8).microkernel(name)
-        poly.compile(nn, schedule=schedule, target="c:avx2")
+        schedule = poly.schedule(matmul).tile(i=3, j=8).microkernel(name)
+        poly.compile(matmul, schedule=schedule, target="c:avx2")
 
 
 @poly.nest
@@ -467,7 +472,7 @@ def shared(A: f32[M, K], B: f32[N, K], C: f32[M, N], D: f32[M, N]):
 
 
 def test_a_copy_for_another_statement_is_no_copy() -> None:
-    name = made(CASES["nn"]).name
+    name = made(CASES["matmul"]).name
     tiled = poly.schedule(shared).tile(i=3, j=8).tile(p=3, q=8).pack("B", at="j_tile").microkernel(name, "S0")
     with pytest.raises(poly.ScheduleError, match="B is not contiguous along q"):
         tiled.microkernel(name, "S1")
@@ -476,4 +481,4 @@ def test_a_copy_for_another_statement_is_no_copy() -> None:
 def test_all_loops_of_the_contract_are_needed() -> None:
     """A kernel for rows and columns is no use to a product without rows: it would never run whole tiles."""
     with pytest.raises(poly.ScheduleError, match="the innermost loops around S0 must be"):
-        poly.schedule(vector).tile(j=8).microkernel(made(CASES["nn"]).name)
+        poly.schedule(vector).tile(j=8).microkernel(made(CASES["matmul"]).name)

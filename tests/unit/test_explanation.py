@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from working_set_nests import product, solve
+from shared_nests import matmul
+from working_set_nests import solve
 
 import poly
 from poly.commands import poly as command
@@ -48,7 +49,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def told(made=None, **more):
-    return explain(made or schedule(product), sizes=SIZES, threads=1, **more)
+    return explain(made or schedule(matmul), sizes=SIZES, threads=1, **more)
 
 
 def test_the_roofline_is_work_over_rates():
@@ -75,16 +76,16 @@ def test_three_quarters_of_a_cache_are_free():
 
 
 def test_the_text_has_every_part():
-    found = told(schedule(product).tile(i=8, j=16))
+    found = told(schedule(matmul).tile(i=8, j=16))
     text = str(found)
-    assert text.startswith("product, M = 48, N = 64, K = 32, 1 thread, ")
+    assert text.startswith("matmul, M = 48, N = 64, K = 32, 1 thread, ")
     for part in ("predicted", "roofline", "multiply-adds", "memory", "i_tile", "working sets", "pessimistic"):
         assert part in text
     assert "\nmeasured" not in text
 
 
 def test_the_default_schedule_and_one_by_hand_are_priced_by_one_model():
-    default, mine = explain(poly.compile(product, sizes=SIZES, threads=1)), told()
+    default, mine = explain(poly.compile(matmul, sizes=SIZES, threads=1)), told()
     names = [[part.name for part in one.prediction.parts] for one in (default, mine)]
     assert names[0] == names[1]
     assert 0 < default.prediction.seconds < mine.prediction.seconds
@@ -92,21 +93,21 @@ def test_the_default_schedule_and_one_by_hand_are_priced_by_one_model():
 
 def test_sizes_that_are_open_are_asked_for():
     with pytest.raises(ScheduleError, match=r"depend on its sizes: give K=…\."):
-        explain(schedule(product), M=3, N=4, threads=1)
+        explain(schedule(matmul), M=3, N=4, threads=1)
 
 
 def test_what_is_explained_must_be_a_schedule():
     with pytest.raises(SpecError, match="no kernel and no schedule"):
-        explain(product)
+        explain(matmul)
 
 
 def kept_record(steps: str, seconds: float) -> Record:
-    key = key_for(product.with_sizes(SIZES), poly.compile(product).isa, 1)
+    key = key_for(matmul.with_sizes(SIZES), poly.compile(matmul).isa, 1)
     return Record(key, steps, '{"traits": {}, "values": {}}', seconds, 0.0, 3, "droplet", True, 1.0)
 
 
 def test_what_was_measured_stands_beside():
-    fixed = schedule(product.with_sizes(SIZES))
+    fixed = schedule(matmul.with_sizes(SIZES))
     Store.open().save(kept_record(fixed.to_json(), 0.25))
     found = explain(fixed, threads=1)
     assert found.measurement is not None and found.measurement.seconds == 0.25
@@ -115,18 +116,18 @@ def test_what_was_measured_stands_beside():
 
 
 def test_a_trial_was_measured_too():
-    fixed = schedule(product.with_sizes(SIZES))
+    fixed = schedule(matmul.with_sizes(SIZES))
     record = kept_record(fixed.to_json(), 0.25)
     other = fixed.order("k i j")
     store = Store.open()
     store.save(record)
     store.add_trials(record.key, [StoredTrial('{"traits": {}, "values": {}}', other.to_json(), (0.5, 0.75, 1.0))])
-    found = measurement(fixed.nest, other, Target(poly.compile(product).isa), 1, {})
+    found = measurement(fixed.nest, other, Target(poly.compile(matmul).isa), 1, {})
     assert found is not None and found.seconds == 0.75 and found.source.startswith("a trial of ")
 
 
 def test_why_one_schedule_is_faster():
-    compared = compare(schedule(product).order("k i j"), schedule(product), sizes=SIZES, threads=1)
+    compared = compare(schedule(matmul).order("k i j"), schedule(matmul), sizes=SIZES, threads=1)
     assert compared.winner in ("first", "second")
     assert f"The {compared.winner} is expected to be faster" in compared.sentences[0]
     first, second = (one.levels[1] for one in (compared.first, compared.second))
@@ -139,7 +140,7 @@ def test_why_one_schedule_is_faster():
 
 
 def test_the_same_schedule_wins_nothing():
-    compared = compare(schedule(product), schedule(product), sizes=SIZES, threads=1)
+    compared = compare(schedule(matmul), schedule(matmul), sizes=SIZES, threads=1)
     assert compared.winner == "neither"
     assert compared.sentences[0].startswith("Neither is expected to be faster")
     assert len(compared.sentences) == 2
@@ -159,8 +160,8 @@ def test_parts_that_differ_are_named():
 
 
 def test_different_nests_are_not_compared():
-    with pytest.raises(SpecError, match="product and solve"):
-        compare(schedule(product.with_sizes(SIZES)), schedule(solve.with_sizes({"N": 8})), threads=1)
+    with pytest.raises(SpecError, match="matmul and solve"):
+        compare(schedule(matmul.with_sizes(SIZES)), schedule(solve.with_sizes({"N": 8})), threads=1)
 
 
 def test_facts_are_json():
@@ -169,7 +170,7 @@ def test_facts_are_json():
     assert found["bound"] in found["times"] and ARITHMETIC in found["times"]
     assert {"kind", "array", "loop", "nearest", "furthest"} <= found["working_sets"][0].keys()
     assert found["levels"][-1]["intensity"] is None
-    compared = compare(schedule(product), schedule(product), sizes=SIZES, threads=1)
+    compared = compare(schedule(matmul), schedule(matmul), sizes=SIZES, threads=1)
     both = json.loads(json.dumps(comparison_facts(compared)))
     assert both["winner"] == "neither" and both["first"] == both["second"] == found
 

@@ -128,6 +128,14 @@ def test_every_import_is_seen(tmp_path: Path, source: str, found: set[str]) -> N
     assert graph(tmp_path)["codegen.here"] == found
 
 
+def test_tests_import_helpers_and_no_other_tests(project: Path) -> None:
+    """What two tests need is in tests/support."""
+    files = {f"{path.parent.name}.{path.stem}": path for path in (project / "tests").rglob("*.py")}
+    tests = {path.stem: path for path in files.values() if path.stem.startswith("test_")}
+    assert len(tests) > 100
+    assert {name: found for name, path in files.items() if (found := sorted(imported(name, path, tests)))} == {}
+
+
 def test_an_arrow_upward_is_found() -> None:
     assert upward({"codegen.c": {"poly.nest"}, "poly.nest": {"microkernels.isa"}, "microkernels.isa": set()}) == [
         "codegen.c imports poly.nest"

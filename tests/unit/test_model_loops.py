@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import islpy as isl
 import pytest
 from classic_nests import prefix, seidel, transpose
-from test_defaults import LARGE, TINY, chain, jacobi_2d
+from loop_nests import chain, jacobi_2d
+from machines import LARGE, TINY
 
 import poly
 from microkernels.dtypes import DTYPES

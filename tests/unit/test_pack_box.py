@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shared_nests import jacobi, transpose
+from shared_nests import jacobi, product, transpose
 
 import poly
 from poly import f32, f64
@@ -17,15 +17,6 @@ from poly import f32, f64
 M, N, K, A_box = poly.sizes("M N K A_box")
 Array = np.ndarray[Any, Any]
 Steps = Callable[[poly.Schedule], poly.Schedule]
-
-
-@poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    for i in range(M):
-        for j in range(N):
-            C[i, j] = 0.0
-            for k in range(K):
-                C[i, j] += A[i, k] * B[k, j]
 
 
 @poly.nest
@@ -97,25 +88,25 @@ def check(schedule: poly.Schedule, sizes: Iterable[dict[str, int]], threads: int
             np.testing.assert_allclose(our, their, rtol=1e-5 if our.dtype == np.float32 else 1e-12)
 
 
-def product(s: poly.Schedule) -> poly.Schedule:
+def apart(s: poly.Schedule) -> poly.Schedule:
     """The matrix product's own loops, `i_2 j_2 k`."""
     return s.distribute("j").distribute("i")
 
 
 def blocks(s: poly.Schedule) -> poly.Schedule:
     """The product in blocks of rows and columns."""
-    return product(s).tile(i_2=8, j_2=16)
+    return apart(s).tile(i_2=8, j_2=16)
 
 
 SCHEDULES: dict[str, tuple[poly.Nest, Steps]] = {
-    "tiles": (matmul, lambda s: product(s).tile(i_2=8, j_2=16, k=4).pack("A", at="k_tile").pack("B", at="k_tile")),
-    "levels": (matmul, lambda s: product(s).tile(i_2=8, j_2=16, k=4).pack("B").pack("A", at="i_2_tile")),
-    "shared": (matmul, lambda s: blocks(s).pack("B", at="j_2_tile").pack("A").parallel("i_2_tile")),
-    "private": (matmul, lambda s: blocks(s).parallel("i_2_tile").pack("B", at="j_2_tile").pack("A", at="i_2_tile")),
-    "as written": (matmul, lambda s: s.pack("A", at="i").pack("B", at="j")),
-    "one element": (matmul, lambda s: s.pack("A", at="k").pack("B", at="k")),
-    "whole": (matmul, lambda s: s.pack("A").pack("B")),
-    "vectors": (matmul, lambda s: product(s).order("i_2 k j_2").split(j_2=32).pack("B", at="k").vectorize("j_2")),
+    "tiles": (product, lambda s: apart(s).tile(i_2=8, j_2=16, k=4).pack("A", at="k_tile").pack("B", at="k_tile")),
+    "levels": (product, lambda s: apart(s).tile(i_2=8, j_2=16, k=4).pack("B").pack("A", at="i_2_tile")),
+    "shared": (product, lambda s: blocks(s).pack("B", at="j_2_tile").pack("A").parallel("i_2_tile")),
+    "private": (product, lambda s: blocks(s).parallel("i_2_tile").pack("B", at="j_2_tile").pack("A", at="i_2_tile")),
+    "as written": (product, lambda s: s.pack("A", at="i").pack("B", at="j")),
+    "one element": (product, lambda s: s.pack("A", at="k").pack("B", at="k")),
+    "whole": (product, lambda s: s.pack("A").pack("B")),
+    "vectors": (product, lambda s: apart(s).order("i_2 k j_2").split(j_2=32).pack("B", at="k").vectorize("j_2")),
     "transposed": (transpose, lambda s: s.tile(j=8, i=16).pack("A", at="i_tile")),
     "transposed, parallel": (transpose, lambda s: s.tile(j=8, i=16).parallel("j_tile").pack("A", at="i_tile")),
     "transposed, flat": (transpose, lambda s: s.pack("A", at="j").unroll(i=4)),
@@ -213,12 +204,12 @@ def test_names_that_are_taken() -> None:
 
 def tiles(s: poly.Schedule) -> poly.Schedule:
     """The matrix product in a microkernel's tiles."""
-    return product(s).tile(i_2=6, j_2=8)
+    return apart(s).tile(i_2=6, j_2=8)
 
 
 def deep(s: poly.Schedule) -> poly.Schedule:
     """The matrix product in blocks of the reduction."""
-    return product(s).split(k=7).order("k_tile i_2 j_2 k")
+    return apart(s).split(k=7).order("k_tile i_2 j_2 k")
 
 
 def panels(s: poly.Schedule) -> poly.Schedule:
@@ -235,12 +226,12 @@ def panels(s: poly.Schedule) -> poly.Schedule:
     ],
 )
 def test_panels_for_microkernels(steps: Steps) -> None:
-    schedule = steps(poly.schedule(matmul))
-    kernel = poly.compile(matmul, schedule=schedule, target="c:portable", threads=2)
+    schedule = steps(poly.schedule(product))
+    kernel = poly.compile(product, schedule=schedule, target="c:portable", threads=2)
     assert "pack_f32_portable(" in kernel.source
     for sizes in SIZES:
-        ours, theirs = arrays(matmul, sizes), arrays(matmul, sizes)
-        matmul.reference(*theirs)
+        ours, theirs = arrays(product, sizes), arrays(product, sizes)
+        product.reference(*theirs)
         kernel(*ours)
         np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-5)
 
@@ -284,26 +275,26 @@ def refusal(make: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: poly.schedule(matmul).pack("D"), "pack: matmul has no array D. Arrays: A, B, C."),
-        (lambda: poly.schedule(matmul).pack("A", at="m"), "there is no loop m. Loops: i, j, k."),
+        (lambda: poly.schedule(product).pack("D"), "pack: product has no array D. Arrays: A, B, C."),
+        (lambda: poly.schedule(product).pack("A", at="m"), "there is no loop m. Loops: i, j, k."),
         (lambda: poly.schedule(transpose).pack("B"), "pack(B): transpose does not read B."),
         (lambda: poly.schedule(two_readers).pack("A", at="j", statement="S0"), "pack(A): S0 does not read A."),
         (
-            lambda: poly.schedule(matmul).pack("C", at="k"),
+            lambda: poly.schedule(product).pack("C", at="k"),
             "pack(C): the same loops write C; only what is read alone can be copied.",
         ),
         (
-            lambda: poly.schedule(matmul).pack("A", role="right"),
+            lambda: poly.schedule(product).pack("A", role="right"),
             "pack(A, role=right): no contraction reads A as its right operand here. Remedy: leave role out.",
         ),
         (
             lambda: poly.compile(
-                matmul, schedule=panels(poly.schedule(matmul)).pack("B").pack("B", at="j_2_tile"), target="c:portable"
+                product, schedule=panels(poly.schedule(product)).pack("B").pack("B", at="j_2_tile"), target="c:portable"
             ),
             "pack(B): the microkernel of S1 reads a copy of B already. Remedy: pack it once.",
         ),
         (
-            lambda: tiles(poly.schedule(matmul)).pack("B", at="i_2").microkernel("gemm_portable_6x8"),
+            lambda: tiles(poly.schedule(product)).pack("B", at="i_2").microkernel("gemm_portable_6x8"),
             "microkernel(gemm_portable_6x8): a copy of B is made inside loop i_2, which the kernel takes. "
             "Remedy: pack(B) at a loop around i_2.",
         ),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from math import sin
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tuning_fakes import NEST, bowl, double, grid_space
+from tuning_fakes import NEST, Table, double, grid_space
 
 import poly
 from poly import commands, f32
 from poly.autoschedule.spaces.space import Point, Space
 from poly.records import Store, point_text
-from poly.search.events import Ask, Search, Trial
+from poly.search.events import Ask, Search
 from poly.tuning import session
 from poly.tuning.display import Silent, Status
 from poly.tuning.options import MOST, Options
@@ -45,36 +44,6 @@ def double(A: f32[M, N], B: f32[M, N]):
 def shortened(A: f32[M], B: f32[M - 4]):
     for i in range(M - 4):
         B[i] = A[i + 4]
-
-
-class Table:
-    """Measures by the bowl's formula. `measured` has what was asked of all of them since the test began."""
-
-    measured: ClassVar[list[Point]] = []
-    before: ClassVar[Callable[[Point], None]] = staticmethod(lambda point: None)
-    failing: ClassVar[frozenset[Point]] = frozenset()
-
-    def __init__(self, space: Space, *, cold: bool, seed: int) -> None:
-        self.space = space
-
-    def __enter__(self) -> Table:
-        return self
-
-    def __exit__(self, *of_exit: object) -> None:
-        pass
-
-    def trials(self, ask: Ask) -> Iterator[Trial]:
-        for point in ask.points:
-            Table.before(point)
-            Table.measured.append(point)
-            if point in Table.failing:
-                yield Trial(point, (), failure="crashed: Segmentation fault (SIGSEGV)")
-            else:
-                yield Trial(point, self.samples(point), self.samples(ask.incumbent) if ask.incumbent else ())
-
-    def samples(self, point: Point) -> tuple[float, ...]:
-        seconds = bowl(self.space.values(point)).seconds
-        return tuple(seconds * (1 + 0.002 * sin(7 * i + 3 * point.at[0] + point.at[1])) for i in range(8))
 
 
 @pytest.fixture(autouse=True)

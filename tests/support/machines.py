@@ -1,0 +1,21 @@
+"""Machines with caches of known sizes, and the spaces that nests have there."""
+
+from __future__ import annotations
+
+import poly
+from microkernels.isa import host
+from poly.autoschedule.spaces.loops import loop_structures
+from poly.autoschedule.spaces.space import Space
+from poly.model import Caches
+from poly.model.rates import nominal
+
+HOST = host()
+LARGE = Caches(32 << 10, 1 << 20, 32 << 20)
+TINY = Caches(256, 1 << 10, 1 << 12)
+"""Caches so small that small arrays exceed them."""
+
+
+def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
+    """The space as it would be of a machine with these caches."""
+    family = loop_structures(nest, HOST, caches, nominal(HOST), threads, sizes)
+    return Space(nest, HOST, threads, family.structures, family.choice)
