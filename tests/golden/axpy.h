@@ -149,7 +149,8 @@ static inline void axpy_inside(int64_t index, int64_t extent, const char *where,
           (long long)index, (long long)extent);
   abort();
 }
-#define AXPY_IN(index, extent) axpy_inside(index, extent, __func__, #index ", " #extent, __LINE__)
+#define AXPY_IN(index, extent) \
+  axpy_inside(index, extent, __func__, #index ", " #extent, __LINE__)
 #else
 #define AXPY_IN(index, extent) ((void)sizeof((index) < (extent)))
 #endif

@@ -160,7 +160,8 @@ static inline void matmul_inside(int64_t index, int64_t extent, const char *wher
           (long long)index, (long long)extent);
   abort();
 }
-#define MATMUL_IN(index, extent) matmul_inside(index, extent, __func__, #index ", " #extent, __LINE__)
+#define MATMUL_IN(index, extent) \
+  matmul_inside(index, extent, __func__, #index ", " #extent, __LINE__)
 #else
 #define MATMUL_IN(index, extent) ((void)sizeof((index) < (extent)))
 #endif

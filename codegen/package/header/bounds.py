@@ -12,7 +12,8 @@ static inline void pfx_inside(int64_t index, int64_t extent, const char *where, 
                     (long long)index, (long long)extent);
     abort();
 }
-#define PFX_IN(index, extent) pfx_inside(index, extent, __func__, #index ", " #extent, __LINE__)
+#define PFX_IN(index, extent) \\
+    pfx_inside(index, extent, __func__, #index ", " #extent, __LINE__)
 #else
 #define PFX_IN(index, extent) ((void)sizeof((index) < (extent)))
 #endif"""
