@@ -389,39 +389,35 @@ class Remaining(int):
 
 def test_the_text_of_a_shared_reduction() -> None:
     text = source(schedule(sums).groups("i").items(j=32))
-    body = text[text.index("{\n  const int item") :]
+    body = text[text.index("{\n    const int item") :]
     assert body == SUMS
 
 
 SUMS = """{
-  const int item = (int)get_local_id(0);
-  double s_sum[1] __attribute__((aligned(64)));
-  __local double f64_shares[32] __attribute__((aligned(64)));
-  const int64_t i = (int64_t)get_group_id(0);
-  if (item == 0)
-  {
-    s[i] = 0.0;
-  }
-  s_sum[0] = 0.0;
-  for (int64_t j = item; j < N; j += 32)
-  {
-    s_sum[0] += A[i*N + j];
-  }
-  {
-    f64_shares[item] = s_sum[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int left = 32; left > 1; left = (left + 1)/2) {
-        if (item < left/2)
-            f64_shares[item] += f64_shares[item + (left + 1)/2];
-        barrier(CLK_LOCAL_MEM_FENCE);
+    const int item = (int)get_local_id(0);
+    double s_sum[1] __attribute__((aligned(64)));
+    __local double f64_shares[32] __attribute__((aligned(64)));
+    const int64_t i = (int64_t)get_group_id(0);
+    if (item == 0) {
+        s[i] = 0.0;
     }
-  }
-  if (item == 0)
-  {
-    if (N > 0)
+    s_sum[0] = 0.0;
+    for (int64_t j = item; j < N; j += 32) {
+        s_sum[0] += A[i*N + j];
+    }
     {
-      s[i] += f64_shares[0];
+        f64_shares[item] = s_sum[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int left = 32; left > 1; left = (left + 1)/2) {
+            if (item < left/2)
+                f64_shares[item] += f64_shares[item + (left + 1)/2];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
     }
-  }
+    if (item == 0) {
+        if (N > 0) {
+            s[i] += f64_shares[0];
+        }
+    }
 }
 """

@@ -305,10 +305,10 @@ def test_the_first_that_is_wrong_makes_the_status(programs: dict[str, Program]) 
 def test_prototypes() -> None:
     assert prefixed(prototypes(KIT.routines[0], KIT), "matmul") == (
         "matmul_status matmul(int64_t M, int64_t K, int64_t N, const float *A, int64_t A_ld, const float *B, "
-        "int64_t B_ld,\n    float *C, int64_t C_ld, int32_t threads);\n"
-        "matmul_status matmul_with_workspace(int64_t M, int64_t K, int64_t N, const float *A, int64_t A_ld,\n"
-        "    const float *B, int64_t B_ld, float *C, int64_t C_ld, int32_t threads, void *workspace,\n"
-        "    int64_t workspace_bytes);\n"
+        "int64_t B_ld, float *C, int64_t C_ld, int32_t threads);\n"
+        "matmul_status matmul_with_workspace(int64_t M, int64_t K, int64_t N, const float *A, int64_t A_ld, "
+        "const float *B, int64_t B_ld, float *C, int64_t C_ld, int32_t threads, void *workspace, "
+        "int64_t workspace_bytes);\n"
         "int64_t matmul_workspace_size(int64_t M, int64_t K, int64_t N, int32_t threads);"
     )
     assert prototypes(FIXED.routines[0], FIXED).endswith("int64_t matmul_workspace_size(void);")
