@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from poly.model.core import FORK, FULL, MISS, WALK, Core
+from poly.model.core import FORK, FULL, MISS, WALK, Target
 from poly.model.cost import Cost, CostPart
 from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.traffic import Moved, Traffic
@@ -28,7 +28,7 @@ COPIED, TURNED = 1.0, 1.5
 """What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
 
 
-def price(form: ScheduleParts, core: Core) -> Cost:
+def price(form: ScheduleParts, core: Target) -> Cost:
     """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
     if not form.computed:  # nothing runs
         return Cost(0.0, (CostPart("arithmetic", 0.0),))
@@ -51,7 +51,7 @@ def price(form: ScheduleParts, core: Core) -> Cost:
     return Cost(together + sum(part.seconds for part in waiting), (*overlapping, *waiting))
 
 
-def _arithmetic(form: ScheduleParts, core: Core) -> float:
+def _arithmetic(form: ScheduleParts, core: Target) -> float:
     """Seconds of the statements, each shared by its own threads."""
     return sum(one.time(core) * core.unit(one.dtype) * _longest(one, core.threads) for one in form.computed)
 
@@ -67,14 +67,14 @@ def _share(form: ScheduleParts, threads: int) -> float:
     return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
 
 
-def _level(level: str, moved: Moved, core: Core, share: float) -> CostPart:
+def _level(level: str, moved: Moved, core: Target, share: float) -> CostPart:
     """Seconds and bytes from L2, L3 or memory."""
     rate = {"L2": core.rates.l2, "L3": core.rates.l3, "memory": core.rates.memory}[level]
     bytes = float(sum(moved.values()))
     return CostPart(level, bytes / rate * share, bytes)
 
 
-def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], core: Core) -> float:
+def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], core: Target) -> float:
     """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
 
     A call waits for its results before its first step; other lines from L3 arrive while it works.
@@ -85,7 +85,7 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], c
     return LATE * (memory / core.rates.memory + results / core.rates.l3)
 
 
-def _copies(whole: NestedPart, form: ScheduleParts, core: Core) -> float:
+def _copies(whole: NestedPart, form: ScheduleParts, core: Target) -> float:
     """Seconds that all copies take: the work, the lines read, the panels written."""
     total, dtype = 0.0, form.computed[0].dtype
     for place in whole.walk() if form.copied else ():
@@ -98,7 +98,7 @@ def _copies(whole: NestedPart, form: ScheduleParts, core: Core) -> float:
     return total
 
 
-def _source(form: ScheduleParts, core: Core) -> float:
+def _source(form: ScheduleParts, core: Target) -> float:
     """Bytes a second from where the arrays lie between calls."""
     whole = sum(touched.bytes for touched in form.whole.touched.values())
     if whole <= core.caches.l2 * FULL:

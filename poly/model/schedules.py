@@ -16,7 +16,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
 from poly.lowering.calls import untaken
-from poly.model.core import Core
+from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Dimension, Footprint
 from poly.model.leaf import PlainStatement, leaf, sides
@@ -59,7 +59,7 @@ class ScheduleModel:
     `knobs` names, for each of its loops over blocks, the knob that says their size.
     """
 
-    def __init__(self, made: Schedule, knobs: Mapping[str, str], core: Core) -> None:
+    def __init__(self, made: Schedule, knobs: Mapping[str, str], core: Target) -> None:
         self._made, self._core = made, core
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
@@ -189,7 +189,7 @@ def _is_across(one: Accessed) -> bool:
     return any(one.operand.stride(place) == 1 for places in reduced for place in places)
 
 
-def predicted(made: Schedule, core: Core) -> Cost:
+def predicted(made: Schedule, core: Target) -> Cost:
     """The cost of a schedule whose sizes are all known."""
     return ScheduleModel(made, {}, core).predict({})
 

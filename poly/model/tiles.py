@@ -7,7 +7,7 @@ from math import ceil
 
 from microkernels.dtypes import DType
 from poly.model.choice import shape_penalty
-from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Core
+from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Target
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -60,7 +60,7 @@ class TileCalls:
     def instances(self) -> float:
         return self.m * self.n * self.steps * self.others
 
-    def time(self, core: Core) -> float:
+    def time(self, core: Target) -> float:
         """In vector multiply-adds, on one core."""
         lanes = core.isa.lanes(self.dtype)
         widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
@@ -70,7 +70,7 @@ class TileCalls:
             for times, vectors in widths
         ) + self._conflicts(core, lanes)
 
-    def _sums(self, core: Core, rows: int, vectors: int) -> float:
+    def _sums(self, core: Target, rows: int, vectors: int) -> float:
         """One tile's calls: as measured, of a tile like it, or by a formula.
 
         The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
@@ -85,7 +85,7 @@ class TileCalls:
         step = size if self.panels and rows > POINTERS else tile.step * alike
         return steps * step + calls * tile.call * alike
 
-    def _conflicts(self, core: Core, lanes: int) -> float:
+    def _conflicts(self, core: Target, lanes: int) -> float:
         """The time lost where lines share places in L1, and are more than it has ways.
 
         A line of the left operand, read in place by many rows, is then gone before the next step of the reduction reads

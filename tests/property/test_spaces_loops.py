@@ -21,7 +21,7 @@ from poly.autoschedule.spaces.loops import loop_structures
 from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import ScheduleError
 from poly.model import Caches
-from poly.model.rates import nominal
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
 HOST = host()
@@ -29,7 +29,7 @@ HOST = host()
 
 def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
     """The space as it would be of a machine with these caches."""
-    family = loop_structures(nest, HOST, caches, nominal(HOST), threads, sizes)
+    family = loop_structures(nest, Target.nominal(HOST, caches, threads), sizes)
     return Space(nest, HOST, threads, family.structures, family.choice)
 
 
@@ -69,7 +69,7 @@ def stable(nest: poly.Nest) -> list[Any]:
 def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> None:
     given_nest = nest.with_sizes(SIZES[nest]) if known else nest
     space = derived(given_nest, threads)
-    expected = default_schedule(given_nest, HOST, LARGE, threads, nominal(HOST))
+    expected = default_schedule(given_nest, Target.nominal(HOST, LARGE, threads))
     assert space.choice in space
     assert space.schedule(space.choice) == expected
 
@@ -79,7 +79,7 @@ def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> N
 def test_the_default_has_neighbours(nest: poly.Nest, threads: int) -> None:
     """What is measured has its default in a structure with sizes, where there is anything to choose."""
     space = derived(nest, threads)
-    assert space.schedule(space.choice) == default_schedule(nest, HOST, LARGE, threads, nominal(HOST))
+    assert space.schedule(space.choice) == default_schedule(nest, Target.nominal(HOST, LARGE, threads))
     if nest.name == "solve" and len(nest.arrays[1].shape) == 1:
         assert len(space) == 1, "a solve with one right side is a recurrence: there is nothing to choose"
     elif (nest.name, threads) not in (("jacobi", 2), ("heat", 2)):
@@ -166,7 +166,7 @@ def test_open_sizes_are_predicted_where_they_are_measured() -> None:
 def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poly.autoschedule.spaces.loops.AFFORDABLE", 1)
     space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
-    assert space.schedule(space.choice) == default_schedule(space.nest, HOST, LARGE, 1, nominal(HOST))
+    assert space.schedule(space.choice) == default_schedule(space.nest, Target.nominal(HOST, LARGE, 1))
 
 
 def test_a_point_that_is_none_is_refused() -> None:

@@ -13,15 +13,14 @@ from test_defaults import LARGE, TINY, chain, jacobi_2d
 import poly
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
-from poly.autoschedule.defaults.marks import vectorized
-from poly.autoschedule.defaults.wavefront import overlapped
+from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.wavefront import overlapped
 from poly.ir.layout import strides
 from poly.ir.paths import paths, times
 from poly.ir.tree import Band
 from poly.model import Caches
-from poly.model.core import Core
+from poly.model.core import Target
 from poly.model.leaf import Loops
-from poly.model.rates import nominal
 from poly.model.schedules import ScheduleModel, predicted
 from poly.model.tiles import Pitches, TileCalls
 from poly.model.traffic import Traffic
@@ -48,8 +47,8 @@ def moved(made: Schedule, capacity: int) -> float:
     return sum(bytes / (2 if form.whole.touched[operand].written else 1) for operand, bytes in fetched.items())
 
 
-def core(caches: Caches = LARGE, threads: int = 1) -> Core:
-    return Core(HOST, caches, nominal(HOST), threads)
+def core(caches: Caches = LARGE, threads: int = 1) -> Target:
+    return Target.nominal(HOST, caches, threads)
 
 
 def model(made: Schedule, caches: Caches = LARGE, threads: int = 1) -> ScheduleModel:

@@ -6,36 +6,35 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from microkernels.isa import ISA
 from poly.analysis.roles import roles
-from poly.autoschedule.default import contracted, isolated
-from poly.autoschedule.plan import Outline, outlined
+from poly.autoschedule.rules.contraction import Outline, outlined
+from poly.autoschedule.rules.isolation import isolated
+from poly.autoschedule.rules.microkernels import contracted
 from poly.autoschedule.spaces.space import Family, Knob, Point, Structure, Values
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest, Statement
-from poly.model import Caches
 from poly.model.contraction import Model
+from poly.model.core import Target
 from poly.model.grid import Grid, TileStructure
-from poly.model.rates import Rates
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Tensorize
 
 
-def contraction_family(
-    nest: Nest, isa: ISA, caches: Caches, rates: Rates, threads: int, coarse: bool = False
-) -> Family | None:
+def contraction_family(nest: Nest, target: Target, coarse: bool = False) -> Family | None:
     """The structures of the heaviest contraction of a nest; None where it has none with a space of its own.
 
     The other statements follow their default schedule. `coarse` thins the grids to some hundreds of points; the model's
     choice is among those always.
     """
-    found = _heaviest(nest, isa, caches)
+    found = _heaviest(nest, target)
     if found is None:
         return None
     statement, outline = found
-    grid, thin = (Grid(outline.work, caches, threads, outline.by_lines, thinned) for thinned in (coarse, True))
-    model = Model(outline.work, caches, rates, threads)
-    made = _Maker(nest, statement.name, isa, caches, rates, threads, grid, model)
+    grid, thin = (
+        Grid(outline.work, target.caches, target.threads, outline.by_lines, thinned) for thinned in (coarse, True)
+    )
+    model = Model(outline.work, target.caches, target.rates, target.threads)
+    made = _Maker(nest, statement.name, target, grid, model)
     kinds = list(grid.structures())
     structures = tuple(made.structure(kind) for kind in kinds)
     kind, values = thin.best(model)
@@ -43,14 +42,14 @@ def contraction_family(
     return Family(structures, Point(number, structures[number].at(values)))
 
 
-def _heaviest(nest: Nest, isa: ISA, caches: Caches) -> tuple[Statement, Outline] | None:
+def _heaviest(nest: Nest, target: Target) -> tuple[Statement, Outline] | None:
     """The contraction with the most multiply-adds that has rows; others stream a matrix without tiles."""
     made, found = schedule(nest), []
     for statement in nest.statements:
         r = roles(nest, statement) if isolated(made, statement) else None
         if r is None or not r.rows:
             continue
-        outline = outlined(r, nest.array(statement.target.array).dtype, isa, caches)
+        outline = outlined(r, nest.array(statement.target.array).dtype, target)
         if outline is not None:
             found.append((prod(axis.guess for axis in outline.work.axes), statement, outline))
     return max(found, key=lambda entry: entry[0])[1:] if found else None
@@ -62,10 +61,7 @@ class _Maker:
 
     nest: Nest
     statement: str
-    isa: ISA
-    caches: Caches
-    rates: Rates
-    threads: int
+    target: Target
     grid: Grid
     model: Model
 
@@ -81,7 +77,7 @@ class _Maker:
     def _schedule(self, kind: TileStructure, values: Values) -> Schedule:
         """Raises ScheduleError where the values are no legal schedule."""
         choice = self.grid.choice(kind, values)
-        made = contracted(self.nest, self.isa, self.caches, self.threads, self.rates, {self.statement: choice})
+        made = contracted(self.nest, self.target, {self.statement: choice})
         kernels = [step.kernel for step in made.steps if isinstance(step, Tensorize)]
         if choice.kernel.name not in kernels:
             raise ScheduleError(f"the sizes {dict(values)} are illegal for this structure of the space.")

@@ -6,21 +6,18 @@ from collections.abc import Mapping
 
 from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.default import default_schedule
-from poly.autoschedule.spaces.form import always, located
+from poly.autoschedule.rules.form import always, located
 from poly.autoschedule.spaces.gpu_contraction import group_structures
 from poly.autoschedule.spaces.gpu_loops import gpu_loop_structures
 from poly.autoschedule.spaces.space import Family, Point, Structure
 from poly.ir.nest import Nest
-from poly.model import Caches
+from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
-from poly.model.rates import Rates
 
 
-def gpu_family(
-    nest: Nest, isa: DeviceISA, caches: Caches, rates: Rates, threads: int, sizes: Mapping[str, int]
-) -> Family:
+def gpu_family(nest: Nest, isa: DeviceISA, target: Target, sizes: Mapping[str, int]) -> Family:
     """The structures of a nest; the choice is the default schedule."""
-    default = default_schedule(nest, isa, caches, threads, rates)
+    default = default_schedule(nest, target)
     found = [*group_structures(nest, isa, default), *gpu_loop_structures(nest, isa, sizes)]
     for number, (structure, values) in enumerate(found):
         if structure.schedule(values).steps == default.steps:

@@ -11,9 +11,9 @@ from microkernels.dtypes import DType
 from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import Axis, Roles, roles
-from poly.autoschedule.default import gpu_contracted, isolated
-from poly.autoschedule.defaults.gpu import gpu_schedule
-from poly.autoschedule.defaults.gpu.contraction import Plan
+from poly.autoschedule.rules.gpu import gpu_schedule
+from poly.autoschedule.rules.gpu.contraction import Plan, gpu_contracted
+from poly.autoschedule.rules.isolation import isolated
 from poly.autoschedule.spaces.space import Knob, Structure, Values
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, walk

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from poly.autoschedule.defaults.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements
 from poly.lowering.mapping.work_groups import DeviceKernel, kernels

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.defaults.gpu import gpu_schedule
-from poly.autoschedule.defaults.gpu.items import USUAL, GroupShape
-from poly.autoschedule.spaces.form import located
+from poly.autoschedule.rules.form import located
+from poly.autoschedule.rules.gpu import gpu_schedule
+from poly.autoschedule.rules.gpu.items import USUAL, GroupShape
 from poly.autoschedule.spaces.gpu_copies import slabs, tiles
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.errors import ScheduleError

@@ -15,51 +15,28 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from microkernels.dtypes import DType
-from microkernels.isa import ISA
-from poly.analysis.roles import Axis, Roles, roles
-from poly.autoschedule.matrix_vector import matrix_vector_steps
-from poly.autoschedule.non_rectangular import ragged_steps
-from poly.ir.nest import Nest, Statement
-from poly.model import Caches, Choice
+from poly.analysis.roles import Axis, Roles
+from poly.model import Choice
 from poly.model.contraction import ContractionView, Model
+from poly.model.core import Target
 from poly.model.grid import Grid
 from poly.model.grouping import column_group, contiguous, nearest, row_group
-from poly.model.rates import Rates
 from poly.schedules.steps import Copy, Flatten, Order, Parallel, Split, Step, Tensorize
 
 RUN = 128
 """Bytes of contiguous results below which the order of the other loops must use up the output's cache lines."""
 
 
-def contraction_steps(
-    nest: Nest,
-    statement: Statement,
-    loops: Mapping[str, str],
-    isa: ISA,
-    caches: Caches,
-    threads: int,
-    initial: str | None,
-    rates: Rates,
-    choice: Choice | None = None,
+def planned_steps(
+    r: Roles, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None, choice: Choice | None = None
 ) -> list[Step] | None:
-    """The steps for a contraction that has its loops for itself; None where it is none, or has no columns to speak of.
-
-    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
-    output to 0 before, which the microkernel then takes over. `choice` replaces the model's.
-    """
-    r = roles(nest, statement)
-    if r is None:
-        return ragged_steps(nest, statement, loops, isa, threads)
-    if choice is None and not r.rows:
-        streamed = matrix_vector_steps(r, loops, isa, threads, initial)
-        if streamed is not None:
-            return streamed
-    outline = outlined(r, nest.array(statement.target.array).dtype, isa, caches)
+    """The steps for a contraction over a box; None without columns or a reduction. `choice` replaces the model's."""
+    outline = outlined(r, dtype, target)
     if outline is None:
         return None
     if choice is None:
-        model = Model(outline.work, caches, rates, threads)
-        grid = Grid(outline.work, caches, threads, outline.by_lines, coarse=True)
+        model = Model(outline.work, target.caches, target.rates, target.threads)
+        grid = Grid(outline.work, target.caches, target.threads, outline.by_lines, coarse=True)
         choice = grid.choice(*grid.best(model))
     return Planner(outline, choice, loops, initial).steps()
 
@@ -73,22 +50,24 @@ class Outline:
     """Whether the output's next neighbours after a short run of columns are rows."""
 
 
-def outlined(r: Roles, dtype: DType, isa: ISA, caches: Caches) -> Outline | None:
+def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
     """The groups of axes that fit the operands' cache lines; None without columns or a reduction."""
     if not r.columns or not r.reduce:
         return None
     if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
         r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.number or 0))))
     m, n, k = (prod(axis.guess for axis in axes) for axes in (r.rows, r.columns, r.reduce))
-    lanes, neighbours = isa.lanes(dtype), contiguous(r.columns)
+    lanes, neighbours = target.isa.lanes(dtype), contiguous(r.columns)
     short = prod(axis.guess for axis in neighbours) * dtype.size < RUN
-    far = n * k * dtype.size > caches.l2 // 2
+    far = n * k * dtype.size > target.caches.l2 // 2
     columns, extra_columns = column_group(r.columns, lanes, "output" if short and m > k else "right", far)
     rows, extra_rows = row_group(r.rows, "output" if short and n > k else "left")
     others = [axis for axis in r.columns if axis not in neighbours]
     by_lines = short and n > k and nearest(r.rows) < nearest(others)
     flat, together = rows.axes if rows else (), lanes if far else None
-    return Outline(ContractionView(r, flat, extra_rows, columns.axes, extra_columns, isa, dtype, together), by_lines)
+    return Outline(
+        ContractionView(r, flat, extra_rows, columns.axes, extra_columns, target.isa, dtype, together), by_lines
+    )
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ for i: for j:                                    for j:                     j co
 
 from __future__ import annotations
 
-from poly.autoschedule.defaults.attempt import attempt
-from poly.autoschedule.defaults.distances import STEEPEST
-from poly.autoschedule.defaults.gpu.items import GroupShape
-from poly.autoschedule.defaults.gpu.parallel import chain_names
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.distances import STEEPEST
+from poly.autoschedule.rules.gpu.items import GroupShape
+from poly.autoschedule.rules.gpu.parallel import chain_names
 from poly.ir.tree import Band
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Interchange, Items, Skew, Step

@@ -7,15 +7,25 @@ for j: for k:                               for j_tile:                     (a s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
+from itertools import product
+from math import ceil, prod
 
 from microkernels.isa import ISA
 from microkernels.kernel import named
 from poly.analysis.roles import Axis, Roles
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.isolation import MadeWith
+from poly.autoschedule.spaces.grids import sizes, uncut
+from poly.autoschedule.spaces.space import Knob, Values
 from poly.model import WORTHWHILE
+from poly.model.core import Target
+from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
+
+SHARES = (256, 1 << 16)
+"""The least and the most results that are computed in one pass, for a search."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +42,16 @@ def streamed(r: Roles) -> tuple[Streamed, ...]:
     return tuple(found for found in (_by_rows(r), _by_columns(r)) if found is not None)
 
 
-def matrix_vector_steps(
-    r: Roles, loops: Mapping[str, str], isa: ISA, threads: int, initial: str | None
-) -> list[Step] | None:
+def matrix_vector_steps(r: Roles, loops: Mapping[str, str], target: Target, initial: str | None) -> list[Step] | None:
     """The steps for a contraction without rows; None where no kernel streams the matrix as it lies."""
     found = streamed(r)
     if not found:
         return None
-    return streamed_steps(r, loops, isa, found[0], usual_share(found[0], threads), threads > 1, initial)
+    share = usual_share(found[0], target.threads)
+    return _steps(r, loops, target.isa, found[0], share, target.threads > 1, initial)
 
 
-def streamed_steps(
+def _steps(
     r: Roles,
     loops: Mapping[str, str],
     isa: ISA,
@@ -61,6 +70,60 @@ def streamed_steps(
     kernel = Tensorize(named(chosen.family, isa), r.contraction.statement, initial)
     steps += [Order((*outer, *inner)), kernel]
     return [*steps, Parallel(outer[-1])] if share is not None and parallel else steps
+
+
+@dataclass(frozen=True)
+class MatrixVector:
+    """A matrix-vector product whose loops are named by iterator; `made` gives a nest's schedule with steps for it."""
+
+    roles: Roles
+    loops: Mapping[str, str]
+    initial: str | None
+    target: Target
+    made: MadeWith
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds."""
+        r = self.roles
+        return prod(axis.guess for axis in (*r.batch, *r.columns, *r.reduce))
+
+    def forms(self) -> Iterator[Form]:
+        """Each way to stream the matrix, its results shared among threads or not."""
+        for way, parallel in product(streamed(self.roles), (False, True) if self.target.threads > 1 else (False,)):
+            form = self._form(way, parallel)
+            if form is not None:
+                yield form
+
+    def usual(self) -> Form | None:
+        """The form of the default; None where it is illegal."""
+        way = streamed(self.roles)[0]
+        return self._form(way, usual_share(way, self.target.threads) is not None)
+
+    def _form(self, way: Streamed, parallel: bool) -> Form | None:
+        usual = usual_share(way, self.target.threads)
+        shares = sizes(way.column.extent, *SHARES, () if usual is None else (usual,))
+        if parallel and not shares:
+            return None
+
+        def make(values: Values) -> Schedule | None:
+            def steps(loops: Mapping[str, str]) -> list[Step]:
+                return _steps(self.roles, loops, self.target.isa, way, values["share"], parallel, self.initial)
+
+            return self.made(steps)
+
+        share = usual if parallel and usual else shares[-1] if parallel else None
+        tried = make({"share": share})
+        if tried is None:
+            return None
+        return Form(
+            (("kernel", way.family), ("parallel", "shares" if parallel else "none")),
+            make,
+            tried,
+            (Knob("share", shares if parallel else uncut(shares)),),
+            (("share", share),),
+            {f"{self.loops[way.column.iterator]}_tile": "share"},
+        )
 
 
 def _by_rows(r: Roles) -> Streamed | None:

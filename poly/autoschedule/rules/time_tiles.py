@@ -9,18 +9,27 @@
 The loops below the time loop are shifted against each other, fused but for the innermost, and skewed by the time loop
 until no dependence points backward along any of them: then they may be tiled (Wolf and Lam, "A loop transformation
 theory and an algorithm to maximize parallelism", 1991).
+
+one row    a tile of time steps runs row by row through the whole space
+rows       all loops inside the time loop but the innermost are cut too
+all        the innermost too
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 from poly.analysis.legality import lane_conflict
-from poly.autoschedule.defaults.attempt import attempt
-from poly.autoschedule.defaults.distances import Slope, slope
-from poly.autoschedule.defaults.loops import Chain, chain_of, parts
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.distances import Slope, slope
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.shapes import Chain, chain_of, parts
+from poly.autoschedule.rules.sharing import parallel_loops
+from poly.autoschedule.spaces.grids import middle, sizes
+from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.nest import Nest
 from poly.ir.strides import accesses, extent
 from poly.ir.tree import Band, bands
@@ -33,6 +42,9 @@ BLOCK = 1024
 
 ROW_GUESS = {1: 1 << 20, 2: 2048, 3: 256}
 """The extent of a loop that depends on sizes, by the number of loops inside the time loop."""
+
+STEPS, ROWS, INNER = (2, 64), (4, 128), (256, 4096)
+"""The least and the most time steps of a tile, its rows, and its elements of the innermost loop, for a search."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +67,82 @@ class TimeTiles:
     time: int
     blocks: tuple[int | None, ...]
 
+    @property
+    def depth(self) -> int:
+        """The loops inside the time loop that are cut."""
+        return sum(block is not None for block in self.blocks)
 
-def tiled_in_time(schedule: Schedule, caches: Caches) -> Schedule:
-    """The schedule with each time loop tiled where the arrays exceed the second-level cache."""
-    for band in bands(schedule.tree):
-        if any(band is still for still in bands(schedule.tree)):
-            found = time_loops(schedule, band)
-            sizes = found and usual_tiles(schedule.nest, found, caches)
-            schedule = (found and sizes and tile_in_time(schedule, found, sizes)) or schedule
-    return schedule
+    def by_loop(self, found: TimeLoops) -> dict[str, int]:
+        """The size for each loop that is cut."""
+        inside = zip(found.chains[0].bands, self.blocks, strict=False)
+        return {found.time.name: self.time} | {band.name: block for band, block in inside if block is not None}
+
+
+def time_tiles(form: Form, caches: Caches) -> Iterator[Form]:
+    """The forms of the first time loop that there is; the usual sizes are among those of theirs."""
+    for time in _time_loops(form):
+        found = time_loops(form.tried, time)
+        if found is not None:
+            usual = usual_tiles(form.tried.nest, found, caches)
+            depths = [*((0, found.depth - 1) if found.depth > 1 else ()), found.depth]
+            forms = (_tiled(form, found, depth, usual) for depth in depths)
+            yield from (tiled for tiled in forms if tiled is not None)
+            return
+
+
+def usual_time_tiles(form: Form, caches: Caches) -> Form:
+    """The form with each time loop tiled where the arrays exceed the second-level cache."""
+    for time in _time_loops(form):
+        if any(time is still for still in bands(form.tried.tree)):
+            found = time_loops(form.tried, time)
+            usual = usual_tiles(form.tried.nest, found, caches) if found is not None else None
+            if found is not None and usual is not None:
+                form = _tiled(form, found, usual.depth, usual) or form
+    return form
+
+
+def _time_loops(form: Form) -> tuple[Band, ...]:
+    """Loops that may be time loops: none where threads share one."""
+    return () if parallel_loops(form.tried) else bands(form.tried.tree)
+
+
+def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) -> Form | None:
+    """The form with the outer `depth` loops cut; the first is run value by value where there is none.
+
+    Its usual sizes are the usual ones, where these are for such a depth.
+    """
+    nest, inside = form.tried.nest, found.chains[0].bands[:depth]
+    names = {band.name: form.free(band.name) for band in (found.time, *inside)}
+    own = usual.by_loop(found) if usual is not None and usual.depth == depth else {}
+
+    def grid(band: Band, bounds: tuple[int, int]) -> tuple[int, ...]:
+        return sizes(extent(nest, band), *bounds, [own[band.name]] if own else ())
+
+    grids = {found.time.name: grid(found.time, STEPS)}
+    grids |= {band.name: grid(band, INNER if band is found.chains[0].bands[-1] else ROWS) for band in inside}
+    if not all(grids.values()):
+        return None
+
+    def tile(made: Schedule, values: Values) -> Schedule | None:
+        blocks = tuple(values[names[band.name]] for band in inside) or (None,)
+        return tile_in_time(made, found, TimeTiles(values[names[found.time.name]] or 1, blocks))
+
+    values = tuple((names[loop], own.get(loop) or middle(grid)) for loop, grid in grids.items())
+    tried = tile(form.tried, dict(values))
+    if tried is None:
+        return None
+    knobs = tuple(Knob(names[loop], grid) for loop, grid in grids.items())
+    cuts = {f"{loop}_tile": name for loop, name in names.items()}
+    return form.then(tile, tried, ((_trait(form, found), _kind(found, depth)),), knobs, values, cuts)
+
+
+def _trait(form: Form, found: TimeLoops) -> str:
+    """What tells the tiles of a time loop apart: the first one of a nest needs no name."""
+    return f"time tiles of {found.time.name}" if "time tiles" in dict(form.traits) else "time tiles"
+
+
+def _kind(found: TimeLoops, depth: int) -> str:
+    return "one row" if depth == 0 else "all" if depth == found.depth else "rows"
 
 
 def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
@@ -86,10 +165,10 @@ def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
     return TimeLoops(time, chains, tuple(slopes))
 
 
-def tile_in_time(schedule: Schedule, steps: TimeLoops, sizes: TimeTiles) -> Schedule | None:
+def tile_in_time(schedule: Schedule, steps: TimeLoops, tiles: TimeTiles) -> Schedule | None:
     """The schedule with a time loop tiled; None where the dependences forbid it."""
-    fused = attempt(schedule, _joined(steps, len(sizes.blocks)))
-    return fused and attempt(fused, _blocked(steps, sizes))
+    fused = attempt(schedule, _joined(steps, len(tiles.blocks)))
+    return fused and attempt(fused, _blocked(steps, tiles))
 
 
 def _joined(steps: TimeLoops, depth: int) -> list[Step]:
@@ -108,14 +187,14 @@ def _joined(steps: TimeLoops, depth: int) -> list[Step]:
     return made
 
 
-def _blocked(steps: TimeLoops, sizes: TimeTiles) -> list[Step]:
-    loops = [band.name for band in steps.chains[0].bands[: len(sizes.blocks)]]
+def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
+    loops = [band.name for band in steps.chains[0].bands[: len(tiles.blocks)]]
     time = steps.time.name
-    if sizes.blocks == (None,):
-        return [Split(((time, sizes.time),)), Order((f"{time}_tile", loops[0], time))]
-    blocks = [(loop, block) for loop, block in zip(loops, sizes.blocks, strict=True) if block is not None]
-    made: list[Step] = [Tile(((time, sizes.time), *blocks))]
-    if len(sizes.blocks) == steps.depth and len(steps.chains) > 1:
+    if tiles.blocks == (None,):
+        return [Split(((time, tiles.time),)), Order((f"{time}_tile", loops[0], time))]
+    blocks = [(loop, block) for loop, block in zip(loops, tiles.blocks, strict=True) if block is not None]
+    made: list[Step] = [Tile(((time, tiles.time), *blocks))]
+    if len(tiles.blocks) == steps.depth and len(steps.chains) > 1:
         made.append(Distribute(loops[-1]))
     return made
 

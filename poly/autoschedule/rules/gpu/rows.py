@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from poly.autoschedule.defaults.attempt import attempt, proven
-from poly.autoschedule.defaults.gpu.items import GroupShape, useful_items
-from poly.autoschedule.defaults.gpu.lines import side_by_side_cost
-from poly.autoschedule.defaults.gpu.parallel import chain_names
-from poly.autoschedule.defaults.loops import parts
+from poly.autoschedule.rules.attempt import attempt, proven
+from poly.autoschedule.rules.gpu.items import GroupShape, useful_items
+from poly.autoschedule.rules.gpu.lines import side_by_side_cost
+from poly.autoschedule.rules.gpu.parallel import chain_names
+from poly.autoschedule.rules.shapes import parts
 from poly.ir.edits import find_loop
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements

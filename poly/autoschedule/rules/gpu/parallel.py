@@ -8,7 +8,7 @@ for i: for j:                       for j:  (parallel)
 from __future__ import annotations
 
 from poly.analysis.legality import is_parallel
-from poly.autoschedule.defaults.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt
 from poly.ir.tree import Band
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order

@@ -11,9 +11,11 @@ One recurrence waits for the latency of each of its operations; several that don
 from __future__ import annotations
 
 from poly.analysis.legality import lane_conflict
-from poly.autoschedule.defaults.attempt import attempt
-from poly.autoschedule.defaults.distances import STEEPEST
-from poly.autoschedule.defaults.loops import innermost
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.distances import STEEPEST
+from poly.autoschedule.rules.form import Form, new_loops
+from poly.autoschedule.rules.shapes import innermost
+from poly.autoschedule.spaces.space import Knob
 from poly.ir.edits import parent
 from poly.ir.tree import Band
 from poly.schedules.schedule import Schedule
@@ -21,6 +23,27 @@ from poly.schedules.steps import Order, Skew, Split, Step, Unroll
 
 CHAINS = 8
 """Recurrences side by side: latency times throughput of additions on current cores."""
+
+
+SIDE_BY_SIDE = (2, 4, 8, 16)
+"""The numbers of them that a search tries."""
+
+
+def side_by_side(form: Form) -> Form | None:
+    """Recurrences of neighbouring iterations side by side; None where no innermost loop carries one that allows it."""
+    first = overlapped(form.tried)
+    if first is form.tried:
+        return None
+    steps: list[Step] = list(first.steps[len(form.tried.steps) :])
+    cut = {name for step in steps for name, _ in getattr(step, "sizes", ())}
+    return form.then(
+        lambda made, values: overlapped(made, values["chains"] or CHAINS),
+        first,
+        (("recurrences", "side by side"),),
+        (Knob("chains", SIDE_BY_SIDE),),
+        (("chains", CHAINS),),
+        new_loops(form.tried, first, dict.fromkeys(cut, "chains")),
+    )
 
 
 def overlapped(schedule: Schedule, chains: int = CHAINS) -> Schedule:

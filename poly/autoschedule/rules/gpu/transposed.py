@@ -10,9 +10,9 @@ for i: for j:                 for j_tile: for i_tile:  # groups
 from __future__ import annotations
 
 from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.defaults.attempt import attempt
-from poly.autoschedule.defaults.gpu.fit import fits
-from poly.autoschedule.defaults.gpu.items import GroupShape
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.gpu.fit import fits
+from poly.autoschedule.rules.gpu.items import GroupShape
 from poly.ir.edits import find_loop
 from poly.ir.nest import Statement
 from poly.ir.paths import paths

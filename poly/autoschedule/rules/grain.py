@@ -10,9 +10,11 @@ C compiler's threads share such a loop in blocks by themselves.
 
 from __future__ import annotations
 
-from poly.autoschedule.defaults.attempt import proven
-from poly.autoschedule.defaults.loops import instances
-from poly.autoschedule.defaults.marks import INNER_GUESS
+from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
+from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.shapes import INNER_GUESS, instances
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Micro, bands, walk
@@ -24,6 +26,14 @@ GRAIN = 4096
 
 SHARES = 4
 """Groups for each compute unit, at least, so that all end at about the same time."""
+
+
+def in_groups(form: Form, isa: ISA) -> Form:
+    """The form for an OpenCL device's work-groups; as it is for a CPU's threads."""
+    if not isinstance(isa, DeviceISA):
+        return form
+    units = isa.units
+    return form.then(lambda made, values: grained(made, units), grained(form.tried, units))
 
 
 def grained(schedule: Schedule, units: int) -> Schedule:

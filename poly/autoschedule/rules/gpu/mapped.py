@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.legality import is_parallel
-from poly.autoschedule.defaults.fusion import fused
-from poly.autoschedule.defaults.gpu.columns import columns_first
-from poly.autoschedule.defaults.gpu.fit import fits
-from poly.autoschedule.defaults.gpu.items import USUAL, GroupShape
-from poly.autoschedule.defaults.gpu.parallel import parallel_first
-from poly.autoschedule.defaults.gpu.points import by_points, contiguous_loop, is_strided
-from poly.autoschedule.defaults.gpu.rows import by_rows, in_one_group, shared_loops
-from poly.autoschedule.defaults.gpu.transposed import by_lines
-from poly.autoschedule.defaults.gpu.waves import in_waves
-from poly.autoschedule.defaults.loops import instances
+from poly.autoschedule.rules.fusion import fused
+from poly.autoschedule.rules.gpu.columns import columns_first
+from poly.autoschedule.rules.gpu.fit import fits
+from poly.autoschedule.rules.gpu.items import USUAL, GroupShape
+from poly.autoschedule.rules.gpu.parallel import parallel_first
+from poly.autoschedule.rules.gpu.points import by_points, contiguous_loop, is_strided
+from poly.autoschedule.rules.gpu.rows import by_rows, in_one_group, shared_loops
+from poly.autoschedule.rules.gpu.transposed import by_lines
+from poly.autoschedule.rules.gpu.waves import in_waves
+from poly.autoschedule.rules.shapes import instances
 from poly.ir.edits import find_loop
 from poly.ir.tree import Band, Micro, Node, Sequence, bands, walk
 from poly.schedules.schedule import Schedule

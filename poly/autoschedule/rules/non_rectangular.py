@@ -15,17 +15,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Literal
+from typing import Literal, get_args
 
+from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.analysis.contraction import Contraction, overlapping, recognise
 from poly.analysis.roles import ASSUMED
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.isolation import MadeWith
+from poly.autoschedule.spaces.grids import fitting, tile_knobs
+from poly.autoschedule.spaces.space import Values
 from poly.ir.instances import Instances, coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.model import WORTHWHILE, tile_shape
+from poly.model.core import Target
+from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
 
 LEAST = 16
@@ -97,12 +104,65 @@ def usual_tiles(r: Ragged, isa: ISA, threads: int) -> RegisterTile:
     return RegisterTile(tile_shape(m, n, isa, r.dtype), parallel=shared)
 
 
-def ragged_steps(
-    nest: Nest, statement: Statement, loops: Mapping[str, str], isa: ISA, threads: int
-) -> list[Step] | None:
+def ragged_steps(nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target) -> list[Step] | None:
     """The steps with the usual tiles; None where there is no box. `loops` names the loop of each iterator."""
     found = ragged(nest, statement)
-    return tiled_steps(found, loops, usual_tiles(found, isa, threads)) if found else None
+    return tiled_steps(found, loops, usual_tiles(found, target.isa, target.threads)) if found else None
+
+
+@dataclass(frozen=True)
+class NonRectangular:
+    """A contraction over no box whose loops are named by iterator; `made` gives a nest's schedule with steps for it."""
+
+    box: Ragged
+    loops: Mapping[str, str]
+    target: Target
+    made: MadeWith
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds, an upper bound."""
+        return self.box.work
+
+    def forms(self) -> Iterator[Form]:
+        """Each place of the loop over columns, with each loop that threads may share."""
+        shared = [None, *self.box.own[:2], self.box.column] if self.target.threads > 1 else [None]
+        places: tuple[Place, ...] = get_args(Place)
+        for place, parallel in product(places, shared):
+            form = self._form(place, parallel) if parallel != self.box.column or place == "outside" else None
+            if form is not None:
+                yield form
+
+    def usual(self) -> Form | None:
+        """The form of the default; None where it is illegal."""
+        return self._form(self._tile.columns, self._tile.parallel)
+
+    @property
+    def _tile(self) -> RegisterTile:
+        return usual_tiles(self.box, self.target.isa, self.target.threads)
+
+    def _form(self, place: Place, parallel: str | None) -> Form | None:
+        box, isa, usual = self.box, self.target.isa, self._tile.kernel
+        lanes = isa.lanes(box.dtype)
+
+        def make(values: Values) -> Schedule | None:
+            kernel = gemm(isa, box.dtype, values["rows"] or 1, values["vectors"] or 1)
+            return self.made(lambda loops: tiled_steps(box, loops, RegisterTile(kernel, place, parallel)))
+
+        values = (("rows", usual.rows), ("vectors", usual.vectors))
+        tried = make(dict(values))
+        if tried is None:
+            return None
+        return Form(
+            (("columns", place), ("parallel", parallel or "none")),
+            make,
+            tried,
+            tile_knobs(box.extent(box.row), box.extent(box.column), usual),
+            values,
+            {f"{self.loops[box.row]}_tile": "rows", f"{self.loops[box.column]}_tile": "columns"},
+            fitting(isa),
+            lambda values: {"rows": values["rows"] or 1, "columns": (values["vectors"] or 1) * lanes},
+        )
 
 
 def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: RegisterTile) -> list[Step]:

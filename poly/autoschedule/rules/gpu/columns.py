@@ -12,9 +12,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from poly.analysis.legality import is_parallel
-from poly.autoschedule.defaults.attempt import attempt
-from poly.autoschedule.defaults.gpu.parallel import parallel_first
-from poly.autoschedule.defaults.loops import parts
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.gpu.parallel import parallel_first
+from poly.autoschedule.rules.shapes import parts
 from poly.ir.edits import find_loop
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule

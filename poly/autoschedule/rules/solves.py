@@ -14,26 +14,37 @@ The update becomes two statements: its far instances, whose operands were comput
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from microkernels.catalogue import tiles
+from microkernels.catalogue import gemm, tiles
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.analysis.contraction import Contraction, recognise
-from poly.autoschedule.defaults.attempt import attempt, proven
-from poly.autoschedule.defaults.contiguous import contiguous
+from poly.autoschedule.rules.attempt import attempt, proven
+from poly.autoschedule.rules.contiguous import contiguous
+from poly.autoschedule.rules.form import WHOLE, Form
+from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.sharing import shared_out
+from poly.autoschedule.spaces.grids import fitting, tile_knobs
+from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
+from poly.ir.edits import find_loop
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import extent, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Order, Part, Split, Tensorize
 
 LEAST = 16
 """Least rows of a block: few, since what depends on rows of the same block runs without a microkernel."""
+
+TILES = (1, 2, 3, 4, 6, 8)
+"""Register tiles in a block of rows, for a search."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,76 @@ class Solve:
     kernel: OuterProduct
 
 
-def usual_solve(isa: ISA, dtype: DType) -> Solve:
+def solves(nest: Nest, target: Target) -> Iterator[Form]:
+    """The solve by blocks, its loops shared out or not; none where there is no triangular update."""
+    first = blocked_solve(nest, target.isa)
+    if first is not None:
+        for parallel in (False, True) if target.threads > 1 else (False,):
+            yield _form(nest, target.isa, first, parallel)
+
+
+def usual_solve(nest: Nest, target: Target) -> Form | None:
+    """The solve by blocks, its loops shared out where there are threads; None where there is no triangular update."""
+    first = blocked_solve(nest, target.isa)
+    return _form(nest, target.isa, first, target.threads > 1) if first is not None else None
+
+
+def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
+    """The form of a solve; `first` has the usual sizes, and no loops in lanes or shared."""
+    dtype = _updated(first)
+    row, cuts = _loops(first)
+    usual, fits = usual_sizes(isa, dtype), fitting(isa)
+    most = (extent(nest, find_loop(schedule(nest).tree, row)) or WHOLE) // 2
+
+    def finished(made: Schedule) -> Schedule:
+        return vectorized(shared_out(made) if parallel else made)
+
+    def make(values: Values) -> Schedule | None:
+        kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
+        made = blocked_solve(nest, isa, Solve(_block(values), kernel))
+        return made and finished(made)
+
+    return Form(
+        (("solve", "by blocks"), ("parallel", "outermost" if parallel else "none")),
+        make,
+        finished(first),
+        (*tile_knobs(WHOLE, WHOLE, usual.kernel), Knob("tiles", TILES)),
+        _values(usual),
+        cuts,
+        lambda values: fits(values) and 2 <= _block(values) <= most,
+        lambda values: _blocks(values, isa.lanes(dtype)),
+    )
+
+
+def _updated(made: Schedule) -> DType:
+    """The type of what the microkernel updates."""
+    name = next(step.statement for step in made.steps if isinstance(step, Tensorize) and step.statement)
+    return made.nest.array(made.nest.statement(name).target.array).dtype
+
+
+def _values(solve: Solve) -> tuple[tuple[str, int], ...]:
+    """The knobs' values of a solve."""
+    kernel = solve.kernel
+    return ("rows", kernel.rows), ("vectors", kernel.vectors), ("tiles", solve.block // kernel.rows)
+
+
+def _loops(made: Schedule) -> tuple[str, dict[str, str]]:
+    """The loop over rows, and the knobs of those over blocks of rows, and over register tiles' rows and columns."""
+    ((row, _),), ((far, _), (column, _)) = (step.sizes for step in made.steps if isinstance(step, Split))
+    return row, {f"{row}_tile": "block", f"{far}_tile2": "rows", f"{column}_tile": "columns"}
+
+
+def _block(values: Values) -> int:
+    """The rows of a block."""
+    return (values["rows"] or 1) * (values["tiles"] or 1)
+
+
+def _blocks(values: Values, lanes: int) -> dict[str, int]:
+    rows, vectors = (values[name] or 1 for name in ("rows", "vectors"))
+    return {"block": _block(values), "rows": rows, "columns": vectors * lanes}
+
+
+def usual_sizes(isa: ISA, dtype: DType) -> Solve:
     """The best kernel for large operands, and the least blocks that are whole tiles of it."""
     kernel = tiles(isa, dtype)[0]
     return Solve(kernel.rows * ceil(LEAST / kernel.rows), kernel)
@@ -68,7 +148,7 @@ def blocked_solve(nest: Nest, isa: ISA, solve: Solve | None = None) -> Schedule 
     for statement in nest.statements:
         update = _update(nest, statement)
         if update is not None:
-            made = _blocked(nest, update, solve or usual_solve(isa, nest.array(statement.target.array).dtype))
+            made = _blocked(nest, update, solve or usual_sizes(isa, nest.array(statement.target.array).dtype))
             if made is not None:
                 return made
     return None

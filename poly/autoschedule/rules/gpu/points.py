@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from math import ceil, prod
 
 from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.defaults.attempt import attempt, proven
-from poly.autoschedule.defaults.gpu.items import GroupShape, useful_items
-from poly.autoschedule.defaults.gpu.lines import side_by_side_cost, whole_lines_cost
+from poly.autoschedule.rules.attempt import attempt, proven
+from poly.autoschedule.rules.gpu.items import GroupShape, useful_items
+from poly.autoschedule.rules.gpu.lines import side_by_side_cost, whole_lines_cost
 from poly.ir.edits import find_loop, parent
 from poly.ir.strides import extent
 from poly.ir.tree import Band, statements

@@ -18,11 +18,14 @@ from microkernels.group_kernel import GroupKernel
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import Axis, Roles, roles
-from poly.autoschedule.defaults.gpu.non_rectangular import ragged_steps
-from poly.autoschedule.defaults.gpu.tiles import cost
-from poly.autoschedule.non_rectangular import ragged
+from poly.autoschedule.rules.gpu.non_rectangular import ragged_steps
+from poly.autoschedule.rules.gpu.tiles import cost
+from poly.autoschedule.rules.isolation import each_contraction
+from poly.autoschedule.rules.non_rectangular import ragged
 from poly.ir.nest import Nest, Statement
 from poly.model import ASSUMED_STRIDE
+from poly.schedules.matching import zeroing
+from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Flatten, Groups, Order, Split, Step, Tensorize
 
 Strides = tuple[Int, ...]
@@ -32,6 +35,19 @@ WASTE = 1.2
 
 SHORT = 8
 """Neighbouring steps of a reduction that are too few to be read together."""
+
+
+def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel]) -> Schedule:
+    """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow.
+
+    `kernels` replaces those of the rule for some statements.
+    """
+
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        initial, kernel = zeroing(nest, statement), kernels.get(statement.name)
+        return gpu_contraction_steps(nest, statement, loops, isa, initial, kernel)
+
+    return each_contraction(nest, steps)
 
 
 def gpu_contraction_steps(

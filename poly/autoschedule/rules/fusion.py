@@ -15,8 +15,8 @@ from itertools import pairwise
 import islpy as isl
 
 from poly.analysis.legality import lane_conflict
-from poly.autoschedule.defaults.attempt import attempt
-from poly.autoschedule.defaults.loops import Chain, chain_of, parts
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.shapes import Chain, chain_of, parts
 from poly.ir.nest import Nest
 from poly.ir.strides import accesses
 from poly.ir.tree import Node, Sequence, walk

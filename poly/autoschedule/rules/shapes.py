@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
+from poly.analysis.roles import ASSUMED
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, children, statements
+from poly.schedules.schedule import Schedule
+
+INNER_GUESS = 1024
+"""The extent that a loop inside a sequential one is taken to have, where its sizes are not known."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,22 @@ def chain_of(node: Node) -> Chain | None:
         node = node.body
     leaves = node.children if isinstance(node, Sequence) else (node,)
     return Chain(tuple(found)) if found and all(isinstance(leaf, Leaf) for leaf in leaves) else None
+
+
+def heaviest(made: Schedule) -> Chain | None:
+    """The chain of loops with the most instances, an upper bound; None where there is none."""
+    found = list(_chains(made.tree))
+    weights = [prod(extent(made.nest, band) or ASSUMED for band in chain.bands) for chain in found]
+    return found[weights.index(max(weights))] if found else None
+
+
+def _chains(node: Node) -> Iterator[Chain]:
+    chain = chain_of(node)
+    if chain is not None:
+        yield chain
+        return
+    for child in children(node):
+        yield from _chains(child)
 
 
 def innermost(tree: Node) -> tuple[Band, ...]:

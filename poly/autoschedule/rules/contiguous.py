@@ -10,7 +10,7 @@ for r:                              for i:
 
 from __future__ import annotations
 
-from poly.autoschedule.defaults.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt
 from poly.ir.edits import find_loop
 from poly.ir.paths import paths
 from poly.ir.strides import STRIDED, moved_iterator, strided_cost
