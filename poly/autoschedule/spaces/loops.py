@@ -40,14 +40,14 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
     with suppress(TooCostly), limited(AFFORDABLE):
         if default.traits == KERNELS:
             default = usual_kernel_form(nest, target) or default
-        for form in _forms(nest, target):
+        for form in all_forms(nest, target):
             found.setdefault(form.traits, form)
     found[default.traits] = default
     structures = tuple(form.structure(target, sizes or {}) for form in found.values())
     return Family(structures, Point(list(found).index(default.traits), default.at()))
 
 
-def _forms(nest: Nest, target: Target) -> Iterator[Form]:
+def all_forms(nest: Nest, target: Target) -> Iterator[Form]:
     """All forms, the loops as written first."""
     for order in orders(nest):
         for shared in sharings(order, target.threads):
