@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import poly
 from microkernels.isa import AVX512, ISA, ISAS, host
+from poly import f16
 from poly.analysis.bounds import check
 from poly.autoschedule.default import default_schedule
-from poly.autoschedule.spaces.contraction import _heaviest
+from poly.autoschedule.rules.microkernels import heaviest_box
 from poly.autoschedule.spaces.derive import derive
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
@@ -26,6 +27,7 @@ from poly.model.schedules import predicted
 from poly.schedules.makeable import check_makeable
 from poly.schedules.steps import Tensorize
 
+M, N, K = poly.sizes("M N K")
 HOST = host()
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 TIGHT = Caches(2 << 10, 16 << 10, 64 << 10)
@@ -103,7 +105,9 @@ def test_the_choice_is_what_compile_takes(spec: str, coarse: bool, threads: int)
 def test_a_coarse_grid_is_part_of_the_whole_one(known: str, threads: int) -> None:
     """The model chooses from the coarse grid, so its choice is a point of the space."""
     nest = Contraction("ik,kj->ij").nest()
-    found = _heaviest(check(nest.with_sizes({f"N{letter}": 200 for letter in known})), Target.nominal(HOST, CACHES, 1))
+    found = heaviest_box(
+        check(nest.with_sizes({f"N{letter}": 200 for letter in known})), Target.nominal(HOST, CACHES, 1)
+    )
     assert found is not None
     whole, coarse = (Grid(found[1].work, CACHES, threads, found[1].by_lines, thinned) for thinned in (False, True))
     for kind in coarse.structures():
@@ -137,6 +141,22 @@ def test_every_instruction_set_has_a_space(isa: ISA) -> None:
     nest = Contraction("ik,kj->ij").nest().with_sizes({"Ni": 16, "Nj": 16, "Nk": 16})
     found = derive(nest, Target.nominal(isa, CACHES, 1))
     assert found.choice in found
+
+
+def test_halves_have_a_space_without_microkernels() -> None:
+    """No microkernel of one core computes with them: their loops are ordered and cut as any others."""
+
+    @poly.nest
+    def product(A: f16[M, K], B: f16[K, N], C: f16[M, N]):
+        for i in range(M):
+            for j in range(N):
+                for k in range(K):
+                    C[i, j] += A[i, k] * B[k, j]
+
+    nest, target = product.with_sizes({"M": 60, "N": 70, "K": 80}), Target.nominal(HOST, CACHES, 1)
+    found = derive(nest, target)
+    assert found.schedule(found.choice) == default_schedule(nest, target)
+    assert all(dict(structure.traits)["order"] for structure in found.structures)
 
 
 def test_a_space_is_the_same_each_time() -> None:

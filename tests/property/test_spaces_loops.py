@@ -18,6 +18,7 @@ from microkernels.dtypes import DTYPES
 from microkernels.isa import host
 from poly import f32, f64
 from poly.autoschedule.default import default_form, default_schedule
+from poly.autoschedule.rules.microkernels import heaviest_product
 from poly.autoschedule.spaces.loops import all_forms, loop_structures
 from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import ScheduleError
@@ -203,7 +204,7 @@ def test_several_rules_make_one_form(nest: poly.Nest, threads: int) -> None:
 def test_a_form_makes_what_was_tried(nest: poly.Nest, threads: int) -> None:
     """The schedule that stands for a form, its cost and its legality is that of its usual values."""
     target = Target.nominal(HOST, TINY, threads)
-    forms = [*all_forms(nest, target), default_form(nest, target)]
+    forms = [*all_forms(nest, target, heaviest_product(nest, target)), default_form(nest, target)]
     assert all(form.make(dict(form.usual)) == form.tried for form in forms)
     assert all(form.allows(dict(form.usual)) for form in forms)
     assert all(len(form.at()) == len(form.knobs) == len({knob.name for knob in form.knobs}) for form in forms)

@@ -1,4 +1,4 @@
-"""From the model's choice to the steps of a contraction's schedule.
+"""Contractions over a box: tiles for the caches around a microkernel, operands copied, as the model chooses.
 
 for i:                      for j_tile:                            (columns cut for the last-level cache or threads)
   for j:                      for k_tile:                          (the reduction cut for the second level)
@@ -10,17 +10,21 @@ for i:                      for j_tile:                            (columns cut 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import prod
 
 from microkernels.dtypes import DType
 from poly.analysis.roles import Axis, Roles
+from poly.autoschedule.rules.form import legal
+from poly.autoschedule.spaces.space import Family, Knob, Point, Structure, Values
 from poly.model import Choice
 from poly.model.contraction import ContractionView, Model
 from poly.model.core import Target
-from poly.model.grid import Grid
+from poly.model.grid import Grid, TileStructure
 from poly.model.grouping import column_group, contiguous, nearest, row_group
+from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Copy, Flatten, Order, Parallel, Split, Step, Tensorize
 
 RUN = 128
@@ -32,13 +36,53 @@ def planned_steps(
 ) -> list[Step] | None:
     """The steps for a contraction over a box; None without columns or a reduction. `choice` replaces the model's."""
     outline = outlined(r, dtype, target)
-    if outline is None:
-        return None
-    if choice is None:
-        model = Model(outline.work, target.caches, target.rates, target.threads)
-        grid = Grid(outline.work, target.caches, target.threads, outline.by_lines, coarse=True)
-        choice = grid.choice(*grid.best(model))
-    return Planner(outline, choice, loops, initial).steps()
+    return Planner(outline, choice or Tilings(outline, target).usual, loops, initial).steps() if outline else None
+
+
+@dataclass(frozen=True)
+class Tilings:
+    """All ways to tile a contraction for a target: the structures and grids of the model (poly/model/grid.py)."""
+
+    outline: Outline
+    target: Target
+
+    def grid(self, coarse: bool) -> Grid:
+        """`coarse` thins it to some hundreds of points; what the model chooses is among those always."""
+        return Grid(self.outline.work, self.target.caches, self.target.threads, self.outline.by_lines, coarse)
+
+    @cached_property
+    def model(self) -> Model:
+        return Model(self.outline.work, self.target.caches, self.target.rates, self.target.threads)
+
+    @cached_property
+    def usual_point(self) -> tuple[TileStructure, Values]:
+        """What the model expects to be the fastest."""
+        return self.grid(coarse=True).best(self.model)
+
+    @property
+    def usual(self) -> Choice:
+        return self.grid(coarse=True).choice(*self.usual_point)
+
+    def family(self, coarse: bool, made: Callable[[Choice], Schedule | None]) -> Family:
+        """The structures; `made` gives the schedule of a choice, None where it is illegal."""
+        grid = self.grid(coarse)
+        kinds = list(grid.structures())
+        structures = tuple(self._structure(grid, kind, made) for kind in kinds)
+        kind, values = self.usual_point
+        number = kinds.index(kind)
+        return Family(structures, Point(number, structures[number].at(values)))
+
+    def _structure(self, grid: Grid, kind: TileStructure, made: Callable[[Choice], Schedule | None]) -> Structure:
+        def scheduled(values: Values) -> Schedule:
+            return legal(made(grid.choice(kind, values)), values)
+
+        return Structure(
+            kind.traits,
+            tuple(Knob(name, values) for name, values in grid.knobs(kind).items()),
+            partial(grid.allows, kind),
+            scheduled,
+            lambda values: self.model.predict(grid.choice(kind, values)),
+        )
 
 
 @dataclass(frozen=True)

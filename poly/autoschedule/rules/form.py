@@ -107,10 +107,7 @@ class Form:
         Raises:
             ScheduleError: they are no legal schedule.
         """
-        made = self.make(values)
-        if made is None:
-            raise ScheduleError(f"the sizes {dict(values)} are illegal for this structure of the space.")
-        return made
+        return legal(self.make(values), values)
 
     def structure(self, target: Target, sizes: Mapping[str, int]) -> Structure:
         """The structure of a space; costs are predicted at these values of the sizes that are open."""
@@ -139,6 +136,13 @@ class _Predictor:
         from poly.model.schedules import ScheduleModel  # poly.compile predicts no form's costs
 
         return ScheduleModel(located(self.form.tried, self.sizes), self.form.cuts, self.target)
+
+
+def legal(made: Schedule | None, values: Values) -> Schedule:
+    """The schedule of some values. Raises ScheduleError where there is none, as these are illegal."""
+    if made is None:
+        raise ScheduleError(f"the sizes {dict(values)} are illegal for this structure of the space.")
+    return made
 
 
 def located(made: Schedule, sizes: Mapping[str, int]) -> Schedule:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import ceil, prod
 
@@ -95,6 +96,7 @@ class MatrixVector:
             if form is not None:
                 yield form
 
+    @cached_property
     def usual(self) -> Form | None:
         """The form of the default; None where it is illegal."""
         way = streamed(self.roles)[0]

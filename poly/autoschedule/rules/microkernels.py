@@ -8,21 +8,22 @@ over any other domain    non_rectangular.py: an outer product over loops that ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 
-from microkernels.dtypes import f16
-from poly.analysis.roles import roles
-from poly.autoschedule.rules.contraction import planned_steps
-from poly.autoschedule.rules.form import Form
+from microkernels.dtypes import DType, f16
+from poly.analysis.roles import Roles, roles
+from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.matrix_vector import MatrixVector, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, ragged, ragged_steps
+from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
 from poly.model.core import Target
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Step
+from poly.schedules.steps import Step, Tensorize
 
 Product = MatrixVector | NonRectangular
 """A contraction whose rule makes forms."""
@@ -50,9 +51,9 @@ def _steps(
     `loops` maps its iterators to the names of their loops, outermost first. A statement that sets the output to 0
     before is taken over by the microkernel. `choice` replaces the model's.
     """
-    dtype = nest.array(statement.target.array).dtype
+    dtype = _dtype(nest, statement)
     if dtype == f16:
-        return None  # no microkernel of one core computes with halves
+        return None
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
         return ragged_steps(nest, statement, loops, target)
@@ -60,41 +61,62 @@ def _steps(
     return streams or planned_steps(r, dtype, loops, target, initial, choice)
 
 
-def kernel_forms(nest: Nest, target: Target) -> Iterator[Form]:
-    """The forms of the heaviest contraction that a rule here has forms for."""
-    found = _heaviest(nest, target)
-    if found is not None:
-        yield from found[0].forms()
+def contraction_family(nest: Nest, target: Target, coarse: bool = False) -> Family | None:
+    """The structures of the heaviest contraction over a box; None where there is none with tiles.
+
+    The other statements follow their default schedule. `coarse` thins the grids to some hundreds of points.
+    """
+    found = heaviest_box(nest, target)
+    if found is None:
+        return None
+    statement, outline = found
+
+    def made(choice: Choice) -> Schedule | None:
+        tiled = contracted(nest, target, {statement.name: choice})
+        kernels = [step.kernel for step in tiled.steps if isinstance(step, Tensorize)]
+        return tiled if choice.kernel.name in kernels else None
+
+    return Tilings(outline, target).family(coarse, made)
 
 
-def usual_kernel_form(nest: Nest, target: Target) -> Form | None:
-    """Its usual form, which is the default schedule; None without any."""
-    found = _heaviest(nest, target)
-    return found and found[1]
+def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None:
+    """The contraction over a box with the most multiply-adds that has rows; others stream a matrix without tiles."""
+    found = []
+    for statement, _, r in _contractions(nest):
+        outline = outlined(r, _dtype(nest, statement), target) if r is not None and r.rows else None
+        if outline is not None:
+            found.append((prod(axis.guess for axis in outline.work.axes), statement, outline))
+    return max(found, key=lambda entry: entry[0])[1:] if found else None
 
 
-def _heaviest(nest: Nest, target: Target) -> tuple[Product, Form] | None:
-    """The heaviest contraction that its rule's usual steps are legal for, and the form with these."""
-    for product in sorted(_products(nest, target), key=lambda product: -product.work):
-        usual = product.usual()
-        if usual is not None:
-            return product, usual
-    return None
+def heaviest_product(nest: Nest, target: Target) -> Product | None:
+    """The heaviest contraction with forms of its own that its rule's usual steps are legal for; None without any."""
+    ranked = sorted(_products(nest, target), key=lambda product: -product.work)
+    return next((product for product in ranked if product.usual is not None), None)
 
 
 def _products(nest: Nest, target: Target) -> Iterator[Product]:
-    made = schedule(nest)
-    for statement in nest.statements:
-        alone = isolated(made, statement)
-        if alone is None or nest.array(statement.target.array).dtype == f16:
-            continue
-        loops, made_with = alone[1], _MadeWith(nest, statement, target)
-        r = roles(nest, statement)
+    for statement, loops, r in _contractions(nest):
+        made_with = _MadeWith(nest, statement, target)
         box = ragged(nest, statement) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r):
             yield MatrixVector(r, loops, zeroing(nest, statement), target, made_with)
+
+
+def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Roles | None]]:
+    """The contractions that may have loops of their own, with these, and their roles where they are over a box."""
+    made = schedule(nest)
+    for statement in nest.statements:
+        alone = isolated(made, statement) if _dtype(nest, statement) != f16 else None
+        if alone is not None:
+            yield statement, alone[1], roles(nest, statement)
+
+
+def _dtype(nest: Nest, statement: Statement) -> DType:
+    """The type of what a statement computes. No microkernel of one core computes with halves."""
+    return nest.array(statement.target.array).dtype
 
 
 class _MadeWith:

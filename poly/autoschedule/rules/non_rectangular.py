@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Literal, get_args
@@ -133,6 +134,7 @@ class NonRectangular:
             if form is not None:
                 yield form
 
+    @cached_property
     def usual(self) -> Form | None:
         """The form of the default; None where it is illegal."""
         return self._form(self._tile.columns, self._tile.parallel)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from microkernels.opencl_isa import is_gpu
-from poly.autoschedule.spaces.contraction import contraction_family
+from poly.autoschedule.rules.microkernels import contraction_family
 from poly.autoschedule.spaces.gpu import gpu_family
 from poly.autoschedule.spaces.loops import loop_structures
 from poly.autoschedule.spaces.space import Family, Space

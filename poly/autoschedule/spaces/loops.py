@@ -18,7 +18,7 @@ from poly.autoschedule.rules.blocks import blocks, lines
 from poly.autoschedule.rules.form import Form, Traits
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes, written_out
-from poly.autoschedule.rules.microkernels import kernel_forms, usual_kernel_form
+from poly.autoschedule.rules.microkernels import Product, heaviest_product
 from poly.autoschedule.rules.orders import orders
 from poly.autoschedule.rules.sharing import sharings
 from poly.autoschedule.rules.solves import solves
@@ -38,22 +38,22 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
     default = default_form(nest, target)
     found: dict[Traits, Form] = {}
     with suppress(TooCostly), limited(AFFORDABLE):
-        if default.traits == KERNELS:
-            default = usual_kernel_form(nest, target) or default
-        for form in all_forms(nest, target):
+        product = heaviest_product(nest, target)
+        if product is not None and default.traits == KERNELS:
+            default = product.usual or default
+        for form in all_forms(nest, target, product):
             found.setdefault(form.traits, form)
     found[default.traits] = default
     structures = tuple(form.structure(target, sizes or {}) for form in found.values())
     return Family(structures, Point(list(found).index(default.traits), default.at()))
 
 
-def all_forms(nest: Nest, target: Target) -> Iterator[Form]:
-    """All forms, the loops as written first."""
+def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[Form]:
+    """All forms, the loops as written first, those with a microkernel for `product` or for a solve last."""
     for order in orders(nest):
         for shared in sharings(order, target.threads):
             yield from (in_groups(form, target.isa) for form in _forms_of(shared, target))
-    yield from kernel_forms(nest, target)
-    yield from solves(nest, target)
+    yield from solves(nest, target) if product is None else product.forms()
 
 
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
