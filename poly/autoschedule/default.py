@@ -17,8 +17,6 @@ import warnings
 from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.form import Form
-from poly.autoschedule.rules.gpu import gpu_schedule
-from poly.autoschedule.rules.gpu.contraction import gpu_contracted
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted
@@ -58,7 +56,9 @@ def default_form(nest: Nest, target: Target) -> Form:
 
 def _chosen(nest: Nest, target: Target) -> Form:
     if is_gpu(target.isa):
-        return Form.fixed((("order", "by default"),), gpu_schedule(gpu_contracted(nest, target.isa, {}), target.isa))
+        from poly.autoschedule.rules.gpu import usual_form  # a CPU's schedules need no rule for GPUs
+
+        return usual_form(nest, target.isa)
     made = contracted(nest, target)
     return Form.fixed(KERNELS, made) if made.steps else usual_loops(nest, target)
 

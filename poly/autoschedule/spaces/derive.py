@@ -9,7 +9,7 @@ from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.rules.microkernels import contraction_family
 from poly.autoschedule.spaces.gpu import gpu_family
 from poly.autoschedule.spaces.loops import loop_structures
-from poly.autoschedule.spaces.space import Family, Space
+from poly.autoschedule.spaces.space import Space
 from poly.checks import checked_flag, checked_sizes
 from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest
@@ -54,11 +54,8 @@ def space(
 
 def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
     """The same for any machine."""
-    isa = target.isa
-    if is_gpu(isa):
-        family: Family | None = gpu_family(nest, isa, target, {})
+    if is_gpu(target.isa):
+        family = gpu_family(nest, target.isa, target)
     else:
-        family = contraction_family(nest, target, coarse)
-    if family is None:
-        family = loop_structures(nest, target)
-    return Space(nest, isa, target.threads, family.structures, family.choice)
+        family = contraction_family(nest, target, coarse) or loop_structures(nest, target)
+    return Space(nest, target.isa, target.threads, family.structures, family.choice)

@@ -1,4 +1,4 @@
-"""The default schedule of a contraction on a GPU: a work-group computes a tile of the output, through a microkernel.
+"""Contractions on a GPU: a work-group computes a tile of the output, through a microkernel.
 
 for i:                      for b:                               (work-groups share these three)
   for j:                      for i_tile:
@@ -13,19 +13,25 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from codegen.integer import Int, Linear
-from microkernels.catalogue import group_tiles
+from microkernels.catalogue import group_gemm, group_tiles
+from microkernels.dtypes import DType
 from microkernels.group_kernel import GroupKernel
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import Axis, Roles, roles
+from poly.autoschedule.rules.gpu.mapped import gpu_schedule
 from poly.autoschedule.rules.gpu.non_rectangular import ragged_steps
 from poly.autoschedule.rules.gpu.tiles import cost
-from poly.autoschedule.rules.isolation import each_contraction
+from poly.autoschedule.rules.isolation import each_contraction, isolated
 from poly.autoschedule.rules.non_rectangular import ragged
+from poly.autoschedule.spaces.space import Knob, Structure, Values
 from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Micro, walk
 from poly.model import ASSUMED_STRIDE
+from poly.model.cost import Cost
+from poly.model.gpu_group import Product, group_cost
 from poly.schedules.matching import zeroing
-from poly.schedules.schedule import Schedule
+from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Flatten, Groups, Order, Split, Step, Tensorize
 
 Strides = tuple[Int, ...]
@@ -35,6 +41,13 @@ WASTE = 1.2
 
 SHORT = 8
 """Neighbouring steps of a reduction that are too few to be read together."""
+
+
+TILES, SLABS, PARTS = (32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
+"""Rows and columns of a group's tile; steps of a slab; rows and columns of an item's part."""
+
+GROUP = (("microkernel", "of a group"),)
+"""The traits of a schedule with one."""
 
 
 def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel]) -> Schedule:
@@ -194,3 +207,95 @@ def _run(axes: Sequence[tuple[Int, Axis]]) -> int:
 def _size(stride: Int) -> int:
     """How far apart neighbours are; open strides are taken for long ones."""
     return abs(stride.number) if stride.number is not None else ASSUMED_STRIDE
+
+
+def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Structure, Values | None] | None:
+    """The shapes of the microkernel for a nest's heaviest contraction; None where no microkernel serves it.
+
+    With the values that the default schedule has, where that has a microkernel for this contraction.
+    """
+    found = _heaviest(nest)
+    if found is None:
+        return None
+    statement, r, dtype = found
+    used = _used(default, statement)
+    usual = used or next(iter(group_tiles(isa, dtype)), None)
+    if usual is None:
+        return None
+    values = _values(usual)
+    made = _Shapes(nest, statement, dtype, isa, r)
+    structure = Structure(GROUP, _knobs(values), made.allows, made.schedule, made.predict)
+    if used is not None:
+        return structure, values
+    served = any(isinstance(step, Tensorize) for step in made.schedule(values).steps)
+    return (structure, None) if served else None
+
+
+def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
+    """The contraction with the most multiply-adds that has rows and columns."""
+    written, found = schedule(nest), []
+    for statement in nest.statements:
+        r = roles(nest, statement) if isolated(written, statement) else None
+        if r is not None and r.rows and r.columns and r.reduce:
+            found.append((statement.name, r, nest.array(statement.target.array).dtype))
+    return max(
+        found, key=lambda entry: _extent(entry[1].batch, entry[1].rows, entry[1].columns, entry[1].reduce), default=None
+    )
+
+
+def _extent(*groups: tuple[Axis, ...]) -> int:
+    """The iterations of all these axes."""
+    return prod(axis.guess for axes in groups for axis in axes)
+
+
+def _used(made: Schedule, statement: str) -> GroupKernel | None:
+    """The microkernel that a schedule has for a statement."""
+    kernels = (node.kernel for node in walk(made.tree) if isinstance(node, Micro) and node.statement == statement)
+    return next((kernel for kernel in kernels if isinstance(kernel, GroupKernel)), None)
+
+
+def _values(kernel: GroupKernel) -> dict[str, int]:
+    return {
+        "rows": kernel.rows,
+        "columns": kernel.columns,
+        "slab": kernel.slab,
+        "item rows": kernel.item_rows,
+        "item columns": kernel.item_columns,
+        "slabs": 2 if kernel.double else 1,
+    }
+
+
+def _knobs(usual: Values) -> tuple[Knob, ...]:
+    grid = {"rows": TILES, "columns": TILES, "slab": SLABS, "item rows": PARTS, "item columns": PARTS, "slabs": (1, 2)}
+    return tuple(Knob(name, tuple(sorted({*values, usual[name] or 1}))) for name, values in grid.items())
+
+
+@dataclass(frozen=True)
+class _Shapes:
+    """Schedules by the numbers of the microkernel."""
+
+    nest: Nest
+    statement: str
+    dtype: DType
+    isa: DeviceISA
+    roles: Roles
+
+    def allows(self, values: Values) -> bool:
+        """Whether there is such a microkernel, and the device can hold it."""
+        kernel = self._kernel(values)
+        return kernel.misfit() is None and kernel.fits(self.isa)
+
+    def schedule(self, values: Values) -> Schedule:
+        """The default schedule, with this microkernel for the statement."""
+        made = gpu_contracted(self.nest, self.isa, {self.statement: self._kernel(values)})
+        return gpu_schedule(made, self.isa)
+
+    def predict(self, values: Values) -> Cost:
+        kernel = self._kernel(values)
+        plan = Plan.of(self.roles, kernel)
+        extents = (_extent(axes) for axes in (plan.others, plan.rows, plan.columns, plan.reduce))
+        return group_cost(Product(*extents), kernel, self.isa)
+
+    def _kernel(self, values: Values) -> GroupKernel:
+        rows, columns, slab, item_rows, item_columns, slabs = (value or 1 for value in values.values())
+        return group_gemm(self.dtype, rows, columns, slab, item_rows, item_columns, slabs == 2)

@@ -16,3 +16,12 @@ def fits(schedule: Schedule, isa: DeviceISA) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def fits_local(made: Schedule, isa: DeviceISA) -> bool:
+    """Whether local memory holds the copies of a schedule."""
+    try:
+        with_boxes(made.nest, made.tree, isa)
+    except ScheduleError:
+        return False
+    return True
