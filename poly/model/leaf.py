@@ -44,11 +44,11 @@ class Loops:
     shared: float
     starts: float
 
-    def time(self, core: Target) -> float:
+    def time(self, target: Target) -> float:
         """In cycles, in each of which the core could start one multiply-add of whole vectors."""
         if not self.trips:
             return self.instances * self.work.scalar()
-        lanes, runs = core.isa.lanes(self.dtype), self.instances / self.trips
+        lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
         if self.vectorized:
             return runs * (ceil(self.trips / lanes) * self.work.vector(lanes) + START)
         return self.instances * max(self.work.scalar(), self.waiting) + runs * START / max(1, self.unrolled)
@@ -64,8 +64,8 @@ class Stream:
     shared: float
     starts: float
 
-    def time(self, core: Target) -> float:
-        return self.instances / core.isa.lanes(self.dtype) * PER_CYCLE + self.calls * CALL
+    def time(self, target: Target) -> float:
+        return self.instances / target.isa.lanes(self.dtype) * PER_CYCLE + self.calls * CALL
 
 
 @dataclass(frozen=True)

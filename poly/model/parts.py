@@ -109,7 +109,7 @@ class Compute(Protocol):
     def starts(self) -> float:
         """How often threads are started."""
 
-    def time(self, core: Target) -> float:
+    def time(self, target: Target) -> float:
         """In vector multiply-adds, on one core."""
 
 

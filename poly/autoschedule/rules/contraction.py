@@ -52,7 +52,7 @@ class Tilings:
 
     @cached_property
     def model(self) -> Model:
-        return Model(self.outline.work, self.target.caches, self.target.rates, self.target.threads)
+        return Model(self.outline.work, self.target)
 
     @cached_property
     def usual_point(self) -> tuple[TileStructure, Values]:
