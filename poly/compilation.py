@@ -12,7 +12,7 @@ from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest, difference
 from poly.kernel import Kernel, c_kernel, checked
-from poly.machine.target import Target, parse
+from poly.machine.target import Backend, parse
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.records.followed import check_source, recorded, refuse
 from poly.schedules.schedule import Schedule
@@ -112,13 +112,13 @@ def _matched(schedule: Schedule, nest: Nest) -> Schedule:
     return schedule.on(nest.with_sizes({name: value for name, value in known.items() if name not in wanted}))
 
 
-def _kernel(nest: Nest, target: Target, threads: int, basis: Basis) -> Kernel | OpenCLKernel:
+def _kernel(nest: Nest, target: Backend, threads: int, basis: Basis) -> Kernel | OpenCLKernel:
     if target.device is None:
         return c_kernel(nest, target.isa, threads, basis)
     return opencl_kernel(nest, target.isa, threads, basis, target.device)
 
 
-def _from_record(nest: Nest, target: Target, threads: int) -> Kernel | OpenCLKernel | None:
+def _from_record(nest: Nest, target: Backend, threads: int) -> Kernel | OpenCLKernel | None:
     """The kernel that follows the nest's tuning record; None where there is none.
 
     Where that can't be followed, it is the kernel that the model chooses.

@@ -23,7 +23,7 @@ from poly.autoschedule.default import default_schedule
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, walk
 from poly.lowering.lower import lower
-from poly.model.host import caches, known_rates
+from poly.model.host import here
 from poly.schedules.schedule import Schedule, kernel_names
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _key(nest: Nest, isa: ISA, threads: int, basis: Basis, custom: Sequence[Cust
     identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record is replayed only to compile it anew: its text is enough to find what was made from it.
     wanted = repr(basis) if basis is None or isinstance(basis, Schedule) else basis.schedule
-    model = (caches(), known_rates(isa, threads)) if basis is None else None
+    model = here(isa, threads) if basis is None else None
     return repr((*identity, isa, threads, model, wanted, *custom))
 
 
@@ -122,7 +122,7 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
         return basis if basis.nest is nest else basis.on(nest)
     if basis is not None:
         return Schedule.from_json(nest, basis.schedule)
-    return default_schedule(nest, isa, caches(), threads, known_rates(isa, threads))
+    return default_schedule(nest, here(isa, threads))
 
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:

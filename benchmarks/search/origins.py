@@ -18,6 +18,7 @@ from poly.errors import RecordError
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured
 from poly.machine.tiles import TileSpeed, tile_speeds
 from poly.model import Caches
+from poly.model.core import Target
 from poly.model.host import caches_of
 from poly.model.rates import from_machine
 from poly.version import __version__
@@ -39,7 +40,7 @@ class Host:
         """The small space of a problem, as it is for this machine."""
         nest = case.nest().with_sizes(case.sizes)
         rates = from_machine(self.measured, threads, {case.dtype.name: self.tiles})
-        return derive(nest, self.machine.isa, threads, self.caches(), rates, coarse=True)
+        return derive(nest, Target(self.machine.isa, self.caches(), rates, threads), coarse=True)
 
 
 def this() -> Host:

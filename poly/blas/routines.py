@@ -19,14 +19,15 @@ from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
 from poly.analysis.roles import ASSUMED
-from poly.autoschedule.default import contracted, default_schedule
+from poly.autoschedule.default import default_schedule
+from poly.autoschedule.rules.microkernels import contracted
 from poly.blas.nests import gemm_panels, gemm_small, gemv_dots, gemv_sums
 from poly.embed.routine import USUAL
 from poly.ir.nest import Nest
 from poly.lowering.lower import lower
 from poly.model import Choice
 from poly.model.choice import tile_shape
-from poly.model.rates import nominal
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 
 DTYPES = (f32, f64)
@@ -69,10 +70,10 @@ def scheduled(nest: Nest, isa: ISA, threads: int) -> Schedule:
     """The schedule of one of the nests."""
     product, dtype = nest.statements[0].name, nest.array("A").dtype
     if nest.name.startswith("gemm_panels"):
-        return contracted(nest, isa, USUAL, threads, nominal(isa), {product: by_panels(isa, dtype, threads)})
+        return contracted(nest, Target.nominal(isa, USUAL, threads), {product: by_panels(isa, dtype, threads)})
     if nest.name.startswith("gemm_small"):
-        return contracted(nest, isa, USUAL, 1, nominal(isa), {product: in_place(isa, dtype)})
-    return default_schedule(nest, isa, USUAL, 1)
+        return contracted(nest, Target.nominal(isa, USUAL, 1), {product: in_place(isa, dtype)})
+    return default_schedule(nest, Target.nominal(isa, USUAL, 1))
 
 
 def in_place(isa: ISA, dtype: DType) -> Choice:

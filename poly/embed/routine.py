@@ -22,6 +22,7 @@ from poly.ir.nest import Nest
 from poly.ir.strided import with_strides
 from poly.lowering.lower import lower
 from poly.model import Caches
+from poly.model.core import Target
 from poly.model.host import caches, known_rates
 from poly.records.followed import recorded
 from poly.scheduled import Scheduled
@@ -114,7 +115,7 @@ def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule
         with suppress(ScheduleError):
             return Schedule.from_json(nest, record.schedule)
     known = caches() if isa.machine in ("", host_machine()) else USUAL
-    return default_schedule(nest, isa, known, threads, known_rates(isa, threads))
+    return default_schedule(nest, Target(isa, known, known_rates(isa, threads), threads))
 
 
 def note(kernel: Scheduled) -> str:

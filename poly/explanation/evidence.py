@@ -7,14 +7,14 @@ from statistics import median
 
 from poly.explanation.values import Measurement
 from poly.ir.nest import Nest
-from poly.machine.target import Target
+from poly.machine.target import Backend
 from poly.records.key import key_for
 from poly.records.store import Store
 from poly.schedules.schedule import Schedule
 
 
 def measurement(
-    nest: Nest, schedule: Schedule, target: Target, threads: int, sizes: Mapping[str, int]
+    nest: Nest, schedule: Schedule, target: Backend, threads: int, sizes: Mapping[str, int]
 ) -> Measurement | None:
     """The time of a call with this schedule, at these values of the sizes that `nest` leaves open; None if unknown.
 

@@ -19,9 +19,9 @@ from poly.ir.fixing import fix_tree
 from poly.ir.guards import without_conditions
 from poly.ir.nest import Nest
 from poly.machine import Measured, machine, measured
-from poly.machine.target import Target, parse
+from poly.machine.target import Backend, parse
 from poly.model import Caches
-from poly.model.core import FULL, Core
+from poly.model.core import FULL, Target
 from poly.model.host import caches, rates
 from poly.model.schedules import predicted
 from poly.opencl_kernel import OpenCLKernel
@@ -61,7 +61,7 @@ class Subject:
 
     schedule: Schedule
     fixed: Schedule
-    target: Target
+    target: Backend
     threads: int
     sizes: dict[str, int]
 
@@ -70,7 +70,7 @@ def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes:
     """The arguments of `explain`, checked; raises as it does."""
     if isinstance(what, Scheduled):
         device = what.device if isinstance(what, OpenCLKernel) else None
-        schedule, goal, count = what.schedule, Target(what.isa, device), what.threads
+        schedule, goal, count = what.schedule, Backend(what.isa, device), what.threads
     elif isinstance(what, Schedule):
         schedule, goal = what, parse(target)
         count = goal.threads(threads)
@@ -106,7 +106,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, Core(isa, caches(), rates(threads, dtypes), threads))
+    prediction = predicted(fixed, Target(isa, caches(), rates(threads, dtypes), threads))
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,

@@ -1,4 +1,4 @@
-"""Targets: from the text that a user gives to what code is made for, and back.
+"""Backends: from the text that a user gives as target to what code is made for, and back.
 
 c, c:avx2, …           this CPU by C: the instruction set
 opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
@@ -23,8 +23,8 @@ OPENCL = "opencl"
 
 
 @dataclass(frozen=True)
-class Target:
-    """What a nest is compiled for. `device` is None where that is C for this CPU."""
+class Backend:
+    """What a nest is compiled for: C for a CPU's instruction set, or an OpenCL device, which `device` is then."""
 
     isa: ISA
     device: Device | None = None
@@ -48,17 +48,17 @@ class Target:
         return checked_threads(asked)
 
 
-def parse(target: str) -> Target:
+def parse(target: str) -> Backend:
     """The target that a text asks for.
 
     Raises TargetError if it is unknown, or cannot be used here.
     """
     if not is_opencl(target):
-        return Target(parse_target(target))
+        return Backend(parse_target(target))
     from codegen.opencl.devices import find
 
     device = find(target)
-    return Target(device.isa, device)
+    return Backend(device.isa, device)
 
 
 def resolve(target: str) -> ISA:

@@ -36,7 +36,7 @@ from poly.measure.child import Child, Died
 from poly.measure.data import difference
 from poly.measure.orders import Cores, Data, OrderFailed, Setup, Trust, result
 from poly.measure.process import choose
-from poly.model.host import caches
+from poly.model.host import here
 from poly.schedules.schedule import schedule
 
 PLAIN = 30_000_000
@@ -85,7 +85,7 @@ def trusted(nest: Nest, isa: ISA, iterations: int) -> Trusted:
     """How to compute a result of a nest without open sizes that can be trusted."""
     if iterations <= PLAIN:
         return Trusted(translate(schedule(nest), isa))
-    made = translate(default_schedule(nest, isa, caches(), 1), isa)
+    made = translate(default_schedule(nest, here(isa, 1)), isa)
     rows = some_rows(nest, iterations)
     return Trusted(made) if rows is None else Trusted(made, translate(schedule(only(nest, rows)), isa), rows)
 

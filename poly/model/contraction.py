@@ -1,6 +1,6 @@
 """A point of a contraction's space as the parts that the model prices, without a question to isl.
 
-structure and tiles    ->    the loops over tiles as autoschedule/plan.py orders them, what an iteration of each touches
+structure and tiles    ->    the loops over tiles as the rule for contractions orders them, what each touches
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.analysis.roles import Axis, Roles
 from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
-from poly.model.core import Caches, Core
+from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Dimension, spread
 from poly.model.grouping import Side, turned
 from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts
 from poly.model.price import price
-from poly.model.rates import Rates
 from poly.model.tiles import SHORT, Pitches, TileCalls
 
 OUTPUT, LEFT, RIGHT = range(3)
@@ -133,15 +132,15 @@ class _Walk:
 class Model:
     """The model for one contraction on one machine: `predict` gives the cost of a choice."""
 
-    def __init__(self, work: ContractionView, caches: Caches, rates: Rates, threads: int) -> None:
-        self._work, self._core = work, Core(work.isa, caches, rates, threads)
+    def __init__(self, work: ContractionView, target: Target) -> None:
+        self._work, self._target = work, target
         self._rows, self._columns = FlatLoop.of(*work.rows), FlatLoop.of(*work.columns)
         self._operands = [work.operand(side) for side in SIDES]
         self._across = [any(o.stride(axis.iterator) == 1 for axis in work.roles.reduce) for o in self._operands]
 
     def predict(self, choice: Choice) -> Cost:
         """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
-        return price(self.form(choice), self._core)
+        return price(self.form(choice), self._target)
 
     def form(self, choice: Choice) -> ScheduleParts:
         """The choice's loops over tiles."""
@@ -157,7 +156,7 @@ class Model:
         return ScheduleParts(below[0], (computed,), copied, ahead)
 
     def _walk(self, choice: Choice) -> _Walk:
-        """The loops over tiles as `poly.autoschedule.plan` orders them."""
+        """The loops over tiles as `poly.autoschedule.rules.contraction` orders them."""
         work, c = self._work, choice
         r, walk, along = work.roles, _Walk(work.axes), work.turned(c.pack_right)
         inside = c.rows_inside or along is not None

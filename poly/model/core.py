@@ -13,7 +13,7 @@ from math import gcd
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.machine.tiles import TileSpeed
-from poly.model.rates import Rates
+from poly.model.rates import Rates, nominal
 
 LATENCY, PER_CYCLE = 4, 2
 """Of a fused multiply-add: cycles until the result is there, and how many start each cycle. Also the loads each cycle.
@@ -66,13 +66,21 @@ class Caches:
 
 
 @dataclass(frozen=True)
-class Core:
-    """What runs a schedule: one of `threads` cores with its caches (its share of those it has not alone)."""
+class Target:
+    """What runs a schedule: one of `threads` cores with its caches (its share of those it has not alone).
+
+    On a GPU, `threads` are its compute units, and `isa` says what a group of work-items has.
+    """
 
     isa: ISA
     caches: Caches
     rates: Rates
     threads: int
+
+    @staticmethod
+    def nominal(isa: ISA, caches: Caches, threads: int) -> Target:
+        """One with the rates that cores usually have."""
+        return Target(isa, caches, nominal(isa), threads)
 
     def unit(self, dtype: DType) -> float:
         """Seconds of a vector multiply-add at the peak."""

@@ -10,7 +10,7 @@ from microkernels.opencl_isa import DeviceISA
 from poly.machine import Machine, machine, measured
 from poly.machine.measured import kept
 from poly.machine.tiles import kept_tiles, tile_speeds
-from poly.model.core import Caches
+from poly.model.core import Caches, Target
 from poly.model.rates import Rates, from_machine, nominal
 
 
@@ -32,6 +32,11 @@ def caches_of(here: Machine) -> Caches:
 
 MEASURED = ("f32", "f64")
 """The types whose register tiles are measured."""
+
+
+def here(isa: ISA, threads: int) -> Target:
+    """What schedules are made for on this machine, its rates as far as they are known."""
+    return Target(isa, caches(), known_rates(isa, threads), threads)
 
 
 @lru_cache

@@ -12,7 +12,7 @@ from microkernels.kernel import TileKernel
 from poly.analysis.legality import lane_conflict
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
-from poly.model.core import PER_CYCLE, Core
+from poly.model.core import PER_CYCLE, Target
 from poly.model.footprint import ArrayAccesses
 from poly.model.parts import Compute
 from poly.model.tiles import Pitches, TileCalls
@@ -44,11 +44,11 @@ class Loops:
     shared: float
     starts: float
 
-    def time(self, core: Core) -> float:
+    def time(self, target: Target) -> float:
         """In cycles, in each of which the core could start one multiply-add of whole vectors."""
         if not self.trips:
             return self.instances * self.work.scalar()
-        lanes, runs = core.isa.lanes(self.dtype), self.instances / self.trips
+        lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
         if self.vectorized:
             return runs * (ceil(self.trips / lanes) * self.work.vector(lanes) + START)
         return self.instances * max(self.work.scalar(), self.waiting) + runs * START / max(1, self.unrolled)
@@ -64,8 +64,8 @@ class Stream:
     shared: float
     starts: float
 
-    def time(self, core: Core) -> float:
-        return self.instances / core.isa.lanes(self.dtype) * PER_CYCLE + self.calls * CALL
+    def time(self, target: Target) -> float:
+        return self.instances / target.isa.lanes(self.dtype) * PER_CYCLE + self.calls * CALL
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from math import ceil, prod
 from typing import Protocol
 
 from microkernels.dtypes import DType
-from poly.model.core import Core
+from poly.model.core import Target
 from poly.model.footprint import Footprint
 
 
@@ -109,7 +109,7 @@ class Compute(Protocol):
     def starts(self) -> float:
         """How often threads are started."""
 
-    def time(self, core: Core) -> float:
+    def time(self, target: Target) -> float:
         """In vector multiply-adds, on one core."""
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from poly.model.core import FORK, FULL, MISS, WALK, Core
+from poly.model.core import FORK, FULL, MISS, WALK, Target
 from poly.model.cost import Cost, CostPart
 from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.traffic import Moved, Traffic
@@ -28,32 +28,32 @@ COPIED, TURNED = 1.0, 1.5
 """What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
 
 
-def price(form: ScheduleParts, core: Core) -> Cost:
+def price(form: ScheduleParts, target: Target) -> Cost:
     """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
     if not form.computed:  # nothing runs
         return Cost(0.0, (CostPart("arithmetic", 0.0),))
-    traffic, share = Traffic(form), _share(form, core.threads)
-    caches = {"L2": core.caches.l1, "L3": core.caches.l2, "memory": core.caches.l3 or core.caches.l2}
+    traffic, share = Traffic(form), _share(form, target.threads)
+    caches = {"L2": target.caches.l1, "L3": target.caches.l2, "memory": target.caches.l3 or target.caches.l2}
     fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
     near, far = traffic.misses()
-    unit = core.unit(form.computed[0].dtype)
+    unit = target.unit(form.computed[0].dtype)
     overlapping = [
-        CostPart("arithmetic", _arithmetic(form, core)),
-        *(_level(level, moved, core, share) for level, moved in fetched.items()),
+        CostPart("arithmetic", _arithmetic(form, target)),
+        *(_level(level, moved, target, share) for level, moved in fetched.items()),
         CostPart("TLB", (near * MISS + far * WALK) * unit * share),
     ]
     waiting = [
-        CostPart("late lines", _late(form, traffic, fetched, core) * share),
-        CostPart("copies", _copies(traffic.whole, form, core) * share),
-        CostPart("threads", sum(one.starts for one in form.computed) * FORK if core.threads > 1 else 0.0),
+        CostPart("late lines", _late(form, traffic, fetched, target) * share),
+        CostPart("copies", _copies(traffic.whole, form, target) * share),
+        CostPart("threads", sum(one.starts for one in form.computed) * FORK if target.threads > 1 else 0.0),
     ]
     together = sum(part.seconds**OVERLAP for part in overlapping) ** (1 / OVERLAP)
     return Cost(together + sum(part.seconds for part in waiting), (*overlapping, *waiting))
 
 
-def _arithmetic(form: ScheduleParts, core: Core) -> float:
+def _arithmetic(form: ScheduleParts, target: Target) -> float:
     """Seconds of the statements, each shared by its own threads."""
-    return sum(one.time(core) * core.unit(one.dtype) * _longest(one, core.threads) for one in form.computed)
+    return sum(one.time(target) * target.unit(one.dtype) * _longest(one, target.threads) for one in form.computed)
 
 
 def _longest(one: Compute, threads: int) -> float:
@@ -67,14 +67,14 @@ def _share(form: ScheduleParts, threads: int) -> float:
     return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
 
 
-def _level(level: str, moved: Moved, core: Core, share: float) -> CostPart:
+def _level(level: str, moved: Moved, target: Target, share: float) -> CostPart:
     """Seconds and bytes from L2, L3 or memory."""
-    rate = {"L2": core.rates.l2, "L3": core.rates.l3, "memory": core.rates.memory}[level]
+    rate = {"L2": target.rates.l2, "L3": target.rates.l3, "memory": target.rates.memory}[level]
     bytes = float(sum(moved.values()))
     return CostPart(level, bytes / rate * share, bytes)
 
 
-def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], core: Core) -> float:
+def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target) -> float:
     """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
 
     A call waits for its results before its first step; other lines from L3 arrive while it works.
@@ -82,25 +82,25 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], c
     late, touched = traffic.lateness(), form.whole.touched
     memory = sum(bytes * late[operand] for operand, bytes in fetched["memory"].items())
     results = sum(bytes * late[operand] for operand, bytes in fetched["L3"].items() if touched[operand].written)
-    return LATE * (memory / core.rates.memory + results / core.rates.l3)
+    return LATE * (memory / target.rates.memory + results / target.rates.l3)
 
 
-def _copies(whole: NestedPart, form: ScheduleParts, core: Core) -> float:
+def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
     """Seconds that all copies take: the work, the lines read, the panels written."""
     total, dtype = 0.0, form.computed[0].dtype
     for place in whole.walk() if form.copied else ():
         for copy in place.part.copies:
             touched = place.part.touched[copy.operand]
-            work = touched.elements * TURNED if copy.across else touched.elements / core.isa.lanes(dtype) * COPIED
-            rate = core.rates.l2 if touched.bytes <= core.caches.l2 / 2 else core.rates.l3
-            once = work * core.unit(dtype) + touched.lines / _source(form, core) + touched.bytes / rate
+            work = touched.elements * TURNED if copy.across else touched.elements / target.isa.lanes(dtype) * COPIED
+            rate = target.rates.l2 if touched.bytes <= target.caches.l2 / 2 else target.rates.l3
+            once = work * target.unit(dtype) + touched.lines / _source(form, target) + touched.bytes / rate
             total += place.runs() * once
     return total
 
 
-def _source(form: ScheduleParts, core: Core) -> float:
+def _source(form: ScheduleParts, target: Target) -> float:
     """Bytes a second from where the arrays lie between calls."""
     whole = sum(touched.bytes for touched in form.whole.touched.values())
-    if whole <= core.caches.l2 * FULL:
-        return core.rates.l2
-    return core.rates.l3 if whole <= core.caches.l3 * FULL else core.rates.memory
+    if whole <= target.caches.l2 * FULL:
+        return target.rates.l2
+    return target.rates.l3 if whole <= target.caches.l3 * FULL else target.rates.memory

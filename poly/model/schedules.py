@@ -16,7 +16,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
 from poly.lowering.calls import untaken
-from poly.model.core import Core
+from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Dimension, Footprint
 from poly.model.leaf import PlainStatement, leaf, sides
@@ -59,8 +59,8 @@ class ScheduleModel:
     `knobs` names, for each of its loops over blocks, the knob that says their size.
     """
 
-    def __init__(self, made: Schedule, knobs: Mapping[str, str], core: Core) -> None:
-        self._made, self._core = made, core
+    def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target) -> None:
+        self._made, self._target = made, target
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
         bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
@@ -77,7 +77,7 @@ class ScheduleModel:
 
     def predict(self, sizes: Sizes) -> Cost:
         """The cost of one call with these sizes of blocks, its arrays where the call before has left them."""
-        return price(self.form(sizes), self._core)
+        return price(self.form(sizes), self._target)
 
     def form(self, sizes: Sizes) -> ScheduleParts:
         """The parts for these sizes of blocks."""
@@ -189,9 +189,9 @@ def _is_across(one: Accessed) -> bool:
     return any(one.operand.stride(place) == 1 for places in reduced for place in places)
 
 
-def predicted(made: Schedule, core: Core) -> Cost:
+def predicted(made: Schedule, target: Target) -> Cost:
     """The cost of a schedule whose sizes are all known."""
-    return ScheduleModel(made, {}, core).predict({})
+    return ScheduleModel(made, {}, target).predict({})
 
 
 def _operand(nest: Nest, reference: Reference) -> ArrayAccesses:

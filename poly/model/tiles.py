@@ -7,7 +7,7 @@ from math import ceil
 
 from microkernels.dtypes import DType
 from poly.model.choice import shape_penalty
-from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Core
+from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Target
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -60,24 +60,24 @@ class TileCalls:
     def instances(self) -> float:
         return self.m * self.n * self.steps * self.others
 
-    def time(self, core: Core) -> float:
+    def time(self, target: Target) -> float:
         """In vector multiply-adds, on one core."""
-        lanes = core.isa.lanes(self.dtype)
+        lanes = target.isa.lanes(self.dtype)
         widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
         return self.others * sum(
-            many * times * self._sums(core, rows, vectors)
+            many * times * self._sums(target, rows, vectors)
             for many, rows in edges(ceil(self.m), self.rows)
             for times, vectors in widths
-        ) + self._conflicts(core, lanes)
+        ) + self._conflicts(target, lanes)
 
-    def _sums(self, core: Core, rows: int, vectors: int) -> float:
+    def _sums(self, target: Target, rows: int, vectors: int) -> float:
         """One tile's calls: as measured, of a tile like it, or by a formula.
 
         The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
         """
         calls = ceil(self.steps / self.steps_a_call)
         size, steps = rows * vectors, self.steps * (1 + shape_penalty(rows, vectors))
-        known = core.tiles.get((self.dtype.name, vectors))
+        known = target.tiles.get((self.dtype.name, vectors))
         if not known:
             return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
         near = min(known, key=lambda r: abs(r - rows))
@@ -85,14 +85,14 @@ class TileCalls:
         step = size if self.panels and rows > POINTERS else tile.step * alike
         return steps * step + calls * tile.call * alike
 
-    def _conflicts(self, core: Core, lanes: int) -> float:
+    def _conflicts(self, target: Target, lanes: int) -> float:
         """The time lost where lines share places in L1, and are more than it has ways.
 
         A line of the left operand, read in place by many rows, is then gone before the next step of the reduction reads
         on in it; one of the output before it is written; one of the right operand, fetched ahead in a short reduction,
         before the next tile reads it.
         """
-        rows, columns, l1 = min(self.rows[-1], ceil(self.m)), self.columns[-1], core.caches.l1
+        rows, columns, l1 = min(self.rows[-1], ceil(self.m)), self.columns[-1], target.caches.l1
         lost = crowding(self.pitches.left, rows, l1) * self.instances / self.n * ceil(self.n / columns)
         lost += crowding(self.pitches.output, rows, l1) * self.instances / self.steps_a_call / lanes
         if self.steps_a_call <= SHORT:

@@ -10,7 +10,7 @@ from poly.analysis.bounds import check
 from poly.checks import checked_sizes
 from poly.errors import SearchError
 from poly.ir.nest import Nest, checked_nest
-from poly.machine.target import Target, parse
+from poly.machine.target import Backend, parse
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class TuningProblem:
     """`nest` has the sizes that were fixed; `at` says at which values the open ones are measured."""
 
     nest: Nest
-    target: Target
+    target: Backend
     threads: int
     at: tuple[tuple[str, int], ...] = ()
 

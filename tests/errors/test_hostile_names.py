@@ -21,7 +21,7 @@ from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
 from poly.measure.trusted import Rows, only
-from poly.model.host import caches
+from poly.model.host import here
 from poly.schedules.schedule import Schedule
 from poly.working_sets import footprints, working_sets
 
@@ -270,7 +270,7 @@ def test_any_names_are_chosen_for_alike(drawn: tuple[str, Names]) -> None:
     case, names = CASES[drawn[0]], drawn[1]
     plain, other = (case.nest(given) for given in (plain_names(case), names))
     assert len(poly.space(plain, threads=1)) == len(poly.space(other, threads=1))
-    chosen = [default_schedule(nest, ISAS["avx2"], caches(), 1) for nest in (plain, other)]
+    chosen = [default_schedule(nest, here(ISAS["avx2"], 1)) for nest in (plain, other)]
     assert [step.name for step in chosen[0].steps] == [step.name for step in chosen[1].steps]
     assert len(str(chosen[0]).splitlines()) == len(str(chosen[1]).splitlines())
 

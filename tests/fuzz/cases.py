@@ -178,8 +178,9 @@ def _schedules(
 
 def _device_space(nest: poly.Nest, isa):
     from microkernels.opencl_isa import is_gpu
+    from poly.model.core import Target
     from poly.model.host import caches, rates
     from poly.model.rates import nominal
 
     known = nominal(isa) if is_gpu(isa) else rates(isa.units, tuple(sorted({a.dtype for a in nest.arrays}, key=str)))
-    return derive(nest, isa, isa.units, caches(), known)
+    return derive(nest, Target(isa, caches(), known, isa.units))

@@ -36,7 +36,7 @@ from poly.ir.reference import reference
 from poly.ir.sets import first_point
 from poly.ir.tree import Leaf, bands, statements
 from poly.lowering.scan import scan
-from poly.model.host import caches
+from poly.model.host import here
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Copy, Part, Step
 
@@ -161,7 +161,7 @@ def test_ordinary_nests_are_far_from_every_limit(work: Callable[[], int]) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error", poly.CostWarning)
         for nest in ORDINARY:
-            made = default_schedule(nest, PORTABLE, caches(), 2)
+            made = default_schedule(nest, here(PORTABLE, 2))
             assert translate(made, PORTABLE).source and str(made)
             assert not poly.dependences(nest).rough
             assert work() < CALL // 10, nest.name

@@ -28,12 +28,13 @@ from machines import LARGE, TINY
 import poly
 from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host
 from poly.analysis.legality import broken_flag, violations
-from poly.autoschedule.defaults import dependence_schedule
-from poly.autoschedule.defaults.distances import slope
+from poly.autoschedule.default import usual_loops
+from poly.autoschedule.rules.distances import slope
 from poly.ir.paths import paths
 from poly.ir.strides import extent, moved_iterator, strided_cost
 from poly.ir.tree import Micro, bands, walk
 from poly.model import Caches
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
 T, N, M = poly.sizes("T N M")
@@ -51,6 +52,11 @@ def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[np.ndarray]:
         if array.ndim == 2 and array.shape[0] == array.shape[1]:
             array += 2 * len(array) * np.eye(len(array), dtype=array.dtype)
     return made
+
+
+def dependence_schedule(nest: poly.Nest, isa: ISA, caches: Caches, threads: int) -> Schedule:
+    """The default of loops without microkernels but for those of solves."""
+    return usual_loops(nest, Target.nominal(isa, caches, threads)).tried
 
 
 def used(nest: poly.Nest, **sizes: int) -> dict[str, int]:

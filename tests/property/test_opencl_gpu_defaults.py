@@ -15,8 +15,8 @@ from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 from microkernels.opencl_isa import OPENCLGPU
 from poly.analysis.legality import broken_flag, violations
-from poly.autoschedule.defaults.gpu import gpu_schedule
-from poly.autoschedule.defaults.gpu.items import GroupShape
+from poly.autoschedule.rules.gpu import gpu_schedule
+from poly.autoschedule.rules.gpu.items import GroupShape
 from poly.compiled import translate_device
 from poly.ir.tree import bands
 from poly.lowering.mapping.legality import conflict

@@ -18,8 +18,8 @@ from poly.autoschedule.spaces.space import Point, Space
 from poly.compiled import translate_device
 from poly.ir.nest import Nest
 from poly.measure import LiveMeasurer
+from poly.model.core import Target
 from poly.model.host import caches
-from poly.model.rates import nominal
 from poly.schedules.schedule import Schedule
 from poly.search.events import Ask
 
@@ -67,7 +67,7 @@ NESTS = [
 
 
 def space(nest: Nest, sizes: dict[str, int], isa: DeviceISA = GPU) -> Space:
-    return derive(nest.with_sizes(sizes), isa, isa.units, caches(), nominal(isa))
+    return derive(nest.with_sizes(sizes), Target.nominal(isa, caches(), isa.units))
 
 
 def kinds(made: Space, count: int) -> list[Point]:
@@ -93,7 +93,8 @@ def test_schedules_are_legal_and_fit(nest: Nest, sizes: dict[str, int]) -> None:
 def test_the_choice_is_the_default_schedule(nest: Nest, sizes: dict[str, int]) -> None:
     made = space(nest, sizes)
     assert made.choice in made
-    assert made.schedule(made.choice).steps == default_schedule(made.nest, GPU, caches(), GPU.units).steps
+    expected = default_schedule(made.nest, Target.nominal(GPU, caches(), GPU.units))
+    assert made.schedule(made.choice).steps == expected.steps
 
 
 @pytest.mark.parametrize(("nest", "sizes"), NESTS)

@@ -16,8 +16,8 @@ import poly
 from microkernels.dtypes import f32, f64
 from microkernels.errors import TargetError
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
-from poly.autoschedule.default import gpu_contracted
-from poly.autoschedule.defaults.gpu import gpu_schedule
+from poly.autoschedule.rules.gpu import gpu_schedule
+from poly.autoschedule.rules.gpu.contraction import gpu_contracted
 from poly.compiled import translate_device
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest

@@ -18,7 +18,7 @@ from poly import f16
 from poly.autoschedule.default import default_schedule
 from poly.compiled import translate_device
 from poly.lowering.lower import lower
-from poly.model.host import caches
+from poly.model.host import here
 from poly.opencl_kernel import opencl_kernel
 
 M, N, K = poly.sizes("M N K")
@@ -63,7 +63,7 @@ def test_texts_with_halves_are_opencl(nest: poly.Nest, isa: object, tmp_path):
     clang = next((found for n in range(30, 13, -1) if (found := shutil.which(f"clang-{n}"))), shutil.which("clang"))
     if clang is None:
         pytest.skip("needs clang")
-    made = default_schedule(nest, isa, caches(), 2)
+    made = default_schedule(nest, here(isa, 2))
     path = tmp_path / "halves.cl"
     path.write_text(device_program(lower(nest, made.tree, isa)).source)
     command = [clang, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-target", "spir64"]

@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 
 import poly
 from microkernels.isa import AVX512, ISA, ISAS, host
+from poly import f16
 from poly.analysis.bounds import check
 from poly.autoschedule.default import default_schedule
-from poly.autoschedule.spaces.contraction import _heaviest
+from poly.autoschedule.rules.microkernels import heaviest_box
 from poly.autoschedule.spaces.derive import derive
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
 from poly.lowering.lower import lower
 from poly.model import Caches
-from poly.model.core import Core
+from poly.model.core import Target
 from poly.model.grid import Grid
-from poly.model.rates import nominal
 from poly.model.schedules import predicted
 from poly.schedules.makeable import check_makeable
 from poly.schedules.steps import Tensorize
 
+M, N, K = poly.sizes("M N K")
 HOST = host()
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 TIGHT = Caches(2 << 10, 16 << 10, 64 << 10)
@@ -37,7 +38,7 @@ SPECS = ("ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "bik,bkj->bij", "abk,kcd->acbd",
 
 def space(contraction: Contraction, sizes: dict[str, int], threads: int = 1, coarse: bool = False) -> Space:
     nest = check(contraction.nest().with_sizes(sizes))
-    return derive(nest, HOST, threads, TIGHT, nominal(HOST), coarse)
+    return derive(nest, Target.nominal(HOST, TIGHT, threads), coarse)
 
 
 @settings(deadline=None, max_examples=12)
@@ -76,11 +77,11 @@ def test_a_point_costs_what_its_schedule_costs(data: st.DataObject) -> None:
     extents = {i: data.draw(st.integers(2, 40 if len(letters) > 3 else 700), label=i) for i in letters}
     nest = check(contraction.nest().with_sizes(contraction.sizes(extents)))
     threads, caches = data.draw(st.sampled_from((1, 2))), data.draw(st.sampled_from((CACHES, TIGHT)))
-    found = derive(nest, HOST, threads, caches, nominal(HOST), coarse=True)
+    found = derive(nest, Target.nominal(HOST, caches, threads), coarse=True)
     for point in found.sample(3, Random(data.draw(st.integers(0, 99)))):
         expected, actual = (
             found.predict(point),
-            predicted(found.schedule(point), Core(HOST, caches, nominal(HOST), threads)),
+            predicted(found.schedule(point), Target.nominal(HOST, caches, threads)),
         )
         assert [part.name for part in actual.parts] == [part.name for part in expected.parts]
         assert [part.seconds for part in actual.parts] == pytest.approx([part.seconds for part in expected.parts])
@@ -94,9 +95,9 @@ def test_the_choice_is_what_compile_takes(spec: str, coarse: bool, threads: int)
     contraction = Contraction(spec)
     extents = dict.fromkeys("abcdeijk", 24) if len(spec) > 10 else dict.fromkeys("ijk", 200)
     nest = check(contraction.nest().with_sizes(contraction.sizes(extents)))
-    found = derive(nest, HOST, threads, CACHES, nominal(HOST), coarse)
+    found = derive(nest, Target.nominal(HOST, CACHES, threads), coarse)
     assert found.choice in found
-    assert found.schedule(found.choice).steps == default_schedule(nest, HOST, CACHES, threads, nominal(HOST)).steps
+    assert found.schedule(found.choice).steps == default_schedule(nest, Target.nominal(HOST, CACHES, threads)).steps
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -104,7 +105,9 @@ def test_the_choice_is_what_compile_takes(spec: str, coarse: bool, threads: int)
 def test_a_coarse_grid_is_part_of_the_whole_one(known: str, threads: int) -> None:
     """The model chooses from the coarse grid, so its choice is a point of the space."""
     nest = Contraction("ik,kj->ij").nest()
-    found = _heaviest(check(nest.with_sizes({f"N{letter}": 200 for letter in known})), HOST, CACHES)
+    found = heaviest_box(
+        check(nest.with_sizes({f"N{letter}": 200 for letter in known})), Target.nominal(HOST, CACHES, 1)
+    )
     assert found is not None
     whole, coarse = (Grid(found[1].work, CACHES, threads, found[1].by_lines, thinned) for thinned in (False, True))
     for kind in coarse.structures():
@@ -115,7 +118,7 @@ def test_a_coarse_grid_is_part_of_the_whole_one(known: str, threads: int) -> Non
 def test_a_coarse_space_can_be_measured_whole() -> None:
     for sizes in ((128, 2048, 4096), (31999, 1024, 84), (256, 256, 2048), (13, 13, 13)):
         nest = Contraction("ik,kj->ij").nest().with_sizes(dict(zip(("Ni", "Nj", "Nk"), sizes, strict=True)))
-        found = derive(nest, AVX512, 1, CACHES, nominal(AVX512), coarse=True)
+        found = derive(nest, Target.nominal(AVX512, CACHES, 1), coarse=True)
         points = list(found)
         assert 2 <= len(points) == len(found) <= 700, sizes
         assert len({repr(found.schedule(point)) for point in points[::20]}) == len(points[::20])
@@ -123,7 +126,7 @@ def test_a_coarse_space_can_be_measured_whole() -> None:
 
 def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
     nest = Contraction("ki,jk->ij").nest().with_sizes({"Ni": 900, "Nj": 700, "Nk": 1500})
-    found = derive(nest, AVX512, 1, CACHES, nominal(AVX512))
+    found = derive(nest, Target.nominal(AVX512, CACHES, 1))
     for point in found.sample(60, Random(1)):
         made = found.schedule(point)
         (kernel,) = (step for step in made.steps if isinstance(step, Tensorize))
@@ -136,8 +139,24 @@ def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
 @pytest.mark.parametrize("isa", ISAS.values(), ids=lambda isa: isa.name)
 def test_every_instruction_set_has_a_space(isa: ISA) -> None:
     nest = Contraction("ik,kj->ij").nest().with_sizes({"Ni": 16, "Nj": 16, "Nk": 16})
-    found = derive(nest, isa, 1, CACHES, nominal(isa))
+    found = derive(nest, Target.nominal(isa, CACHES, 1))
     assert found.choice in found
+
+
+def test_halves_have_a_space_without_microkernels() -> None:
+    """No microkernel of one core computes with them: their loops are ordered and cut as any others."""
+
+    @poly.nest
+    def product(A: f16[M, K], B: f16[K, N], C: f16[M, N]):
+        for i in range(M):
+            for j in range(N):
+                for k in range(K):
+                    C[i, j] += A[i, k] * B[k, j]
+
+    nest, target = product.with_sizes({"M": 60, "N": 70, "K": 80}), Target.nominal(HOST, CACHES, 1)
+    found = derive(nest, target)
+    assert found.schedule(found.choice) == default_schedule(nest, target)
+    assert all(dict(structure.traits)["order"] for structure in found.structures)
 
 
 def test_a_space_is_the_same_each_time() -> None:
@@ -161,7 +180,7 @@ def test_neighbours_across_structures() -> None:
 
 def test_the_symbolic_space_is_that_of_assumed_sizes() -> None:
     nest = Contraction("ik,kj->ij").nest()
-    found = derive(nest, HOST, 1, CACHES, nominal(HOST), coarse=True)
+    found = derive(nest, Target.nominal(HOST, CACHES, 1), coarse=True)
     made = found.schedule(found.choice)
     assert made.nest.sizes == nest.sizes
     kernel = compile_nest(nest, schedule=made, threads=1, records=False)

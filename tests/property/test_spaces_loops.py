@@ -16,10 +16,13 @@ import poly
 from benchmarks.workloads import nests, stencil
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
-from poly.autoschedule.default import default_schedule
+from poly import f32, f64
+from poly.autoschedule.default import default_form, default_schedule
+from poly.autoschedule.rules.microkernels import heaviest_product
+from poly.autoschedule.spaces.loops import all_forms
 from poly.autoschedule.spaces.space import Point
 from poly.errors import ScheduleError
-from poly.model.rates import nominal
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
 HOST = host()
@@ -47,6 +50,68 @@ SMALL: dict[poly.Nest, dict[str, int]] = {
 """Nests of every kind, at sizes at which few blocks come out even."""
 
 
+N, M, T = poly.sizes("N M T")
+
+
+@poly.nest
+def two_times(A: f64[N], B: f64[N], C: f64[M], D: f64[M]):
+    for _t in range(T):
+        for i in range(1, N - 1):
+            B[i] = (A[i - 1] + A[i] + A[i + 1]) / 3.0
+        for i in range(1, N - 1):
+            A[i] = (B[i - 1] + B[i] + B[i + 1]) / 3.0
+    for _u in range(T):
+        for i in range(1, M - 1):
+            D[i] = (C[i - 1] + C[i] + C[i + 1]) / 3.0
+        for i in range(1, M - 1):
+            C[i] = (D[i - 1] + D[i] + D[i + 1]) / 3.0
+
+
+@poly.nest
+def turn_both(A: f64[N, M], B: f64[M, N], C: f32[N, M], D: f32[M, N]):
+    for i in range(N):
+        for j in range(M):
+            B[j, i] = A[i, j]
+    for i in range(N):
+        for j in range(M):
+            D[j, i] = C[i, j]
+
+
+@poly.nest
+def turn_and_sweep(A: f64[N, M], B: f64[M, N], S: f64[N, N]):
+    for i in range(N):
+        for j in range(M):
+            B[j, i] = A[i, j]
+    for i in range(1, N - 1):
+        for j in range(1, N - 1):
+            S[i, j] = 0.3 * S[i - 1, j + 1] + 0.3 * S[i, j - 1]
+
+
+@poly.nest
+def all_three(A: f64[N], B: f64[N], C: f64[M, M], D: f64[M, M], S: f64[M, M]):
+    for _t in range(T):
+        for i in range(1, N - 1):
+            B[i] = (A[i - 1] + A[i] + A[i + 1]) / 3.0
+        for i in range(1, N - 1):
+            A[i] = (B[i - 1] + B[i] + B[i + 1]) / 3.0
+    for i in range(M):
+        for j in range(M):
+            D[j, i] = C[i, j]
+    for i in range(1, M - 1):
+        for j in range(1, M - 1):
+            S[i, j] = 0.3 * S[i - 1, j + 1] + 0.3 * S[i, j - 1]
+
+
+LINES, BESIDE = ("blocks", "of lines"), ("recurrences", "side by side")
+SEVERAL: dict[poly.Nest, set[tuple[str, str]]] = {
+    two_times: {("time tiles", "all")},
+    turn_both: {LINES},
+    turn_and_sweep: {LINES, BESIDE},
+    all_three: {LINES, BESIDE},
+}
+"""Nests to which a rule applies in several places, or several rules, with the traits of their defaults."""
+
+
 def stable(nest: poly.Nest) -> list[Any]:
     """Arguments; the matrix of a solve is far from singular."""
     made = arguments(nest, {})
@@ -61,7 +126,7 @@ def stable(nest: poly.Nest) -> list[Any]:
 def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> None:
     given_nest = nest.with_sizes(SIZES[nest]) if known else nest
     space = derived(given_nest, threads)
-    expected = default_schedule(given_nest, HOST, LARGE, threads, nominal(HOST))
+    expected = default_schedule(given_nest, Target.nominal(HOST, LARGE, threads))
     assert space.choice in space
     assert space.schedule(space.choice) == expected
 
@@ -71,7 +136,7 @@ def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> N
 def test_the_default_has_neighbours(nest: poly.Nest, threads: int) -> None:
     """What is measured has its default in a structure with sizes, where there is anything to choose."""
     space = derived(nest, threads)
-    assert space.schedule(space.choice) == default_schedule(nest, HOST, LARGE, threads, nominal(HOST))
+    assert space.schedule(space.choice) == default_schedule(nest, Target.nominal(HOST, LARGE, threads))
     if nest.name == "solve" and len(nest.arrays[1].shape) == 1:
         assert len(space) == 1, "a solve with one right side is a recurrence: there is nothing to choose"
     elif (nest.name, threads) not in (("jacobi", 2), ("heat", 2)):
@@ -103,6 +168,51 @@ def test_knobs_ascend_within_the_loops(nest: poly.Nest) -> None:
             assert all(
                 value is None or value < max(sizes.values()) for knob in structure.knobs for value in knob.values
             )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("nest", SEVERAL, ids=lambda nest: nest.name)
+def test_several_rules_make_one_form(nest: poly.Nest, threads: int) -> None:
+    """Where more than one rule applies the default is still a point, with the sizes of each rule open."""
+    target = Target.nominal(HOST, TINY, threads)
+    space = derived(nest, threads, TINY)
+    chosen = space.structures[space.choice.structure]
+    assert space.schedule(space.choice) == default_schedule(nest, target)
+    assert SEVERAL[nest] <= {(name.split(" of ")[0], value) for name, value in chosen.traits}
+    known = {"N": 150, "M": 138, "T": 5}
+    fixed = nest.with_sizes({size: known[size] for size in nest.sizes})
+    space = derived(fixed, threads, TINY)
+    structure = space.structures[space.choice.structure]
+    assert len(structure.knobs) > 1
+    for at in Random(1).sample(list(structure.points()), 2):
+        ours, expected = stable(fixed), stable(fixed)
+        poly.compile(fixed, schedule=structure.schedule(structure.values(at)), threads=threads)(*ours)
+        fixed.reference(*expected)
+        for our, their in zip(ours, expected, strict=True):
+            np.testing.assert_allclose(our, their, rtol=1e-5 if our.dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("nest", [*SMALL, *SEVERAL], ids=lambda nest: nest.name)
+def test_a_form_makes_what_was_tried(nest: poly.Nest, threads: int) -> None:
+    """The schedule that stands for a form, its cost and its legality is that of its usual values."""
+    target = Target.nominal(HOST, TINY, threads)
+    forms = [*all_forms(nest, target, heaviest_product(nest, target)), default_form(nest, target)]
+    assert all(form.make(dict(form.usual)) == form.tried for form in forms)
+    assert all(form.allows(dict(form.usual)) for form in forms)
+    assert all(len(form.at()) == len(form.knobs) == len({knob.name for knob in form.knobs}) for form in forms)
+
+
+def test_the_default_derives_no_other_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """poly.compile pays for its own schedule alone: no permutation is tried, no solve is made twice."""
+
+    def other(*args: object) -> Any:
+        raise AssertionError("this is no part of the default")
+
+    for name in ("orders._permuted", "blocks.blocks", "lanes.written_out", "time_tiles.time_tiles", "sharing.sharings"):
+        monkeypatch.setattr(f"poly.autoschedule.rules.{name}", other)
+    for nest in (jacobi_2d, transpose, seidel, solve_block):
+        assert default_schedule(nest, Target.nominal(HOST, TINY, 2)).steps
 
 
 def test_it_is_the_same_each_time() -> None:
@@ -158,7 +268,7 @@ def test_open_sizes_are_predicted_where_they_are_measured() -> None:
 def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poly.autoschedule.spaces.loops.AFFORDABLE", 1)
     space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
-    assert space.schedule(space.choice) == default_schedule(space.nest, HOST, LARGE, 1, nominal(HOST))
+    assert space.schedule(space.choice) == default_schedule(space.nest, Target.nominal(HOST, LARGE, 1))
 
 
 def test_a_point_that_is_none_is_refused() -> None:

@@ -12,7 +12,7 @@ from random_nests import nests
 import poly
 from microkernels.isa import host
 from poly.autoschedule.default import default_schedule
-from poly.model.rates import nominal
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
 
@@ -21,7 +21,7 @@ from poly.schedules.schedule import Schedule
 def test_points_are_legal_and_have_a_cost(nest: poly.Nest) -> None:
     for known, caches, threads in ((nest.with_sizes({"N": 40}), TINY, 1), (nest, LARGE, 2)):
         space = derived(known, threads, caches)
-        assert space.schedule(space.choice) == default_schedule(known, host(), caches, threads, nominal(host()))
+        assert space.schedule(space.choice) == default_schedule(known, Target.nominal(host(), caches, threads))
         for point in [space.origin, *space.sample(3, Random(1))]:
             made = space.schedule(point)
             assert Schedule.from_json(made.nest, made.to_json()) == made, "each step is legal on its own"

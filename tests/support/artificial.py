@@ -17,7 +17,7 @@ from poly.compiled import Compiled, translate
 from poly.ir.nest import Nest
 from poly.measure import LiveMeasurer, builder
 from poly.model.cost import Cost
-from poly.model.host import caches
+from poly.model.host import here
 from poly.schedules.schedule import Schedule
 from poly.search.events import Ask, Trial
 
@@ -44,7 +44,7 @@ def tiled_space(nest: Nest, loop: str, threads: int = 1, **sizes: int) -> Space:
 
 def default_space(nest: Nest) -> Space:
     """The default schedule alone."""
-    made = default_schedule(nest, host(), caches(), 1)
+    made = default_schedule(nest, here(host(), 1))
     structure = Structure(
         (), (Knob("none", (1,)),), lambda values: True, lambda values: made, lambda values: Cost(1e-6)
     )

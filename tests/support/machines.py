@@ -7,7 +7,7 @@ from microkernels.isa import host
 from poly.autoschedule.spaces.loops import loop_structures
 from poly.autoschedule.spaces.space import Space
 from poly.model import Caches
-from poly.model.rates import nominal
+from poly.model.core import Target
 
 HOST = host()
 LARGE = Caches(32 << 10, 1 << 20, 32 << 20)
@@ -17,5 +17,5 @@ TINY = Caches(256, 1 << 10, 1 << 12)
 
 def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
     """The space as it would be of a machine with these caches."""
-    family = loop_structures(nest, HOST, caches, nominal(HOST), threads, sizes)
+    family = loop_structures(nest, Target.nominal(HOST, caches, threads), sizes)
     return Space(nest, HOST, threads, family.structures, family.choice)

@@ -21,7 +21,7 @@ from poly.explanation.facts import comparison_facts, facts
 from poly.explanation.text import bytes_text, size_text
 from poly.explanation.values import ARITHMETIC, Level
 from poly.machine import Bandwidth, Measured, Peak
-from poly.machine.target import Target
+from poly.machine.target import Backend
 from poly.model import Caches
 from poly.model.cost import Cost, CostPart
 from poly.model.rates import from_machine
@@ -122,7 +122,7 @@ def test_a_trial_was_measured_too():
     store = Store.open()
     store.save(record)
     store.add_trials(record.key, [StoredTrial('{"traits": {}, "values": {}}', other.to_json(), (0.5, 0.75, 1.0))])
-    found = measurement(fixed.nest, other, Target(poly.compile(matmul).isa), 1, {})
+    found = measurement(fixed.nest, other, Backend(poly.compile(matmul).isa), 1, {})
     assert found is not None and found.seconds == 0.75 and found.source.startswith("a trial of ")
 
 

@@ -14,15 +14,14 @@ from machines import LARGE, TINY
 import poly
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
-from poly.autoschedule.defaults.marks import vectorized
-from poly.autoschedule.defaults.wavefront import overlapped
+from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.wavefront import overlapped
 from poly.ir.layout import strides
 from poly.ir.paths import paths, times
 from poly.ir.tree import Band
 from poly.model import Caches
-from poly.model.core import Core
+from poly.model.core import Target
 from poly.model.leaf import Loops
-from poly.model.rates import nominal
 from poly.model.schedules import ScheduleModel, predicted
 from poly.model.tiles import Pitches, TileCalls
 from poly.model.traffic import Traffic
@@ -49,12 +48,12 @@ def moved(made: Schedule, capacity: int) -> float:
     return sum(bytes / (2 if form.whole.touched[operand].written else 1) for operand, bytes in fetched.items())
 
 
-def core(caches: Caches = LARGE, threads: int = 1) -> Core:
-    return Core(HOST, caches, nominal(HOST), threads)
+def target(caches: Caches = LARGE, threads: int = 1) -> Target:
+    return Target.nominal(HOST, caches, threads)
 
 
 def model(made: Schedule, caches: Caches = LARGE, threads: int = 1) -> ScheduleModel:
-    return ScheduleModel(made, {}, core(caches, threads))
+    return ScheduleModel(made, {}, target(caches, threads))
 
 
 def instances(made: Schedule) -> Iterator[tuple[str, dict[str, int]]]:
@@ -180,7 +179,7 @@ def test_rows_a_power_of_two_apart_share_places() -> None:
 
 def test_recurrences_side_by_side_wait_less() -> None:
     nest = seidel.with_sizes({"N": 200, "T": 4})
-    seconds = [predicted(made, core()).seconds for made in chains(nest)]
+    seconds = [predicted(made, target()).seconds for made in chains(nest)]
     assert seconds == sorted(seconds, reverse=True)
     assert seconds[0] > 2 * seconds[-1]
 
@@ -194,7 +193,7 @@ def test_a_prefix_sum_waits_for_itself() -> None:
     (one,) = model(poly.schedule(nest)).form({}).computed
     assert isinstance(one, Loops)
     assert one.work.chain == one.waiting == 4
-    assert one.time(core()) >= 4 * 999
+    assert one.time(target()) >= 4 * 999
 
 
 def test_what_occurs_twice_is_computed_once() -> None:
@@ -209,7 +208,7 @@ def test_what_occurs_twice_is_computed_once() -> None:
 def test_vectors_are_faster() -> None:
     nest = chain.with_sizes({"N": 100, "M": 100})
     made = poly.schedule(nest)
-    plain, lanes = (predicted(m, core()) for m in (made, vectorized(made)))
+    plain, lanes = (predicted(m, target()) for m in (made, vectorized(made)))
     assert lanes.seconds < plain.seconds
     assert lanes.part("memory") == plain.part("memory")
 
@@ -219,16 +218,16 @@ def test_threads_share_the_work() -> None:
     made = vectorized(poly.schedule(nest))
     shared = made.parallel("i").parallel("i_2")
     alone, two, three = (
-        predicted(m, core(TINY, threads)).seconds for m, threads in ((made, 1), (shared, 2), (shared, 3))
+        predicted(m, target(TINY, threads)).seconds for m, threads in ((made, 1), (shared, 2), (shared, 3))
     )
     assert two == pytest.approx(alone * 2 / 3, rel=0.01), "three rows on two threads: one has two of them"
     assert three == pytest.approx(alone / 3, rel=0.01)
 
 
 def test_nothing_moves_where_all_stays() -> None:
-    cost = predicted(rows_in_time(2), core())
+    cost = predicted(rows_in_time(2), target())
     assert cost.part("memory").bytes == 0 and cost.part("L3").bytes == 0
-    small = predicted(rows_in_time(2), core(Caches(512, 1024, 2048)))
+    small = predicted(rows_in_time(2), target(Caches(512, 1024, 2048)))
     assert small.part("memory").bytes > 0
     assert small.seconds > cost.seconds
 
@@ -236,7 +235,7 @@ def test_nothing_moves_where_all_stays() -> None:
 def test_a_register_tile_takes_longer_over_more_steps() -> None:
     def time(steps: int) -> float:
         return TileCalls(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0), panels=False).time(
-            core()
+            target()
         )
 
     assert time(200) > 1.5 * time(100)

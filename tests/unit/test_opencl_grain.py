@@ -13,6 +13,7 @@ from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 from microkernels.opencl_isa import OPENCL512
 from poly.autoschedule.default import default_schedule
+from poly.model.core import Target
 from poly.model.host import caches
 from poly.opencl_kernel import opencl_kernel
 
@@ -28,7 +29,7 @@ def axpy(x: f32[N], y: f32[N]):
 
 def steps(nest: poly.Nest) -> str:
     """The default schedule for two compute units."""
-    return repr(default_schedule(nest, CPU, caches(), 2))
+    return repr(default_schedule(nest, Target.nominal(CPU, caches(), 2)))
 
 
 def test_elements_in_blocks() -> None:

@@ -16,6 +16,7 @@ from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.lowering.lower import lower
 from poly.model import Caches, tile_shape
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Copy, Tensorize
 
@@ -27,7 +28,7 @@ TRANSPOSES = ("ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "ki,jk->ij")
 
 def made(contraction: Contraction, extents: dict[str, int], isa: ISA = AVX512, threads: int = 1) -> Schedule:
     nest = contraction.nest()
-    return default_schedule(check(nest.with_sizes(contraction.sizes(extents))), isa, CACHES, threads)
+    return default_schedule(check(nest.with_sizes(contraction.sizes(extents))), Target.nominal(isa, CACHES, threads))
 
 
 def of(spec: str, **extents: int) -> Roles:
@@ -138,7 +139,7 @@ def test_copies_stay_within_half_of_the_caches(spec: str, threads: int) -> None:
 
 @pytest.mark.parametrize("spec", ["ik,kj->ij", "ki,jk->ij", "bik,bjk->bij"])
 def test_copies_of_symbolic_sizes_too(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.compiled.caches", lambda: CACHES)
+    monkeypatch.setattr("poly.model.host.caches", lambda: CACHES)
     contraction = Contraction(spec, f64)
     kernel = poly.compile(contraction.nest(), threads=1)
     for extents in SHAPES:
@@ -148,7 +149,7 @@ def test_copies_of_symbolic_sizes_too(spec: str, monkeypatch: pytest.MonkeyPatch
 
 def decisions(nest: Nest, isa: ISA = AVX512, threads: int = 1) -> str:
     """The steps of the default schedule from the splits on."""
-    text = repr(default_schedule(check(nest), isa, CACHES, threads))
+    text = repr(default_schedule(check(nest), Target.nominal(isa, CACHES, threads)))
     return text[text.index(")") + 1 :]
 
 

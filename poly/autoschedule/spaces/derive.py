@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
-from poly.autoschedule.spaces.contraction import contraction_family
+from poly.autoschedule.rules.microkernels import contraction_family
 from poly.autoschedule.spaces.gpu import gpu_family
 from poly.autoschedule.spaces.loops import loop_structures
-from poly.autoschedule.spaces.space import Family, Space
+from poly.autoschedule.spaces.space import Space
 from poly.checks import checked_flag, checked_sizes
 from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import parse
-from poly.model import Caches
+from poly.model.core import Target
 from poly.model.host import caches, rates
-from poly.model.rates import Rates, nominal
+from poly.model.rates import nominal
 
 
 @limited(CALL)
@@ -49,16 +48,14 @@ def space(
     dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
     gpu = is_gpu(goal.isa)
     known = nominal(goal.isa) if gpu else rates(count, dtypes)
-    made = derive(nest.with_sizes(fixed) if fixed else nest, goal.isa, count, caches(), known, thin)
+    made = derive(nest.with_sizes(fixed) if fixed else nest, Target(goal.isa, caches(), known, count), thin)
     return replace(made, device=goal.device)
 
 
-def derive(nest: Nest, isa: ISA, threads: int, caches: Caches, rates: Rates, coarse: bool = False) -> Space:
-    """The same for the caches and rates of any machine."""
-    if is_gpu(isa):
-        family: Family | None = gpu_family(nest, isa, caches, rates, threads, {})
+def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
+    """The same for any machine."""
+    if is_gpu(target.isa):
+        family = gpu_family(nest, target.isa, target)
     else:
-        family = contraction_family(nest, isa, caches, rates, threads, coarse)
-    if family is None:
-        family = loop_structures(nest, isa, caches, rates, threads, {})
-    return Space(nest, isa, threads, family.structures, family.choice)
+        family = contraction_family(nest, target, coarse) or loop_structures(nest, target)
+    return Space(nest, target.isa, target.threads, family.structures, family.choice)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.default import default_schedule
-from poly.autoschedule.spaces.form import always, located
-from poly.autoschedule.spaces.gpu_contraction import group_structures
-from poly.autoschedule.spaces.gpu_loops import gpu_loop_structures
+from poly.autoschedule.default import default_form
+from poly.autoschedule.rules.form import always, located
+from poly.autoschedule.rules.gpu.contraction import group_structure
+from poly.autoschedule.rules.gpu.mapped import gpu_loop_structures
 from poly.autoschedule.spaces.space import Family, Point, Structure
 from poly.ir.nest import Nest
-from poly.model import Caches
+from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
-from poly.model.rates import Rates
 
 
-def gpu_family(
-    nest: Nest, isa: DeviceISA, caches: Caches, rates: Rates, threads: int, sizes: Mapping[str, int]
-) -> Family:
-    """The structures of a nest; the choice is the default schedule."""
-    default = default_schedule(nest, isa, caches, threads, rates)
-    found = [*group_structures(nest, isa, default), *gpu_loop_structures(nest, isa, sizes)]
-    for number, (structure, values) in enumerate(found):
-        if structure.schedule(values).steps == default.steps:
-            return Family(tuple(one for one, _ in found), Point(number, structure.at(values)))
-    cost = gpu_loop_cost(located(default, sizes), isa)
-    alone = Structure((("order", "by default"),), (), always, lambda values: default, lambda values: cost)
-    return Family((*(one for one, _ in found), alone), Point(len(found), ()))
+def gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:
+    """The structures of a nest; the choice is the default schedule.
+
+    Where that has a microkernel for another contraction than the heaviest, it is a structure without sizes.
+    """
+    default = default_form(nest, target)
+    made, group = default.tried, group_structure(nest, isa, default.tried)
+    found = [*([group] if group else []), *gpu_loop_structures(nest, isa, {})]
+    structures = [structure for structure, _ in found]
+    traits = [structure.traits for structure in structures]
+    values = found[traits.index(default.traits)][1] if default.traits in traits else None
+    if values is not None:
+        number = traits.index(default.traits)
+        return Family(tuple(structures), Point(number, structures[number].at(values)))
+    cost = gpu_loop_cost(located(made, {}), isa)
+    alone = Structure((("order", "by default"),), (), always, lambda values: made, lambda values: cost)
+    return Family((*structures, alone), Point(len(structures), ()))

@@ -1,85 +1,69 @@
-"""The space of a nest that is no contraction over a box: orders, fusion, blocks, time tiles, parallel loops, kernels.
+"""The space of a nest that is no contraction over a box: all forms that the rules make.
 
-    base        the order of the loops, fused or apart            (orders.py)
+    order       of the loops, fused or apart
     share       which loop the threads share
-    blocks      none, of loops, of cache lines, of time steps     (tiles.py, time_tiles.py)
-    or          a microkernel for a ragged contraction, a matrix-vector product, a solve    (kernels.py)
+    blocks      none, of loops, of cache lines, of time steps
+    or          a microkernel for a matrix-vector product, a contraction over no box, a solve
 
-What `poly.compile` takes without a measurement is a point of the space.
+What `poly.compile` takes without a measurement is the usual point of one of these forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
-from microkernels.isa import ISA
-from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.default import AFFORDABLE, default_schedule
-from poly.autoschedule.defaults.grain import grained
-from poly.autoschedule.spaces.form import Form, SpaceTarget
-from poly.autoschedule.spaces.kernels import kernel_forms
-from poly.autoschedule.spaces.orders import Base, bases, shares
-from poly.autoschedule.spaces.space import Family, Point, Values
-from poly.autoschedule.spaces.tiles import blocks, lines, plain, side_by_side, written_out
-from poly.autoschedule.spaces.time_tiles import time_tiles
+from poly.autoschedule.default import AFFORDABLE, KERNELS, default_form
+from poly.autoschedule.rules.blocks import blocks, lines
+from poly.autoschedule.rules.form import Form, Traits
+from poly.autoschedule.rules.grain import in_groups
+from poly.autoschedule.rules.lanes import in_lanes, written_out
+from poly.autoschedule.rules.microkernels import Product, heaviest_product
+from poly.autoschedule.rules.orders import orders
+from poly.autoschedule.rules.sharing import sharings
+from poly.autoschedule.rules.solves import solves
+from poly.autoschedule.rules.time_tiles import time_tiles
+from poly.autoschedule.rules.wavefront import side_by_side
+from poly.autoschedule.spaces.space import Family, Point
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
-from poly.model import Caches
-from poly.model.rates import Rates
-from poly.schedules.schedule import Schedule
+from poly.model.core import Target
 
 
-def loop_structures(
-    nest: Nest, isa: ISA, caches: Caches, rates: Rates, threads: int, sizes: Mapping[str, int] | None = None
-) -> Family:
+def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None = None) -> Family:
     """The structures of a nest's loops; the choice is the default schedule.
 
     `sizes` are values of the nest's open sizes, at which costs are predicted. What takes isl too long is left out.
     """
-    target = SpaceTarget(isa, caches, rates, threads, sizes or {})
-    default = default_schedule(nest, isa, caches, threads, rates)
-    found: list[tuple[Form, Schedule]] = []
+    default = default_form(nest, target)
+    found: dict[Traits, Form] = {}
     with suppress(TooCostly), limited(AFFORDABLE):
-        for form in _forms(nest, target):
-            tried = form.tried()
-            if tried is not None and all(form.traits != other.traits for other, _ in found):
-                found.append((form, tried))
-    chosen = next((n for n, (form, tried) in enumerate(found) if form.default and tried == default), None)
-    if chosen is None:
-        chosen = len(found)
-        found.append((Form((("order", "by default"),), lambda values: default), default))
-    structures = tuple(form.structure(tried, target) for form, tried in found)
-    return Family(structures, Point(chosen, found[chosen][0].at()))
+        product = heaviest_product(nest, target)
+        if product is not None and default.traits == KERNELS:
+            default = product.usual or default
+        for form in all_forms(nest, target, product):
+            found.setdefault(form.traits, form)
+    found[default.traits] = default
+    structures = tuple(form.structure(target, sizes or {}) for form in found.values())
+    return Family(structures, Point(list(found).index(default.traits), default.at()))
 
 
-def _forms(nest: Nest, target: SpaceTarget) -> Iterator[Form]:
-    """All forms, legal or not, the loops as written first."""
-    for base in bases(nest):
-        for shared in shares(base, target.threads):
-            yield from _of_base(shared, target)
-    yield from kernel_forms(nest, target)
+def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[Form]:
+    """All forms, the loops as written first, those with a microkernel for `product` or for a solve last."""
+    for order in orders(nest):
+        for shared in sharings(order, target.threads):
+            yield from (in_groups(form, target.isa) for form in _forms_of(shared, target))
+    yield from solves(nest, target) if product is None else product.forms()
 
 
-def _of_base(base: Base, target: SpaceTarget) -> Iterator[Form]:
-    """The forms of an order of loops; the first of the rules that apply to the usual one makes the default."""
-    timed = [] if base.shared else list(time_tiles(base, target.caches))
-    special = [form for form in (lines(base), side_by_side(base)) if form is not None]
-    simple = plain(base)
-    others = [form for form in (written_out(base), blocks(base)) if form is not None]
-    rule = next((form for form in timed if form.default), special[0] if special else simple)
-    for form in (simple, *special, *timed, *others):
-        yield replace(_in_groups(form, target.isa), default=base.usual and form is rule)
-
-
-def _in_groups(form: Form, isa: ISA) -> Form:
-    """The form with blocks of its parallel loops for an OpenCL device's work-groups, where it is for one."""
-    if not isinstance(isa, DeviceISA):
-        return form
-
-    def make(values: Values) -> Schedule | None:
-        made = form.make(values)
-        return made and grained(made, isa.units)
-
-    return replace(form, make=make)
+def _forms_of(form: Form, target: Target) -> Iterator[Form]:
+    """The forms of an order of loops, in vector lanes."""
+    simple = in_lanes(form)
+    special = (lines(form), side_by_side(form), *time_tiles(form, target.caches))
+    yield simple
+    yield from (in_lanes(made) for made in special if made is not None)
+    written, cut = written_out(simple), blocks(form)
+    if written is not None:
+        yield written
+    if cut is not None:
+        yield in_lanes(cut)

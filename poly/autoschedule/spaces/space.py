@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from random import Random
 from typing import TYPE_CHECKING
 
 from microkernels.isa import ISA
@@ -22,6 +21,8 @@ from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
+    from random import Random
+
     from codegen.opencl.devices import Device
 
 Value = int | None

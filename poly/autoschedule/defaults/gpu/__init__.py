@@ -1,5 +1,0 @@
-"""The default schedule on a GPU of loops without microkernels; one rule a file."""
-
-from poly.autoschedule.defaults.gpu.mapped import gpu_schedule
-
-__all__ = ["gpu_schedule"]

@@ -1,0 +1,154 @@
+"""Cut loops into blocks: of cache lines, or of any size.
+
+Two loops are cut into blocks of lines where an access is contiguous along the one and another along the other.
+
+    for i:                       for i_tile: for j_tile:
+      for j:              ->       for j in the tile:
+        B[j, i] = A[i, j]            for i in the tile:      (in vector lanes: writes stay contiguous)
+                                       B[j, i] = A[i, j]
+
+Each line that the block touches is then used whole before it leaves the first-level cache. Other blocks, of the loops
+of the heaviest chain, are no part of a default schedule: whether they pay is for a search to find out.
+"""
+
+from __future__ import annotations
+
+from poly.analysis.legality import lane_conflict
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.form import Form, new_loops
+from poly.autoschedule.rules.shapes import heaviest, innermost
+from poly.autoschedule.spaces.grids import middle, sizes, uncut
+from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.edits import find_loop, parent
+from poly.ir.nest import Nest, Statement
+from poly.ir.paths import paths
+from poly.ir.strides import accesses, extent, is_contiguous_along, moved_iterator
+from poly.ir.tree import Band, statements
+from poly.model import LINE
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Interchange, Step, Tile, Vectorize
+
+DEEPEST = 3
+"""Loops that are cut together: more than three make grids that no search gets through."""
+
+OUTER, INNER = (4, 256), (32, 4096)
+"""The least and the largest block of a loop around others, and of an innermost one, which runs in vector lanes."""
+
+SQUARE = (4, 128)
+"""The same for a block of cache lines, in both loops."""
+
+Ratio = tuple[int, int]
+
+
+def lines(form: Form) -> Form | None:
+    """The two innermost loops in blocks of cache lines; None where one of them is contiguous for all accesses.
+
+    The knobs are the iterations of the first block; other blocks have so many bytes as well.
+    """
+    first = blocked(form.tried)
+    tiles = [step for step in first.steps[len(form.tried.steps) :] if isinstance(step, Tile)]
+    if not tiles:
+        return None
+    (outer, above), (inner, below) = tiles[0].sizes
+    names = form.free(outer), form.free(inner)
+
+    def cut(made: Schedule, values: Values) -> Schedule | None:
+        changed = blocked(made, (values[names[0]] or above, above), (values[names[1]] or below, below))
+        return changed if changed is not made else None
+
+    def knob(name: str, loop: str, usual: int) -> Knob:
+        whole = extent(form.tried.nest, find_loop(form.tried.tree, loop))
+        return Knob(name, sizes(whole, *SQUARE, (usual,)))
+
+    return form.then(
+        cut,
+        first,
+        (("blocks", "of lines"),),
+        (knob(names[0], outer, above), knob(names[1], inner, below)),
+        ((names[0], above), (names[1], below)),
+        {f"{loop}_tile": name for tile in tiles for (loop, _), name in zip(tile.sizes, names, strict=True)},
+    )
+
+
+def blocks(form: Form) -> Form | None:
+    """The loops of the heaviest chain in blocks; None where they may not be cut, or aren't two of some length."""
+    chain = heaviest(form.tried)
+    loops = chain.bands[-DEEPEST:] if chain else ()
+    while len(loops) > 1:
+        found = _blocks(form, loops)
+        if found is not None:
+            return found
+        loops = loops[1:]
+    return None
+
+
+def _blocks(form: Form, loops: tuple[Band, ...]) -> Form | None:
+    nest, inner = form.tried.nest, loops[-1]
+    grid = {band.name: sizes(extent(nest, band), *(INNER if band is inner else OUTER)) for band in loops}
+    if not all(grid.values()):
+        return None
+    usual = tuple((name, middle(values)) for name, values in grid.items())
+
+    def cut(made: Schedule, values: Values) -> Schedule | None:
+        return attempt(made, [Tile(tuple((name, size) for name in grid if (size := values[name]) is not None))])
+
+    first = cut(form.tried, dict(usual))
+    if first is None:
+        return None
+    return form.then(
+        cut,
+        first,
+        (("blocks", "of loops"),),
+        tuple(Knob(name, uncut(values)) for name, values in grid.items()),
+        usual,
+        new_loops(form.tried, first, {name: name for name in grid}),
+        lambda values: any(values[name] is not None for name in grid if name != loops[0].name),
+    )
+
+
+def blocked(schedule: Schedule, above: Ratio = (1, 1), below: Ratio = (1, 1)) -> Schedule:
+    """The schedule with the two innermost loops in blocks of lines wherever neither makes all accesses contiguous.
+
+    A block has as many iterations of each loop as fill a line, times `above` for the outer and `below` for the inner.
+    """
+    for inner in innermost(schedule.tree):
+        outer = parent(schedule.tree, inner)
+        if isinstance(outer, Band):
+            schedule = _blocked(schedule, outer, inner, (above, below)) or schedule
+    return schedule
+
+
+def _blocked(schedule: Schedule, outer: Band, inner: Band, ratios: tuple[Ratio, Ratio]) -> Schedule | None:
+    nest, found = schedule.nest, paths(schedule.tree)
+    writes_along_outer = False
+    elements = LINE
+    for name in statements(inner):
+        statement = nest.statement(name)
+        along, across = (moved_iterator(statement, found[name], band.name) for band in (inner, outer))
+        if along is None or across is None or not _conflicting(nest, statement, along, across):
+            return None
+        writes_along_outer |= is_contiguous_along(nest, statement.target, across)
+        elements = min(elements, LINE // max(nest.array(a.array).dtype.size for a in accesses(statement)))
+    if any((extent(nest, band) or elements) < elements for band in (outer, inner)):
+        return None
+    above, below = (max(1, elements * size // usual) for size, usual in ratios)
+    steps: list[Step] = [Tile(((outer.name, above), (inner.name, below)))]
+    if writes_along_outer:
+        steps.append(Interchange(outer.name, inner.name))
+    made = attempt(schedule, steps)
+    last = outer.name if writes_along_outer else inner.name
+    if made is None or lane_conflict(nest, made.tree, last) is not None:
+        return made
+    return attempt(made, [Vectorize(last)])
+
+
+def _conflicting(nest: Nest, statement: Statement, along: str, across: str) -> bool:
+    """Whether an access is contiguous along one iterator and moves with the other, and another the other way round."""
+
+    def favours(one: str, other: str) -> bool:
+        return any(
+            is_contiguous_along(nest, access, one) and any(index.coefficient(other) for index in access.indices)
+            for access in accesses(statement)
+        )
+
+    return favours(along, across) and favours(across, along)

@@ -1,0 +1,69 @@
+"""Bring the loop along which most accesses are contiguous innermost.
+
+for r:                              for i:
+  for i:                              for j < i:
+    for j < i:               ->         for r:
+      X[i, r] -= L[i, j]*X[j, r]          X[i, r] -= L[i, j]*X[j, r]
+    X[i, r] /= L[i, i]                for r:
+                                        X[i, r] /= L[i, i]
+"""
+
+from __future__ import annotations
+
+from poly.autoschedule.rules.attempt import attempt
+from poly.ir.edits import find_loop
+from poly.ir.paths import paths
+from poly.ir.strides import STRIDED, moved_iterator, strided_cost
+from poly.ir.tree import Band, Node, Sequence, bands, statements
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Distribute, Interchange
+
+
+def contiguous(schedule: Schedule) -> Schedule:
+    """The schedule with loops sunk to the innermost place where that makes the accesses cheaper and is legal."""
+    for band in bands(schedule.tree):
+        if bands(band.body) and _gain(schedule, band) > 0:
+            schedule = _sunk(schedule, band.name) or schedule
+    return schedule
+
+
+def _gain(schedule: Schedule, band: Band) -> int:
+    """How much cheaper the accesses below a loop are if it is the innermost, those in deeper loops counting more."""
+    gain, found = 0, paths(schedule.tree)
+    for name in statements(band):
+        loops = [node for node in found[name] if isinstance(node, Band)]
+        statement = schedule.nest.statement(name)
+        now, then = (moved_iterator(statement, found[name], loop.name) for loop in (loops[-1], band))
+        if now is None or then is None:
+            return 0
+        costs = [strided_cost(schedule.nest, statement, iterator) for iterator in (now, then)]
+        gain += (costs[0] - costs[1]) * STRIDED ** len(loops)
+    return gain
+
+
+def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
+    """The loop brought below all others that it holds, distributed over what it holds; None where that is illegal."""
+    pending = [loop]
+    while pending:
+        name = pending.pop()
+        body = find_loop(schedule.tree, name).body
+        if isinstance(body, Sequence):
+            parted = attempt(schedule, [Distribute(name)])
+            if parted is None:
+                return None
+            pending.extend(_loops_of(parted.tree, name, statements(body)))
+        elif isinstance(body, Band):
+            parted = attempt(schedule, [Interchange(name, body.name)])
+            if parted is None:
+                return None
+            pending.append(name)
+        else:
+            continue
+        schedule = parted
+    return schedule
+
+
+def _loops_of(tree: Node, name: str, below: tuple[str, ...]) -> list[str]:
+    """The loops into which loop `name` was distributed: it and its numbered successors that hold some of `below`."""
+    found = [band for band in bands(tree) if band.name == name or band.name.rpartition("_")[0] == name]
+    return [band.name for band in found if set(statements(band)) <= set(below) and bands(band.body)]

@@ -1,0 +1,264 @@
+"""Contractions over a box: tiles for the caches around a microkernel, operands copied, as the model chooses.
+
+for i:                      for j_tile:                            (columns cut for the last-level cache or threads)
+  for j:                      for k_tile:                          (the reduction cut for the second level)
+    for k:           ->         pack B
+      C[i, j] += …              for i_tile:                        (rows cut for the last level)
+                                  for j_tile2: for i_tile2:        (register tiles)
+                                    microkernel over i, j, k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import prod
+
+from microkernels.dtypes import DType
+from poly.analysis.roles import Axis, Roles
+from poly.autoschedule.rules.form import legal
+from poly.autoschedule.spaces.space import Family, Knob, Point, Structure, Values
+from poly.model import Choice
+from poly.model.contraction import ContractionView, Model
+from poly.model.core import Target
+from poly.model.grid import Grid, TileStructure
+from poly.model.grouping import column_group, contiguous, nearest, row_group
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Copy, Flatten, Order, Parallel, Split, Step, Tensorize
+
+RUN = 128
+"""Bytes of contiguous results below which the order of the other loops must use up the output's cache lines."""
+
+
+def planned_steps(
+    r: Roles, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None, choice: Choice | None = None
+) -> list[Step] | None:
+    """The steps for a contraction over a box; None without columns or a reduction. `choice` replaces the model's."""
+    outline = outlined(r, dtype, target)
+    return Planner(outline, choice or Tilings(outline, target).usual, loops, initial).steps() if outline else None
+
+
+@dataclass(frozen=True)
+class Tilings:
+    """All ways to tile a contraction for a target: the structures and grids of the model (poly/model/grid.py)."""
+
+    outline: Outline
+    target: Target
+
+    def grid(self, coarse: bool) -> Grid:
+        """`coarse` thins it to some hundreds of points; what the model chooses is among those always."""
+        return Grid(self.outline.work, self.target.caches, self.target.threads, self.outline.by_lines, coarse)
+
+    @cached_property
+    def model(self) -> Model:
+        return Model(self.outline.work, self.target)
+
+    @cached_property
+    def usual_point(self) -> tuple[TileStructure, Values]:
+        """What the model expects to be the fastest."""
+        return self.grid(coarse=True).best(self.model)
+
+    @property
+    def usual(self) -> Choice:
+        return self.grid(coarse=True).choice(*self.usual_point)
+
+    def family(self, coarse: bool, made: Callable[[Choice], Schedule | None]) -> Family:
+        """The structures; `made` gives the schedule of a choice, None where it is illegal."""
+        grid = self.grid(coarse)
+        kinds = list(grid.structures())
+        structures = tuple(self._structure(grid, kind, made) for kind in kinds)
+        kind, values = self.usual_point
+        number = kinds.index(kind)
+        return Family(structures, Point(number, structures[number].at(values)))
+
+    def _structure(self, grid: Grid, kind: TileStructure, made: Callable[[Choice], Schedule | None]) -> Structure:
+        def scheduled(values: Values) -> Schedule:
+            return legal(made(grid.choice(kind, values)), values)
+
+        return Structure(
+            kind.traits,
+            tuple(Knob(name, values) for name, values in grid.knobs(kind).items()),
+            partial(grid.allows, kind),
+            scheduled,
+            lambda values: self.model.predict(grid.choice(kind, values)),
+        )
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A contraction's groups of axes, and what follows from how its operands lie."""
+
+    work: ContractionView
+    by_lines: bool
+    """Whether the output's next neighbours after a short run of columns are rows."""
+
+
+def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
+    """The groups of axes that fit the operands' cache lines; None without columns or a reduction."""
+    if not r.columns or not r.reduce:
+        return None
+    if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
+        r = replace(r, reduce=tuple(sorted(r.reduce, key=lambda axis: -(axis.left.number or 0))))
+    m, n, k = (prod(axis.guess for axis in axes) for axes in (r.rows, r.columns, r.reduce))
+    lanes, neighbours = target.isa.lanes(dtype), contiguous(r.columns)
+    short = prod(axis.guess for axis in neighbours) * dtype.size < RUN
+    far = n * k * dtype.size > target.caches.l2 // 2
+    columns, extra_columns = column_group(r.columns, lanes, "output" if short and m > k else "right", far)
+    rows, extra_rows = row_group(r.rows, "output" if short and n > k else "left")
+    others = [axis for axis in r.columns if axis not in neighbours]
+    by_lines = short and n > k and nearest(r.rows) < nearest(others)
+    flat, together = rows.axes if rows else (), lanes if far else None
+    return Outline(
+        ContractionView(r, flat, extra_rows, columns.axes, extra_columns, target.isa, dtype, together), by_lines
+    )
+
+
+@dataclass(frozen=True)
+class Planner:
+    """A contraction's outline and choice, and the steps that follow; `loops` names the loop of each iterator."""
+
+    outline: Outline
+    choice: Choice
+    loops: Mapping[str, str]
+    initial: str | None
+
+    @property
+    def work(self) -> ContractionView:
+        return self.outline.work
+
+    @property
+    def roles(self) -> Roles:
+        return self.work.roles
+
+    @property
+    def rows(self) -> tuple[Axis, ...]:
+        return self.work.rows
+
+    @property
+    def columns(self) -> tuple[Axis, ...]:
+        return self.work.columns
+
+    def steps(self) -> list[Step]:
+        """Flatten, split, order, pack, put the kernel in, share out among threads."""
+        flat = self._flattened()
+        splits, cuts = self._splits()
+        order = self._order(cuts)
+        steps = [*flat, *splits, Order(tuple(order))]
+        c, statement = self.roles.contraction, self.roles.contraction.statement
+        twice = c.left.array == c.right.array
+        if self.choice.pack_right:
+            place = self._innermost(order, self._right_place(cuts))
+            steps.append(Copy(c.right.array, place, statement, "right" if twice else None))
+        if self.choice.pack_left:
+            place = self._innermost(order, self._left_place(cuts))
+            steps.append(Copy(c.left.array, place, statement, "left" if twice else None))
+        steps.append(Tensorize(self.choice.kernel.name, statement, self.initial))
+        shared = self._shared(cuts)
+        return [*steps, Parallel(shared)] if shared else steps
+
+    def _name(self, axis: Axis) -> str:
+        return self.loops[axis.iterator]
+
+    def _names(self, axes: tuple[Axis, ...]) -> list[str]:
+        return [self._name(axis) for axis in axes]
+
+    def _loop(self, axes: tuple[Axis, ...]) -> str:
+        """The name of the loop that axes are flattened to."""
+        return "_".join(self._names(axes))
+
+    def _flattened(self) -> list[Step]:
+        """Steps that bring the axes of each group together and make one loop of them; all other loops go outside."""
+        groups = [axes for axes in (self.rows, self.columns) if len(axes) > 1]
+        if not groups:
+            return []
+        inside = [self._name(axis) for axes in groups for axis in axes]
+        order = [loop for loop in self.loops.values() if loop not in inside] + inside
+        return [Order(tuple(order)), *(Flatten(tuple(self._names(axes))) for axes in groups)]
+
+    def _splits(self) -> tuple[list[Step], dict[str, list[str]]]:
+        """The splits, and for each role the names of the loops over tiles, outermost first."""
+        choice, outer = self.choice, self._outer_reduction()
+        wanted = [("columns", self._loop(self.columns), [choice.columns_cut, choice.kernel.columns])]
+        if self.rows:
+            wanted.insert(0, ("rows", self._loop(self.rows), [choice.rows_cut, choice.kernel.rows]))
+        if choice.reduce_cut is not None:
+            wanted.append(("reduce", self._name(outer[-1]), [choice.reduce_cut]))
+        steps: list[Step] = []
+        cuts: dict[str, list[str]] = {"rows": [], "columns": [], "reduce": [], "turned": []}
+        if self._turned() is not None:
+            wanted.append(("turned", self._name(self.work.extra_columns[-1]), [self.work.together]))
+        for role, loop, sizes in wanted:
+            for size in sizes:
+                if size is not None:
+                    steps.append(Split(((loop, size),)))
+                    cuts[role].append(f"{loop}_tile{len(cuts[role]) + 1}" if cuts[role] else f"{loop}_tile")
+        return steps, cuts
+
+    def _turned(self) -> Axis | None:
+        """The extra column axis along which a packed right operand is contiguous."""
+        return self.work.turned(self.choice.pack_right)
+
+    def _outer_reduction(self) -> tuple[Axis, ...]:
+        """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""
+        return self.roles.reduce[: len(self.roles.reduce) - self.choice.inner]
+
+    def _order(self, cuts: dict[str, list[str]]) -> list[str]:
+        """All loops, outermost first."""
+        choice, outside = self.choice, self._outside()
+        down = [*self._names(self.work.extra_rows), *cuts["rows"][-1:]]
+        beside = [name for name in self._names(self.work.extra_columns) if name not in outside]
+        along = [cuts["columns"][-1], *beside] if cuts["turned"] else [*beside, cuts["columns"][-1]]
+        points = self._names(self.roles.reduce[len(self.roles.reduce) - choice.inner :])
+        if choice.reduce_cut is not None:
+            points.insert(0, self._name(self._outer_reduction()[-1]))
+        then = [] if choice.parallel == "rows" else cuts["rows"][:-1]
+        tiles = [*along, *down] if choice.rows_inside or cuts["turned"] else [*down, *along]
+        named = [*self._blocks(cuts), *outside, *cuts["turned"], *then, *tiles]
+        inner = [*([self._loop(self.rows)] if self.rows else []), self._loop(self.columns), *points]
+        grouped = {axis.iterator for axis in (*self.rows, *self.columns)}
+        idle = [loop for i, loop in self.loops.items() if i not in grouped and loop not in (*named, *inner)]
+        return [*idle, *named, *inner]
+
+    def _blocks(self, cuts: dict[str, list[str]]) -> list[str]:
+        """The loops above all copies: batches, overlaps, blocks of rows for threads, of columns, of the reduction."""
+        apart, outer = self._names((*self.roles.batch, *self.roles.overlaps)), self._outer_reduction()
+        whole = self._names(outer[:-1] if self.choice.reduce_cut is not None else outer)
+        first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
+        return [*apart, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
+
+    def _outside(self) -> list[str]:
+        """The loops over extra columns that stay outside of a copy of the right operand.
+
+        Where rows come first these are all but one that is turned.
+        """
+        if self._turned() is not None:
+            return self._names(self.work.extra_columns[:-1])
+        return self._names(self.work.extra_columns) if self.choice.rows_inside else []
+
+    def _innermost(self, order: list[str], place: list[str]) -> str | None:
+        """The innermost of the loops in `place`; None where there are none: the copy is made once."""
+        return max(place, key=order.index) if place else None
+
+    def _right_place(self, cuts: dict[str, list[str]]) -> list[str]:
+        """The loops that a copy of the right operand lies in: all above the blocks of rows.
+
+        Where all rows pass by one panel after the other, each panel may be copied just before.
+        """
+        above = [*self._blocks(cuts), *self._outside(), *cuts["turned"]]
+        return [*above, cuts["columns"][-1]] if cuts["turned"] or self.choice.panel_by_panel else above
+
+    def _left_place(self, cuts: dict[str, list[str]]) -> list[str]:
+        """The loops that a copy of the left operand lies in: all above the register tiles."""
+        return [*self._blocks(cuts), *cuts["rows"][:-1]]
+
+    def _shared(self, cuts: dict[str, list[str]]) -> str | None:
+        """The parallel loop."""
+        match self.choice.parallel:
+            case "batch":
+                return self._name(self.roles.batch[0])
+            case "columns":
+                return cuts["columns"][0]
+            case "rows":
+                return cuts["rows"][0]
+        return None

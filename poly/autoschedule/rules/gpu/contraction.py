@@ -1,0 +1,301 @@
+"""Contractions on a GPU: a work-group computes a tile of the output, through a microkernel.
+
+for i:                      for b:                               (work-groups share these three)
+  for j:                      for i_tile:
+    for k:           ->         for j_tile:
+      C[b, i, j] += …             microkernel over i, j, k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from codegen.integer import Int, Linear
+from microkernels.catalogue import group_gemm, group_tiles
+from microkernels.dtypes import DType
+from microkernels.group_kernel import GroupKernel
+from microkernels.kernel import LEVELS
+from microkernels.opencl_isa import DeviceISA
+from poly.analysis.roles import Axis, Roles, roles
+from poly.autoschedule.rules.gpu.mapped import gpu_schedule
+from poly.autoschedule.rules.gpu.non_rectangular import ragged_steps
+from poly.autoschedule.rules.gpu.tiles import cost
+from poly.autoschedule.rules.isolation import each_contraction, isolated
+from poly.autoschedule.rules.non_rectangular import ragged
+from poly.autoschedule.spaces.space import Knob, Structure, Values
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Micro, walk
+from poly.model import ASSUMED_STRIDE
+from poly.model.cost import Cost
+from poly.model.gpu_group import Product, group_cost
+from poly.schedules.matching import zeroing
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Flatten, Groups, Order, Split, Step, Tensorize
+
+Strides = tuple[Int, ...]
+
+WASTE = 1.2
+"""How much longer whole tiles may be than the neighbouring rows or columns in them, before others fill them up."""
+
+SHORT = 8
+"""Neighbouring steps of a reduction that are too few to be read together."""
+
+
+TILES, SLABS, PARTS = (32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
+"""Rows and columns of a group's tile; steps of a slab; rows and columns of an item's part."""
+
+GROUP = (("microkernel", "of a group"),)
+"""The traits of a schedule with one."""
+
+
+def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel]) -> Schedule:
+    """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow.
+
+    `kernels` replaces those of the rule for some statements.
+    """
+
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        initial, kernel = zeroing(nest, statement), kernels.get(statement.name)
+        return gpu_contraction_steps(nest, statement, loops, isa, initial, kernel)
+
+    return each_contraction(nest, steps)
+
+
+def gpu_contraction_steps(
+    nest: Nest,
+    statement: Statement,
+    loops: Mapping[str, str],
+    isa: DeviceISA,
+    initial: str | None,
+    kernel: GroupKernel | None = None,
+) -> list[Step] | None:
+    """The steps for a contraction that has its loops for itself; None where no microkernel serves it.
+
+    These are contractions without rows or columns, or on a device that cannot hold any of the tiles.
+    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
+    output to 0 before, which the microkernel then takes over. `kernel` replaces the one chosen here.
+    """
+    kernels = (kernel,) if kernel else group_tiles(isa, nest.array(statement.target.array).dtype)
+    if not kernels:
+        return None
+    r = roles(nest, statement)
+    if r is None:
+        box = ragged(nest, statement)
+        return ragged_steps(box, loops, isa, kernels) if box else None
+    if not (r.rows and r.columns and r.reduce):
+        return None
+    best = min((Plan.of(r, choice) for choice in kernels), key=lambda plan: plan.cost(isa))
+    return best.steps(loops, initial)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which axes of a contraction become the rows and the columns of a kernel's tiles, the fastest last.
+
+    `others` count results, too: each of their values has tiles of its own.
+    """
+
+    roles: Roles
+    kernel: GroupKernel
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+
+    @staticmethod
+    def of(r: Roles, kernel: GroupKernel) -> Plan:
+        rows = sorted(r.rows, key=lambda axis: (-_size(axis.left), -_size(axis.output)))
+        columns = sorted(r.columns, key=lambda axis: (-_size(axis.output), -_size(axis.right)))
+        down = [(axis, (axis.output, axis.left)) for axis in rows]
+        across = [(axis, (axis.output, axis.right)) for axis in columns]
+        return Plan(r, kernel, _together(down, kernel.rows), _together(across, kernel.columns))
+
+    @property
+    def others(self) -> tuple[Axis, ...]:
+        """Those whose extent is open come first, since only the first of flattened loops may have such a one."""
+        taken = (*self.rows, *self.columns)
+        rest = [axis for axis in (*self.roles.batch, *self.roles.rows, *self.roles.columns) if axis not in taken]
+        return tuple(sorted(rest, key=lambda axis: axis.extent is not None))
+
+    @property
+    def reduce(self) -> tuple[Axis, ...]:
+        """The reduction's axes in the order of their loops.
+
+        An operand whose rows or columns are no neighbours is read along the steps: they follow its order in memory.
+        """
+        axes = self.roles.reduce
+        sides = (
+            ([axis.left for axis in self.rows], [axis.left for axis in axes]),
+            ([axis.right for axis in self.columns], [axis.right for axis in axes]),
+        )
+        for lanes, strides in sides:
+            along = sorted(zip(strides, axes, strict=True), key=lambda pair: -_size(pair[0]))
+            if Linear.of(1) not in lanes and _run(along) >= SHORT:
+                return tuple(axis for _, axis in along)
+        return tuple(sorted(axes, key=lambda axis: axis.guess))
+
+    def cost(self, isa: DeviceISA) -> float:
+        """How the kernel's tiles suit the extents; less is better."""
+        rows, columns, steps, copies = (
+            prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.reduce, self.others)
+        )
+        return cost(self.kernel, isa, (rows, columns, steps), copies)
+
+    def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
+        """Flatten, split, order, put the kernel in, share out among groups; `loops` names the loop of each iterator."""
+
+        def names(axes: Sequence[Axis]) -> tuple[str, ...]:
+            return tuple(loops[axis.iterator] for axis in axes)
+
+        first = max((at for at, axis in enumerate(self.others) if axis.extent is None), default=0)
+        serial, beside, sums = names(self.others[:first]), names(self.others[first:]), [*map(names, self._chains())]
+        rows, columns = names(self.rows), names(self.columns)
+        inside = [*serial, *(name for axes in (*sums, beside, rows, columns) for name in axes)]
+        idle = [loop for loop in loops.values() if loop not in inside]
+        row, column, *reduced = map("_".join, (rows, columns, *sums))
+        groups = (*(("_".join(beside),) if beside else ()), f"{row}_tile", f"{column}_tile")
+        outer, inner = reduced[:-LEVELS], reduced[-LEVELS:]
+        return [
+            Order((*idle, *inside)),
+            *(Flatten(axes) for axes in (*sums, beside, rows, columns) if len(axes) > 1),
+            Split(((row, self.kernel.rows),)),
+            Split(((column, self.kernel.columns),)),
+            Order((*idle, *groups, *serial, *outer, row, column, *inner)),
+            Tensorize(self.kernel.name, self.roles.contraction.statement, initial),
+            Groups(groups),
+        ]
+
+    def _chains(self) -> list[tuple[Axis, ...]]:
+        """The reduction's axes, those that continue each other in both operands together."""
+        axes = [(axis, (axis.left, axis.right)) for axis in self.reduce]
+        chains: list[tuple[Axis, ...]] = []
+        while axes:
+            chains.insert(0, _together(axes, 1))
+            axes = axes[: -len(chains[0])]
+        return chains
+
+
+def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ...]:
+    """The axes that become one loop: the fastest, and those outside of it that continue it or fill its tiles.
+
+    Each comes with its strides in the operands that have it. Only the first of them may have an open extent.
+    """
+    found = [axes[-1]]
+    for outer in reversed(axes[:-1]):
+        inner, strides = found[0]
+        extents = [axis.extent for axis, _ in found]
+        if inner.extent is None:
+            break
+        length = prod(extent for extent in extents if extent is not None)
+        continues = all(there == here * inner.extent for here, there in zip(strides, outer[1], strict=True))
+        if not continues and ceil(length / tile) * tile <= length * WASTE:
+            break
+        found.insert(0, outer)
+    return tuple(axis for axis, _ in found)
+
+
+def _run(axes: Sequence[tuple[Int, Axis]]) -> int:
+    """How many steps of a reduction are neighbours in an operand; its strides come with the axes."""
+    length = 1
+    for stride, axis in reversed(axes):
+        if stride.number != length:
+            break
+        length *= axis.guess
+    return length
+
+
+def _size(stride: Int) -> int:
+    """How far apart neighbours are; open strides are taken for long ones."""
+    return abs(stride.number) if stride.number is not None else ASSUMED_STRIDE
+
+
+def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Structure, Values | None] | None:
+    """The shapes of the microkernel for a nest's heaviest contraction; None where no microkernel serves it.
+
+    With the values that the default schedule has, where that has a microkernel for this contraction.
+    """
+    found = _heaviest(nest)
+    if found is None:
+        return None
+    statement, r, dtype = found
+    used = _used(default, statement)
+    usual = used or next(iter(group_tiles(isa, dtype)), None)
+    if usual is None:
+        return None
+    values = _values(usual)
+    made = _Shapes(nest, statement, dtype, isa, r)
+    structure = Structure(GROUP, _knobs(values), made.allows, made.schedule, made.predict)
+    if used is not None:
+        return structure, values
+    served = any(isinstance(step, Tensorize) for step in made.schedule(values).steps)
+    return (structure, None) if served else None
+
+
+def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
+    """The contraction with the most multiply-adds that has rows and columns."""
+    written, found = schedule(nest), []
+    for statement in nest.statements:
+        r = roles(nest, statement) if isolated(written, statement) else None
+        if r is not None and r.rows and r.columns and r.reduce:
+            found.append((statement.name, r, nest.array(statement.target.array).dtype))
+    return max(
+        found, key=lambda entry: _extent(entry[1].batch, entry[1].rows, entry[1].columns, entry[1].reduce), default=None
+    )
+
+
+def _extent(*groups: tuple[Axis, ...]) -> int:
+    """The iterations of all these axes."""
+    return prod(axis.guess for axes in groups for axis in axes)
+
+
+def _used(made: Schedule, statement: str) -> GroupKernel | None:
+    """The microkernel that a schedule has for a statement."""
+    kernels = (node.kernel for node in walk(made.tree) if isinstance(node, Micro) and node.statement == statement)
+    return next((kernel for kernel in kernels if isinstance(kernel, GroupKernel)), None)
+
+
+def _values(kernel: GroupKernel) -> dict[str, int]:
+    return {
+        "rows": kernel.rows,
+        "columns": kernel.columns,
+        "slab": kernel.slab,
+        "item rows": kernel.item_rows,
+        "item columns": kernel.item_columns,
+        "slabs": 2 if kernel.double else 1,
+    }
+
+
+def _knobs(usual: Values) -> tuple[Knob, ...]:
+    grid = {"rows": TILES, "columns": TILES, "slab": SLABS, "item rows": PARTS, "item columns": PARTS, "slabs": (1, 2)}
+    return tuple(Knob(name, tuple(sorted({*values, usual[name] or 1}))) for name, values in grid.items())
+
+
+@dataclass(frozen=True)
+class _Shapes:
+    """Schedules by the numbers of the microkernel."""
+
+    nest: Nest
+    statement: str
+    dtype: DType
+    isa: DeviceISA
+    roles: Roles
+
+    def allows(self, values: Values) -> bool:
+        """Whether there is such a microkernel, and the device can hold it."""
+        kernel = self._kernel(values)
+        return kernel.misfit() is None and kernel.fits(self.isa)
+
+    def schedule(self, values: Values) -> Schedule:
+        """The default schedule, with this microkernel for the statement."""
+        made = gpu_contracted(self.nest, self.isa, {self.statement: self._kernel(values)})
+        return gpu_schedule(made, self.isa)
+
+    def predict(self, values: Values) -> Cost:
+        kernel = self._kernel(values)
+        plan = Plan.of(self.roles, kernel)
+        extents = (_extent(axes) for axes in (plan.others, plan.rows, plan.columns, plan.reduce))
+        return group_cost(Product(*extents), kernel, self.isa)
+
+    def _kernel(self, values: Values) -> GroupKernel:
+        rows, columns, slab, item_rows, item_columns, slabs = (value or 1 for value in values.values())
+        return group_gemm(self.dtype, rows, columns, slab, item_rows, item_columns, slabs == 2)

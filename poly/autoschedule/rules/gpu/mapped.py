@@ -1,0 +1,190 @@
+"""Loops on a GPU, without microkernels: work-groups and work-items by dependences and strides.
+
+    for t:                            for t:                    a loop of the host: each sweep is a launch
+      for i: for j: B = f(A)    ->      for i_tile: for j_tile:  # groups
+      for i: for j: A = f(B)              for i:  # 8 items
+                                            for j:  # 32 items …
+
+What has no parallel loop around enough work is run by one work-group, whose items share the loops inside; what cannot
+be shared at all, not even in waves, by one work-item. By default nothing is copied to local memory but what is turned
+there; a space also has copies of tiles and slabs (copies.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from microkernels.opencl_isa import DeviceISA
+from poly.analysis.legality import is_parallel
+from poly.autoschedule.rules.form import Traits, legal, located
+from poly.autoschedule.rules.fusion import fused
+from poly.autoschedule.rules.gpu.columns import columns_first
+from poly.autoschedule.rules.gpu.copies import slabs, tiles
+from poly.autoschedule.rules.gpu.fit import fits, fits_local
+from poly.autoschedule.rules.gpu.items import USUAL, GroupShape
+from poly.autoschedule.rules.gpu.parallel import parallel_first
+from poly.autoschedule.rules.gpu.points import by_points, contiguous_loop, is_strided
+from poly.autoschedule.rules.gpu.rows import by_rows, in_one_group, shared_loops
+from poly.autoschedule.rules.gpu.transposed import by_lines
+from poly.autoschedule.rules.gpu.waves import in_waves
+from poly.autoschedule.rules.shapes import instances
+from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
+from poly.ir.edits import find_loop
+from poly.ir.nest import Nest
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, walk
+from poly.model.cost import Cost
+from poly.model.gpu_loops import gpu_loop_cost
+from poly.schedules.schedule import Schedule, schedule
+
+WORTH = 16_384
+"""Statement instances for which a launch pays: what one work-group does while a kernel starts."""
+
+GUESS = 1024
+"""The extent that a loop is taken to have, where it is not known."""
+
+
+ITEMS, ACROSS = (32, 64, 128, 256, 512, 1024), (8, 16, 32, 64, 128)
+"""Work-items of a group, and along its contiguous loop."""
+
+FEW_ITEMS, FEW_ACROSS = (64, 128, 256, 512), (16, 32, 64)
+"""The same where there are more knobs beside them."""
+
+SLABS = (8, 16, 32)
+"""Iterations of a loop for which a group copies at a time."""
+
+PADS, BUFFERS = (0, 1), (1, 2)
+"""Elements unused behind each row of a box, and boxes in turn."""
+
+PLAIN = (("copies", "none"),)
+"""The traits of the structure whose usual schedule is the default of loops without microkernels."""
+
+
+def gpu_schedule(before: Schedule, isa: DeviceISA, shape: GroupShape = USUAL) -> Schedule:
+    """The schedule with loops given to groups and items where that is legal, and no step or microkernel did so yet."""
+    made = fused(before)
+    return _mapped_at(made, made.tree, isa, shape.on(isa))
+
+
+def _mapped_at(schedule: Schedule, node: Node, isa: DeviceISA, shape: GroupShape) -> Schedule:
+    if isinstance(node, Sequence):
+        for child in node.children:
+            schedule = _mapped_at(schedule, child, isa, shape)
+        return schedule
+    if not isinstance(node, Band) or _is_mapped(node):
+        return schedule
+    made = _kernel(schedule, node, isa, shape)
+    if made is None and _is_wide(schedule, node.body):
+        return _mapped_at(schedule, node.body, isa, shape)
+    made = made or in_one_group(schedule, node, shape) or in_waves(schedule, node, shape)
+    return made if made is not None and fits(made, isa) else schedule
+
+
+def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -> Schedule | None:
+    """The schedule with a loop and those in it as one kernel; None where none of them can be work-groups."""
+    first = parallel_first(schedule, band) or columns_first(schedule, band)
+    if first is None:
+        return None
+    made, parallel = first
+    inside = find_loop(made.tree, parallel[-1]).body
+    shares, rows_cost = shared_loops(made, inside, shape.items)
+    _, points_cost = contiguous_loop(made, parallel)
+    if shares and rows_cost < points_cost and is_strided(made, parallel):
+        return by_rows(made, parallel, shares, shape) or by_points(made, parallel, isa, shape)
+    return by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
+
+
+def _is_mapped(band: Band) -> bool:
+    return any(isinstance(n, Micro) or (isinstance(n, Band) and (n.parallel or n.items > 0)) for n in walk(band))
+
+
+def _is_wide(schedule: Schedule, node: Node) -> bool:
+    """Whether there is a parallel loop below that holds enough work for a launch."""
+    found = (band for band in bands(node) if instances(schedule.nest, band, GUESS) >= WORTH)
+    return any(is_parallel(schedule.nest, schedule.tree, band.name) for band in found)
+
+
+def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) -> Iterator[tuple[Structure, Values]]:
+    """The structures, the one without copies first, each with its usual values."""
+    pad, slab, buffers = Knob("pad", PADS), Knob("slab", SLABS), Knob("buffers", BUFFERS)
+    few = tuple(_shape_knobs(nest, isa, FEW_ITEMS, FEW_ACROSS))
+
+    def mapped(values: Values) -> Schedule:
+        return _mapped(nest, isa, values)
+
+    def tiled(values: Values) -> Schedule | None:
+        return tiles(mapped(values), values["pad"] or 0)
+
+    def slabbed(values: Values) -> Schedule | None:
+        return slabs(mapped(values), values["slab"] or 1, values["pad"] or 0, values["buffers"] or 1)
+
+    plain = _Mapping(tuple(_shape_knobs(nest, isa, ITEMS, ACROSS)), mapped, isa, sizes)
+    yield plain.structure(PLAIN, _ordered), plain.usual
+    for copies, more, make in (("tiles", (pad,), tiled), ("slabs", (slab, pad, buffers), slabbed)):
+        mapping = _Mapping((*few, *more), make, isa, sizes)
+        if mapping.holds(mapping.usual):
+            yield mapping.structure((("copies", copies),), mapping.holds), mapping.usual
+
+
+def _mapped(nest: Nest, isa: DeviceISA, values: Values) -> Schedule:
+    """The loops shared by groups of such a shape."""
+    items = values["items"] or USUAL.items
+    shape = GroupShape(items, min(USUAL.long, items), values.get("across") or USUAL.across)
+    return gpu_schedule(schedule(nest), isa, shape)
+
+
+def _shape_knobs(nest: Nest, isa: DeviceISA, items: tuple[int, ...], across: tuple[int, ...]) -> Iterator[Knob]:
+    """How many items, and where some kernel's items have two dimensions how many along one of them."""
+    most = USUAL.on(isa).items
+    yield Knob("items", tuple(sorted({number for number in items if number <= isa.max_items} | {most})))
+    narrow, wide = (_mapped(nest, isa, {"items": most, "across": number}) for number in (across[0], USUAL.across))
+    if narrow.steps != wide.steps:
+        yield Knob("across", tuple(number for number in across if number <= isa.max_items))
+
+
+def _ordered(values: Values) -> bool:
+    """Whether there are as many items as lie side by side."""
+    return (values.get("across") or 1) <= (values["items"] or 1)
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    """Schedules by their knobs. Whether they are legal does not depend on sizes, only whether their copies fit."""
+
+    knobs: tuple[Knob, ...]
+    make: Callable[[Values], Schedule | None]
+    isa: DeviceISA
+    sizes: Mapping[str, int]
+
+    @property
+    def usual(self) -> Values:
+        """The values that the default has, or the first ones."""
+        shape = USUAL.on(self.isa)
+        usual = {"items": shape.items, "across": shape.across}
+        return {knob.name: usual.get(knob.name, knob.values[0]) for knob in self.knobs}
+
+    def structure(self, traits: Traits, allows: Callable[[Values], bool]) -> Structure:
+        return Structure(traits, self.knobs, allows, self.schedule, self.predict)
+
+    def schedule(self, values: Values) -> Schedule:
+        """Raises ScheduleError where the values are no legal schedule."""
+        return legal(self.make(values), values)
+
+    def predict(self, values: Values) -> Cost:
+        return gpu_loop_cost(located(self.schedule(values), self.sizes), self.isa)
+
+    def holds(self, values: Values) -> bool:
+        """Whether the copies fit, even with pads and two boxes."""
+        full = {"pad": PADS[-1], "buffers": BUFFERS[-1]}
+        most = {**values, **{name: value for name, value in full.items() if name in values}}
+        return _ordered(values) and self._fits(tuple(most.items()))
+
+    @cached_property
+    def _fits(self) -> Callable[[tuple[tuple[str, Value], ...]], bool]:
+        @cache
+        def fits(values: tuple[tuple[str, Value], ...]) -> bool:
+            made = self.make(dict(values))
+            return made is not None and fits_local(made, self.isa)
+
+        return fits

@@ -1,0 +1,53 @@
+"""Blocks of a parallel loop that are worth a work-group on an OpenCL device's CPU core.
+
+    for i:  # parallel                   for i_tile:  # parallel
+      y[i] += a*x[i]           ->          for i in the tile:  # vectorize
+                                             y[i] += a*x[i]
+
+Each iteration of a parallel loop becomes a work-group, and a group's start takes as long as some dozen iterations. A
+C compiler's threads share such a loop in blocks by themselves.
+"""
+
+from __future__ import annotations
+
+from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
+from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.shapes import INNER_GUESS, instances
+from poly.ir.nest import Nest
+from poly.ir.strides import extent
+from poly.ir.tree import Band, Micro, bands, walk
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Split
+
+GRAIN = 4096
+"""Statement instances of a group: their time is many times that of its start."""
+
+SHARES = 4
+"""Groups for each compute unit, at least, so that all end at about the same time."""
+
+
+def in_groups(form: Form, isa: ISA) -> Form:
+    """The form for an OpenCL device's work-groups; as it is for a CPU's threads."""
+    if not isinstance(isa, DeviceISA):
+        return form
+    units = isa.units
+    return form.then(lambda made, values: grained(made, units), grained(form.tried, units))
+
+
+def grained(schedule: Schedule, units: int) -> Schedule:
+    """The schedule with parallel loops of short iterations in blocks, each a group of its own."""
+    for band in bands(schedule.tree):
+        if band.parallel and not any(isinstance(node, Micro) for node in walk(band)):
+            block = _block(schedule.nest, band, units)
+            schedule = proven(schedule, [Split(((band.name, block),))] if block > 1 else [])
+    return schedule
+
+
+def _block(nest: Nest, band: Band, units: int) -> int:
+    """Iterations that are enough work for a group, but leave groups for all compute units."""
+    work = instances(nest, band.body, INNER_GUESS)
+    known = extent(nest, band)
+    most = GRAIN if known is None else max(1, known // (SHARES * units))
+    return min(most, GRAIN // max(1, work))

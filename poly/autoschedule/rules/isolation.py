@@ -1,0 +1,78 @@
+"""Give a contraction loops of its own, which its steps may then order, cut and hand to a microkernel.
+
+for i: for j:                         for i: for j:
+  C[i, j] = 0                           C[i, j] = 0
+  for k:                      ->      for i_2: for j_2: for k:
+    C[i, j] += A[i, k]*B[k, j]          C[i_2, j_2] += A[i_2, k]*B[k, j_2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from poly.analysis.contraction import recognise
+from poly.autoschedule.rules.attempt import attempt
+from poly.ir.coordinates import linear
+from poly.ir.nest import Nest, Statement
+from poly.ir.paths import paths
+from poly.ir.tree import Band, statements
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Distribute, Step
+
+StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
+"""The steps for a contraction and its loops, by iterator; None where it has none."""
+
+MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None]
+"""The schedule of a nest in which one contraction gets the steps that a function makes for its loops."""
+
+
+def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
+    """The loops as written, with the steps of each contraction where these are legal."""
+    made = schedule(nest)
+    for statement in nest.statements:
+        alone = isolated(made, statement)
+        if alone is not None:
+            base, loops = alone
+            steps = steps_of(statement, loops)
+            made = (attempt(base, steps) if steps else None) or made
+    return made
+
+
+def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | None:
+    """The schedule with loops of its own for a contraction, and their names by iterator.
+
+    None where it is no contraction, or the dependences or the loops don't allow it.
+    """
+    if recognise(made.nest, statement) is None:
+        return None
+    alone = _distributed(made, statement)
+    loops = _loops(alone, statement) if alone else None
+    return None if alone is None or loops is None else (alone, loops)
+
+
+def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
+    """The schedule with loops of its own for a statement; None where the dependences forbid it."""
+    alone: Schedule | None = made
+    while alone is not None:
+        around = [entry for entry in paths(alone.tree)[statement.name] if isinstance(entry, Band)]
+        shared = next((band for band in around if len(statements(band)) > 1), None)
+        if shared is None:
+            return alone
+        alone = attempt(alone, [Distribute(shared.name)])
+    return None
+
+
+def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
+    """The names of the loops that count the statement's iterators, outermost first.
+
+    None where a loop counts something else.
+    """
+    names: dict[str, str] = {}
+    for band in paths(made.tree)[statement.name]:
+        if not isinstance(band, Band):
+            continue
+        value = linear(statement.iterators, band.function(statement.name))
+        if value is None or len(value.terms) != 1 or value.terms[0][1] != 1 or value.constant:
+            return None
+        names[value.terms[0][0]] = band.name
+    return names

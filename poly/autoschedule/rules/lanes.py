@@ -1,0 +1,61 @@
+"""Run innermost loops in vector lanes; where they cannot, write out several iterations at a time.
+
+for i:                                for i:
+  for j: B[i, j] = f(A[i, j])    ->     for j: B[i, j] = f(A[i, j])  # vectorize
+"""
+
+from __future__ import annotations
+
+from poly.analysis.legality import lane_conflict
+from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.shapes import innermost
+from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.paths import paths
+from poly.ir.strides import is_contiguous, moved_iterator
+from poly.ir.tree import Band, statements
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Unroll, Vectorize
+
+WRITTEN_OUT = (2, 4, 8)
+"""Iterations that are written out at a time."""
+
+
+def in_lanes(form: Form) -> Form:
+    """The form with its innermost loops in vector lanes, as far as that is legal and accesses are contiguous."""
+    return form.then(lambda made, values: vectorized(made), vectorized(form.tried))
+
+
+def written_out(form: Form) -> Form | None:
+    """Several iterations at a time of the innermost loops that are not in vector lanes; None without any."""
+    loops = [band.name for band in innermost(form.tried.tree) if not band.vectorize]
+    if not loops:
+        return None
+
+    def unrolled(made: Schedule, values: Values) -> Schedule:
+        return made.apply([Unroll(tuple((loop, values["unroll"] or 1) for loop in loops))])
+
+    usual = ("unroll", WRITTEN_OUT[0])
+    made = unrolled(form.tried, dict([usual]))
+    return form.then(unrolled, made, (("innermost", "written out"),), (Knob("unroll", WRITTEN_OUT),), (usual,))
+
+
+def vectorized(schedule: Schedule) -> Schedule:
+    """The schedule with each innermost loop in vector lanes whose accesses are contiguous, where that is legal.
+
+    With strided accesses the choice is left to the C compiler.
+    """
+    nest, tree = schedule.nest, schedule.tree
+    found = [band for band in innermost(tree) if band.unroll < 2 and _contiguous(schedule, band)]
+    legal = [band for band in found if lane_conflict(nest, tree, band.name) is None]
+    return proven(schedule, [Vectorize(band.name) for band in legal])
+
+
+def _contiguous(schedule: Schedule, band: Band) -> bool:
+    found = paths(schedule.tree)
+    for name in statements(band):
+        statement = schedule.nest.statement(name)
+        iterator = moved_iterator(statement, found[name], band.name)
+        if iterator is None or not is_contiguous(schedule.nest, statement, iterator):
+            return False
+    return True

@@ -1,0 +1,152 @@
+"""Contractions with no rows to speak of: matrix times vector, streamed by a kernel of its own.
+
+for j: for k:                               for j_tile:                     (a share for each thread)
+  y[j] += x[k] * B[k, j]           ->         gemvn over j, k               (B contiguous along j)
+  y[j] += B[j, k] * x[k]           ->         gemvt over j, k               (both contiguous along k)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import ceil, prod
+
+from microkernels.isa import ISA
+from microkernels.kernel import named
+from poly.analysis.roles import Axis, Roles
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.isolation import MadeWith
+from poly.autoschedule.spaces.grids import sizes, uncut
+from poly.autoschedule.spaces.space import Knob, Values
+from poly.model import WORTHWHILE
+from poly.model.core import Target
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
+
+SHARES = (256, 1 << 16)
+"""The least and the most results that are computed in one pass, for a search."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A matrix-vector product: the kernel's family, the loop that counts results, and the one that is summed over."""
+
+    family: str
+    column: Axis
+    reduced: Axis
+
+
+def streamed(r: Roles) -> tuple[Streamed, ...]:
+    """The ways to stream the matrix as it lies, the usual first; none where no kernel does."""
+    return tuple(found for found in (_by_rows(r), _by_columns(r)) if found is not None)
+
+
+def matrix_vector_steps(r: Roles, loops: Mapping[str, str], target: Target, initial: str | None) -> list[Step] | None:
+    """The steps for a contraction without rows; None where no kernel streams the matrix as it lies."""
+    found = streamed(r)
+    if not found:
+        return None
+    share = usual_share(found[0], target.threads)
+    return _steps(r, loops, target.isa, found[0], share, target.threads > 1, initial)
+
+
+def _steps(
+    r: Roles,
+    loops: Mapping[str, str],
+    isa: ISA,
+    chosen: Streamed,
+    share: int | None,
+    parallel: bool,
+    initial: str | None,
+) -> list[Step]:
+    """The steps for one way: `share` results at a time (None: all), those shared among threads if `parallel`."""
+    inner = (loops[chosen.column.iterator], loops[chosen.reduced.iterator])
+    outer = [loop for loop in loops.values() if loop not in inner]
+    steps: list[Step] = []
+    if share is not None:
+        steps.append(Split(((inner[0], share),)))
+        outer.append(f"{inner[0]}_tile")
+    kernel = Tensorize(named(chosen.family, isa), r.contraction.statement, initial)
+    steps += [Order((*outer, *inner)), kernel]
+    return [*steps, Parallel(outer[-1])] if share is not None and parallel else steps
+
+
+@dataclass(frozen=True)
+class MatrixVector:
+    """A matrix-vector product whose loops are named by iterator; `made` gives a nest's schedule with steps for it."""
+
+    roles: Roles
+    loops: Mapping[str, str]
+    initial: str | None
+    target: Target
+    made: MadeWith
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds."""
+        r = self.roles
+        return prod(axis.guess for axis in (*r.batch, *r.columns, *r.reduce))
+
+    def forms(self) -> Iterator[Form]:
+        """Each way to stream the matrix, its results shared among threads or not."""
+        for way, parallel in product(streamed(self.roles), (False, True) if self.target.threads > 1 else (False,)):
+            form = self._form(way, parallel)
+            if form is not None:
+                yield form
+
+    @cached_property
+    def usual(self) -> Form | None:
+        """The form of the default; None where it is illegal."""
+        way = streamed(self.roles)[0]
+        return self._form(way, usual_share(way, self.target.threads) is not None)
+
+    def _form(self, way: Streamed, parallel: bool) -> Form | None:
+        usual = usual_share(way, self.target.threads)
+        shares = sizes(way.column.extent, *SHARES, () if usual is None else (usual,))
+        if parallel and not shares:
+            return None
+
+        def make(values: Values) -> Schedule | None:
+            def steps(loops: Mapping[str, str]) -> list[Step]:
+                return _steps(self.roles, loops, self.target.isa, way, values["share"], parallel, self.initial)
+
+            return self.made(steps)
+
+        share = usual if parallel and usual else shares[-1] if parallel else None
+        tried = make({"share": share})
+        if tried is None:
+            return None
+        return Form(
+            (("kernel", way.family), ("parallel", "shares" if parallel else "none")),
+            make,
+            tried,
+            (Knob("share", shares if parallel else uncut(shares)),),
+            (("share", share),),
+            {f"{self.loops[way.column.iterator]}_tile": "share"},
+        )
+
+
+def _by_rows(r: Roles) -> Streamed | None:
+    """The matrix and the result contiguous along one loop: `gemvn`, over the longest reduction."""
+    columns = [axis for axis in r.columns if axis.right.number == 1 and axis.output.number == 1]
+    return Streamed("gemvn", columns[0], _longest(r.reduce)) if columns and r.reduce else None
+
+
+def _by_columns(r: Roles) -> Streamed | None:
+    """Matrix and vector contiguous along the reduction: `gemvt`."""
+    reduced = [axis for axis in r.reduce if axis.right.number == 1 and axis.left.number == 1]
+    return Streamed("gemvt", _longest(r.columns), reduced[0]) if reduced and r.columns else None
+
+
+def _longest(axes: tuple[Axis, ...]) -> Axis:
+    return max(axes, key=lambda axis: axis.guess)
+
+
+def usual_share(chosen: Streamed, threads: int) -> int | None:
+    """The columns of one thread, where there is work enough for several."""
+    column = chosen.column.guess
+    if threads == 1 or column * chosen.reduced.guess < WORTHWHILE or column < 64 * threads:
+        return None
+    return ceil(column / threads / 64) * 64

@@ -1,0 +1,135 @@
+"""Contractions through microkernels: which rule each statement follows, and the forms of the heaviest one.
+
+over a box               contraction.py: tiles, copies and an outer product, chosen by the model
+without rows             matrix_vector.py: a kernel that streams the matrix
+over any other domain    non_rectangular.py: an outer product over loops that are a box once the others are fixed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+
+from microkernels.dtypes import DType, f16
+from poly.analysis.roles import Roles, roles
+from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
+from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
+from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.matrix_vector import MatrixVector, matrix_vector_steps, streamed
+from poly.autoschedule.rules.non_rectangular import NonRectangular, ragged, ragged_steps
+from poly.autoschedule.spaces.space import Family
+from poly.ir.nest import Nest, Statement
+from poly.model import Choice
+from poly.model.core import Target
+from poly.schedules.matching import zeroing
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Step, Tensorize
+
+Product = MatrixVector | NonRectangular
+"""A contraction whose rule makes forms."""
+
+
+def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None = None) -> Schedule:
+    """The schedule with microkernels for all contractions that the dependences and loops allow; no steps without any.
+
+    `choices` replaces the model's for some statements.
+    """
+    known = choices or {}
+    return _contracted(nest, lambda statement, loops: _steps(nest, statement, loops, target, known.get(statement.name)))
+
+
+def _contracted(nest: Nest, steps_of: StepsOf) -> Schedule:
+    made = each_contraction(nest, steps_of)
+    return vectorized(made) if made.steps else made
+
+
+def _steps(
+    nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target, choice: Choice | None = None
+) -> list[Step] | None:
+    """The steps for a contraction that has its loops for itself; None where it is none, or has no columns to speak of.
+
+    `loops` maps its iterators to the names of their loops, outermost first. A statement that sets the output to 0
+    before is taken over by the microkernel. `choice` replaces the model's.
+    """
+    dtype = _dtype(nest, statement)
+    if dtype == f16:
+        return None
+    r, initial = roles(nest, statement), zeroing(nest, statement)
+    if r is None:
+        return ragged_steps(nest, statement, loops, target)
+    streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
+    return streams or planned_steps(r, dtype, loops, target, initial, choice)
+
+
+def contraction_family(nest: Nest, target: Target, coarse: bool = False) -> Family | None:
+    """The structures of the heaviest contraction over a box; None where there is none with tiles.
+
+    The other statements follow their default schedule. `coarse` thins the grids to some hundreds of points.
+    """
+    found = heaviest_box(nest, target)
+    if found is None:
+        return None
+    statement, outline = found
+
+    def made(choice: Choice) -> Schedule | None:
+        tiled = contracted(nest, target, {statement.name: choice})
+        kernels = [step.kernel for step in tiled.steps if isinstance(step, Tensorize)]
+        return tiled if choice.kernel.name in kernels else None
+
+    return Tilings(outline, target).family(coarse, made)
+
+
+def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None:
+    """The contraction over a box with the most multiply-adds that has rows; others stream a matrix without tiles."""
+    found = []
+    for statement, _, r in _contractions(nest):
+        outline = outlined(r, _dtype(nest, statement), target) if r is not None and r.rows else None
+        if outline is not None:
+            found.append((prod(axis.guess for axis in outline.work.axes), statement, outline))
+    return max(found, key=lambda entry: entry[0])[1:] if found else None
+
+
+def heaviest_product(nest: Nest, target: Target) -> Product | None:
+    """The heaviest contraction with forms of its own that its rule's usual steps are legal for; None without any."""
+    ranked = sorted(_products(nest, target), key=lambda product: -product.work)
+    return next((product for product in ranked if product.usual is not None), None)
+
+
+def _products(nest: Nest, target: Target) -> Iterator[Product]:
+    for statement, loops, r in _contractions(nest):
+        made_with = _MadeWith(nest, statement, target)
+        box = ragged(nest, statement) if r is None else None
+        if box is not None:
+            yield NonRectangular(box, loops, target, made_with)
+        elif r is not None and not r.rows and streamed(r):
+            yield MatrixVector(r, loops, zeroing(nest, statement), target, made_with)
+
+
+def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Roles | None]]:
+    """The contractions that may have loops of their own, with these, and their roles where they are over a box."""
+    made = schedule(nest)
+    for statement in nest.statements:
+        alone = isolated(made, statement) if _dtype(nest, statement) != f16 else None
+        if alone is not None:
+            yield statement, alone[1], roles(nest, statement)
+
+
+def _dtype(nest: Nest, statement: Statement) -> DType:
+    """The type of what a statement computes. No microkernel of one core computes with halves."""
+    return nest.array(statement.target.array).dtype
+
+
+class _MadeWith:
+    """The default schedule but for one statement, which gets steps of its own; None where they are illegal."""
+
+    def __init__(self, nest: Nest, statement: Statement, target: Target) -> None:
+        self._nest, self._statement, self._target = nest, statement, target
+
+    def __call__(self, steps_of: Callable[[Mapping[str, str]], list[Step]]) -> Schedule | None:
+        def steps(other: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+            if other.name == self._statement.name:
+                return steps_of(loops)
+            return _steps(self._nest, other, loops, self._target)
+
+        made = _contracted(self._nest, steps)
+        return made if any(getattr(step, "statement", None) == self._statement.name for step in made.steps) else None

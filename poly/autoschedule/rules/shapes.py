@@ -1,0 +1,74 @@
+"""Shapes of loop trees that the rules look for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from poly.analysis.roles import ASSUMED
+from poly.ir.nest import Nest
+from poly.ir.strides import extent
+from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, children, statements
+from poly.schedules.schedule import Schedule
+
+INNER_GUESS = 1024
+"""The extent that a loop inside a sequential one is taken to have, where its sizes are not known."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Loops around each other with nothing between them, outermost first, and statements alone in the innermost."""
+
+    bands: tuple[Band, ...]
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        return statements(self.bands[-1])
+
+
+def chain_of(node: Node) -> Chain | None:
+    """The node as a chain of loops; None where it is none."""
+    found: list[Band] = []
+    while isinstance(node, Band):
+        found.append(node)
+        node = node.body
+    leaves = node.children if isinstance(node, Sequence) else (node,)
+    return Chain(tuple(found)) if found and all(isinstance(leaf, Leaf) for leaf in leaves) else None
+
+
+def heaviest(made: Schedule) -> Chain | None:
+    """The chain of loops with the most instances, an upper bound; None where there is none."""
+    found = list(_chains(made.tree))
+    weights = [prod(extent(made.nest, band) or ASSUMED for band in chain.bands) for chain in found]
+    return found[weights.index(max(weights))] if found else None
+
+
+def _chains(node: Node) -> Iterator[Chain]:
+    chain = chain_of(node)
+    if chain is not None:
+        yield chain
+        return
+    for child in children(node):
+        yield from _chains(child)
+
+
+def innermost(tree: Node) -> tuple[Band, ...]:
+    """The loops that hold no other."""
+    return tuple(band for band in bands(tree) if not bands(band.body))
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    """A sequence's children, or the node alone."""
+    return node.children if isinstance(node, Sequence) else (node,)
+
+
+def instances(nest: Nest, node: Node, guess: int) -> int:
+    """Statement instances in one run of a node, at most; `guess` is the extent of loops whose sizes are not known."""
+    match node:
+        case Band(body=body):
+            known = extent(nest, node)
+            return (guess if known is None else known) * instances(nest, body, guess)
+        case Leaf() | Micro():
+            return 1
+    return sum(instances(nest, child, guess) for child in children(node))

@@ -1,0 +1,77 @@
+"""Choose the loop whose iterations threads share.
+
+for i:                              for i:  # parallel
+  for j: B[i, j] = f(A[i, j])  ->     for j: B[i, j] = f(A[i, j])
+
+The outermost loop that may be parallel and has work enough for several threads, on each path of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from poly.analysis.legality import is_parallel
+from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest
+from poly.ir.nest import Nest
+from poly.ir.strides import extent
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, walk
+from poly.lowering.calls import inner_bands
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Parallel
+
+WORTH = 50_000
+"""Statement instances for which it pays to wake a thread: some ten microseconds of work."""
+
+
+def sharings(form: Form, threads: int) -> Iterator[Form]:
+    """The form with each loop parallel that may be: none, the usual ones, another of the heaviest chain."""
+    usual = usual_sharing(form, threads)
+    shared = parallel_loops(usual.tried)
+    if threads > 1 and shared:
+        yield _with(form, form.tried)
+    yield usual
+    chain = heaviest(form.tried) if shared else None
+    for band in chain.bands[:-1] if chain else ():
+        if band.name not in shared and is_parallel(form.tried.nest, form.tried.tree, band.name):
+            yield _with(form, form.tried.apply([Parallel(band.name)]))
+
+
+def usual_sharing(form: Form, threads: int) -> Form:
+    """The form with the outermost loops parallel that may be and are worth it."""
+    return _with(form, shared_out(form.tried)) if threads > 1 else form
+
+
+def _with(form: Form, made: Schedule) -> Form:
+    return Form.fixed((*form.traits, ("parallel", " ".join(parallel_loops(made)) or "none")), made)
+
+
+def parallel_loops(made: Schedule) -> tuple[str, ...]:
+    """The loops that threads share."""
+    return tuple(band.name for band in bands(made.tree) if band.parallel)
+
+
+def shared_out(schedule: Schedule) -> Schedule:
+    """The schedule with the outermost loops parallel that may be and are worth it, one on each path."""
+    return _shared_out(schedule, schedule.tree, WORTH)
+
+
+def _shared_out(schedule: Schedule, node: Node, guess: int) -> Schedule:
+    """The same below a node; `guess` is the extent of loops whose sizes are not known."""
+    if isinstance(node, Sequence):
+        for child in node.children:
+            schedule = _shared_out(schedule, child, guess)
+        return schedule
+    if not isinstance(node, Band):
+        return schedule
+    if _work(schedule.nest, node, guess) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
+        return proven(schedule, [Parallel(node.name)])
+    return _shared_out(schedule, node.body, INNER_GUESS)
+
+
+def _work(nest: Nest, band: Band, guess: int) -> int:
+    """Instances in one run of a loop, an upper bound."""
+    absorbed = [inner for node in walk(band) if isinstance(node, Micro) for inner in inner_bands(node)]
+    return prod(extent(nest, inner) or guess for inner in (*bands(band), *absorbed))

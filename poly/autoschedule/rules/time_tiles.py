@@ -1,0 +1,227 @@
+"""Run several time steps over a part of the arrays that stays in a cache.
+
+    for t:                              for t_tile:
+      for i: for j: B[i, j] = …A…         for i:                          i counts 2*t + i
+      for i: for j: A[i, j] = …B…   ->      for t in the tile:
+                                              for j: B[i - 2*t, j] = …A…
+                                              for j: A[i - 2*t - 1, j] = …B…
+
+The loops below the time loop are shifted against each other, fused but for the innermost, and skewed by the time loop
+until no dependence points backward along any of them: then they may be tiled (Wolf and Lam, "A loop transformation
+theory and an algorithm to maximize parallelism", 1991).
+
+one row    a tile of time steps runs row by row through the whole space
+rows       all loops inside the time loop but the innermost are cut too
+all        the innermost too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from poly.analysis.legality import lane_conflict
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.distances import Slope, slope
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.shapes import Chain, chain_of, parts
+from poly.autoschedule.rules.sharing import parallel_loops
+from poly.autoschedule.spaces.grids import middle, sizes
+from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.nest import Nest
+from poly.ir.strides import accesses, extent
+from poly.ir.tree import Band, bands
+from poly.model import Caches
+from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Distribute, Fuse, Order, Shift, Skew, Split, Step, Tile
+
+BLOCK = 1024
+"""The block of the innermost loop where it must be cut: long enough that its two ends cost little."""
+
+ROW_GUESS = {1: 1 << 20, 2: 2048, 3: 256}
+"""The extent of a loop that depends on sizes, by the number of loops inside the time loop."""
+
+STEPS, ROWS, INNER = (2, 64), (4, 128), (256, 4096)
+"""The least and the most time steps of a tile, its rows, and its elements of the innermost loop, for a search."""
+
+
+@dataclass(frozen=True)
+class TimeLoops:
+    """A time loop over chains of loops of one depth, and the slope of each depth (the innermost too)."""
+
+    time: Band
+    chains: tuple[Chain, ...]
+    slopes: tuple[Slope, ...]
+
+    @property
+    def depth(self) -> int:
+        return len(self.slopes)
+
+
+@dataclass(frozen=True)
+class TimeTiles:
+    """Time steps in a tile, and the block of each loop tiled with it (None: one value, whose loop is around them)."""
+
+    time: int
+    blocks: tuple[int | None, ...]
+
+    @property
+    def depth(self) -> int:
+        """The loops inside the time loop that are cut."""
+        return sum(block is not None for block in self.blocks)
+
+    def by_loop(self, found: TimeLoops) -> dict[str, int]:
+        """The size for each loop that is cut."""
+        inside = zip(found.chains[0].bands, self.blocks, strict=False)
+        return {found.time.name: self.time} | {band.name: block for band, block in inside if block is not None}
+
+
+def time_tiles(form: Form, caches: Caches) -> Iterator[Form]:
+    """The forms of the first time loop that there is; the usual sizes are among those of theirs."""
+    for time in _time_loops(form):
+        found = time_loops(form.tried, time)
+        if found is not None:
+            usual = usual_tiles(form.tried.nest, found, caches)
+            depths = [*((0, found.depth - 1) if found.depth > 1 else ()), found.depth]
+            forms = (_tiled(form, found, depth, usual) for depth in depths)
+            yield from (tiled for tiled in forms if tiled is not None)
+            return
+
+
+def usual_time_tiles(form: Form, caches: Caches) -> Form:
+    """The form with each time loop tiled where the arrays exceed the second-level cache."""
+    for time in _time_loops(form):
+        if any(time is still for still in bands(form.tried.tree)):
+            found = time_loops(form.tried, time)
+            usual = usual_tiles(form.tried.nest, found, caches) if found is not None else None
+            if found is not None and usual is not None:
+                form = _tiled(form, found, usual.depth, usual) or form
+    return form
+
+
+def _time_loops(form: Form) -> tuple[Band, ...]:
+    """Loops that may be time loops: none where threads share one."""
+    return () if parallel_loops(form.tried) else bands(form.tried.tree)
+
+
+def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) -> Form | None:
+    """The form with the outer `depth` loops cut; the first is run value by value where there is none.
+
+    Its usual sizes are the usual ones, where these are for such a depth.
+    """
+    nest, inside = form.tried.nest, found.chains[0].bands[:depth]
+    names = {band.name: form.free(band.name) for band in (found.time, *inside)}
+    own = usual.by_loop(found) if usual is not None and usual.depth == depth else {}
+
+    def grid(band: Band, bounds: tuple[int, int]) -> tuple[int, ...]:
+        return sizes(extent(nest, band), *bounds, [own[band.name]] if own else ())
+
+    grids = {found.time.name: grid(found.time, STEPS)}
+    grids |= {band.name: grid(band, INNER if band is found.chains[0].bands[-1] else ROWS) for band in inside}
+    if not all(grids.values()):
+        return None
+
+    def tile(made: Schedule, values: Values) -> Schedule | None:
+        blocks = tuple(values[names[band.name]] for band in inside) or (None,)
+        return tile_in_time(made, found, TimeTiles(values[names[found.time.name]] or 1, blocks))
+
+    values = tuple((names[loop], own.get(loop) or middle(grid)) for loop, grid in grids.items())
+    tried = tile(form.tried, dict(values))
+    if tried is None:
+        return None
+    knobs = tuple(Knob(names[loop], grid) for loop, grid in grids.items())
+    cuts = {f"{loop}_tile": name for loop, name in names.items()}
+    return form.then(tile, tried, ((_trait(form, found), _kind(found, depth)),), knobs, values, cuts)
+
+
+def _trait(form: Form, found: TimeLoops) -> str:
+    """What tells the tiles of a time loop apart: the first one of a nest needs no name."""
+    return f"time tiles of {found.time.name}" if "time tiles" in dict(form.traits) else "time tiles"
+
+
+def _kind(found: TimeLoops, depth: int) -> str:
+    return "one row" if depth == 0 else "all" if depth == found.depth else "rows"
+
+
+def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
+    """A loop with what is needed to tile it together with those inside; None where these cannot be made permutable."""
+    chains = tuple(chain for chain in map(chain_of, parts(time.body)) if chain is not None)
+    depths = {len(chain.bands) for chain in chains}
+    if len(chains) != len(parts(time.body)) or len(depths) != 1:
+        return None
+    if any(lane_conflict(schedule.nest, schedule.tree, chain.bands[-1].name) for chain in chains):
+        return None
+    if lane_conflict(schedule.nest, schedule.tree, time.name) is None:
+        return None
+    slopes = []
+    for level in range(depths.pop()):
+        functions = {name: f for chain in chains for name, f in chain.bands[level].functions}
+        found = slope(schedule.nest, dict(time.functions), functions)
+        if found is None:
+            return None
+        slopes.append(found)
+    return TimeLoops(time, chains, tuple(slopes))
+
+
+def tile_in_time(schedule: Schedule, steps: TimeLoops, tiles: TimeTiles) -> Schedule | None:
+    """The schedule with a time loop tiled; None where the dependences forbid it."""
+    fused = attempt(schedule, _joined(steps, len(tiles.blocks)))
+    return fused and attempt(fused, _blocked(steps, tiles))
+
+
+def _joined(steps: TimeLoops, depth: int) -> list[Step]:
+    """Shift, fuse and skew the outer `depth` loops."""
+    first = steps.chains[0]
+    made: list[Step] = []
+    for level in range(depth):
+        for chain in steps.chains:
+            shifts = {name: steps.slopes[level].shifts[name] for name in chain.statements}
+            made += [Shift(chain.bands[level].name, by, name) for name, by in shifts.items() if by]
+    for before, after in pairwise(steps.chains):
+        made.append(Fuse(before.statements[0], after.statements[0], at=first.bands[depth - 1].name))
+    for level in range(depth):
+        if steps.slopes[level].factor:
+            made.append(Skew(first.bands[level].name, steps.time.name, steps.slopes[level].factor))
+    return made
+
+
+def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
+    loops = [band.name for band in steps.chains[0].bands[: len(tiles.blocks)]]
+    time = steps.time.name
+    if tiles.blocks == (None,):
+        return [Split(((time, tiles.time),)), Order((f"{time}_tile", loops[0], time))]
+    blocks = [(loop, block) for loop, block in zip(loops, tiles.blocks, strict=True) if block is not None]
+    made: list[Step] = [Tile(((time, tiles.time), *blocks))]
+    if len(tiles.blocks) == steps.depth and len(steps.chains) > 1:
+        made.append(Distribute(loops[-1]))
+    return made
+
+
+def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
+    """The largest tiles whose footprint fits the second-level cache; None where all the arrays do."""
+    names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
+    arrays = [nest.array(name) for name in sorted(names) if nest.array(name).shape]
+    known = all(not e.terms for a in arrays for e in a.shape)
+    if known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l2:
+        return None
+    guess = ROW_GUESS.get(steps.depth, ROW_GUESS[3])
+    extents = [extent(nest, band) or guess for band in steps.chains[0].bands]
+    row = sum(a.dtype.size for a in arrays) * extents[-1]
+    factors = [s.factor for s in steps.slopes]
+    if steps.depth > 1:
+        for time in (32, 16, 8):
+            if row * prod(extents[1:-1]) * (factors[0] * time + 2) <= caches.l2:
+                return TimeTiles(time, (None,))
+        for size in (16, 8, 4):
+            if row * _rows(size, factors[:-1]) <= caches.l2:
+                return TimeTiles(size, (size,) * (steps.depth - 1))
+    size = 16 if steps.depth < 3 else 8
+    return TimeTiles(size, (size,) * (steps.depth - 1) + (BLOCK,))
+
+
+def _rows(size: int, factors: list[int]) -> int:
+    """Rows that a tile of `size` time steps and blocks of `size` touches: the block, and what it gains in each step."""
+    block = prod(size for _ in factors)
+    return block + size * (prod(size + factor for factor in factors) - block)
