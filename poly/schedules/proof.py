@@ -12,7 +12,7 @@ from poly.lowering.mapping.legality import conflict
 from poly.lowering.mapping.work_groups import misfit
 from poly.schedules.makeable import check_makeable
 from poly.schedules.remedies import remedy
-from poly.schedules.steps import Copy, Groups, Items, Parallel, Step, Tensorize, Unroll, Vectorize, call_text
+from poly.schedules.steps import Groups, Items, Pack, Parallel, Step, Tensorize, Unroll, Vectorize, call_text
 
 MARKS = (Groups, Items, Parallel, Unroll, Vectorize)
 """Steps that say how a loop runs, and leave the loops as they are."""
@@ -73,7 +73,7 @@ def _check_makeable(nest: Nest, tree: Node, step: Step) -> None:
     try:
         check_makeable(nest, tree)
     except ScheduleError as error:
-        if isinstance(step, Tensorize | Copy):
+        if isinstance(step, Tensorize | Pack):
             raise
         raise ScheduleError(f"{_plain(step)} does not fit: {error}") from error
 

@@ -28,7 +28,6 @@ from poly.schedules.show import loops_text
 from poly.schedules.steps import (
     KINDS,
     STEPS,
-    Copy,
     Distribute,
     Flatten,
     Fuse,
@@ -36,6 +35,7 @@ from poly.schedules.steps import (
     Interchange,
     Items,
     Order,
+    Pack,
     Parallel,
     Part,
     Reverse,
@@ -490,7 +490,7 @@ class Schedule:
 
         Halide: `compute_at` of a copy. TVM: `cache_read`. loopy: `add_prefetch`.
         """
-        return self.apply([Copy(array, at, statement, role, memory, pad, buffers)])
+        return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
 
     def part(self, statement: str, /, **size: int) -> Schedule:
         """Make two statements of one: the instances that need results of their own block of a loop, and the others.

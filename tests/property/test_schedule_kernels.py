@@ -17,7 +17,7 @@ from microkernels.catalogue import find
 from microkernels.isa import ISAS
 from microkernels.kernel import OuterProduct
 from poly import Nest, Schedule, f32, f64
-from poly.schedules.steps import Copy, Step
+from poly.schedules.steps import Pack, Step
 
 Array = np.ndarray[Any, Any]
 Steps = Callable[[Schedule, OuterProduct], Schedule]
@@ -208,16 +208,16 @@ CASES: dict[str, tuple[Nest, str, Steps]] = {
     ),
     "nothing, portable": (matmul, "gemm_portable_6x8", in_place),
     "both, portable": (matmul, "gemm_portable_6x8", lambda s, k: five_loops(s, k).pack("A").pack("B", at="k_tile")),
-    "nt": (nt, "gemm_avx512_6x32", lambda s, k: in_place(s, k, Copy("B"))),
-    "nt, avx2": (nt, "gemm_avx2_12x4", lambda s, k: five_loops(s, k, Copy("B", "k_tile")).pack("A", at="i_tile")),
+    "nt": (nt, "gemm_avx512_6x32", lambda s, k: in_place(s, k, Pack("B"))),
+    "nt, avx2": (nt, "gemm_avx2_12x4", lambda s, k: five_loops(s, k, Pack("B", "k_tile")).pack("A", at="i_tile")),
     "tn": (tn, "gemm_avx512_14x32", lambda s, k: in_place(s, k).pack("A")),
     "tn in place": (tn, "gemm_avx512_6x64", in_place),
-    "tt": (tt, "gemm_avx512_8x24", lambda s, k: five_loops(s, k, Copy("B", "k_tile"))),
-    "tt, portable": (tt, "gemm_portable_6x4", lambda s, k: in_place(s, k, Copy("B", "j_tile")).pack("A")),
+    "tt": (tt, "gemm_avx512_8x24", lambda s, k: five_loops(s, k, Pack("B", "k_tile"))),
+    "tt, portable": (tt, "gemm_portable_6x4", lambda s, k: in_place(s, k, Pack("B", "j_tile")).pack("A")),
     "result transposed": (
         transposed_result,
         "gemm_avx512_6x64",
-        lambda s, k: tiled(s, k, "j", "i", "i_tile j_tile j i k", Copy("A", "i_tile")),
+        lambda s, k: tiled(s, k, "j", "i", "i_tile j_tile j i k", Pack("A", "i_tile")),
     ),
     "batches": (batched, "gemm_avx512_6x64", lambda s, k: planes(s, k).pack("B", at="h").parallel("h")),
     "batches packed before": (batched, "gemm_avx2_6x16", lambda s, k: planes(s, k).pack("B").pack("A", at="i_tile")),
@@ -407,7 +407,7 @@ def test_operands_that_a_kernel_cannot_read_are_refused() -> None:
     known = nchw.with_sizes({"C": 2, "R": 3, "S": 3})
     flat = poly.schedule(known).order("h p f q c r s").flatten("c", "r", "s")
     order = "h p f_tile q_tile f q c_r_s"
-    assert refusal(lambda: tiled(flat, PORTABLE, "f", "q", order, Copy("A", "p"))) == (
+    assert refusal(lambda: tiled(flat, PORTABLE, "f", "q", order, Pack("A", "p"))) == (
         "microkernel(gemm_portable_6x8): A has no constant stride along c_r_s. "
         "Remedy: don't flatten the loops of the reduction."
     )

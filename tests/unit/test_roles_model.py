@@ -18,7 +18,7 @@ from poly.lowering.lower import lower
 from poly.model import Caches, tile_shape
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Copy, Tensorize
+from poly.schedules.steps import Pack, Tensorize
 
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 """A Zen 4 core's: half of the last level is its share."""
@@ -108,7 +108,7 @@ def test_small_products_are_not_copied(isa: ISA) -> None:
     for size in (1, 2, 5, 13, 32, 64):
         for m, n, k in ((size, size, size), (1, size, size), (size, 1, size), (size, size, 1)):
             steps = made(Contraction("ik,kj->ij"), {"i": m, "j": n, "k": k}, isa).steps
-            assert not any(isinstance(step, Copy) for step in steps), (m, n, k)
+            assert not any(isinstance(step, Pack) for step in steps), (m, n, k)
 
 
 def workspace_bytes(schedule: Schedule, isa: ISA, threads: int) -> int:

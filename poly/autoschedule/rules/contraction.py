@@ -25,7 +25,7 @@ from poly.model.core import Target
 from poly.model.grid import Grid, TileStructure
 from poly.model.grouping import column_group, contiguous, nearest, row_group
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Copy, Flatten, Order, Parallel, Split, Step, Tensorize
+from poly.schedules.steps import Flatten, Order, Pack, Parallel, Split, Step, Tensorize
 
 RUN = 128
 """Bytes of contiguous results below which the order of the other loops must use up the output's cache lines."""
@@ -149,10 +149,10 @@ class Planner:
         twice = c.left.array == c.right.array
         if self.choice.pack_right:
             place = self._innermost(order, self._right_place(cuts))
-            steps.append(Copy(c.right.array, place, statement, "right" if twice else None))
+            steps.append(Pack(c.right.array, place, statement, "right" if twice else None))
         if self.choice.pack_left:
             place = self._innermost(order, self._left_place(cuts))
-            steps.append(Copy(c.left.array, place, statement, "left" if twice else None))
+            steps.append(Pack(c.left.array, place, statement, "left" if twice else None))
         steps.append(Tensorize(self.choice.kernel.name, statement, self.initial))
         shared = self._shared(cuts)
         return [*steps, Parallel(shared)] if shared else steps

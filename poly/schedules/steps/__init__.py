@@ -8,7 +8,7 @@ from poly.schedules.steps.fuse import Distribute, Fuse
 from poly.schedules.steps.mapping import Groups, Items
 from poly.schedules.steps.microkernel import Tensorize
 from poly.schedules.steps.order import Interchange, Order
-from poly.schedules.steps.pack import Copy
+from poly.schedules.steps.pack import Pack
 from poly.schedules.steps.part import Part
 from poly.schedules.steps.tile import Split, Tile
 
@@ -21,7 +21,7 @@ KINDS: tuple[type[Step], ...] = (
     Items,
     Tensorize,
     Order,
-    Copy,
+    Pack,
     Parallel,
     Part,
     Reverse,
@@ -37,7 +37,6 @@ STEPS = frozenset(kind.name for kind in KINDS)
 
 __all__ = [
     "STEPS",
-    "Copy",
     "Distribute",
     "Flatten",
     "Fuse",
@@ -45,6 +44,7 @@ __all__ = [
     "Interchange",
     "Items",
     "Order",
+    "Pack",
     "Parallel",
     "Part",
     "Reverse",

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from poly.ir.nest import Nest
-from poly.ir.tree import Copy as PackNode
-from poly.ir.tree import Memory, Node
+from poly.ir.tree import Copy, Memory, Node
 from poly.schedules.packing import insert
 from poly.schedules.steps.base import Arguments
 
 
 @dataclass(frozen=True)
-class Copy:
+class Pack:
     """Each iteration of the loop `at` first copies what it reads of `array`; without a loop, all is copied once.
 
     `statement` says whose reads, where several statements read the array, and `role` (`left` or `right`) which operand,
@@ -41,6 +40,6 @@ class Copy:
         named = {key: value for key, value in given.items() if value is not None}
         return (self.array,), {**named, **{key: value for key, value in placed.items() if value != usual[key]}}
 
-    def _node(self, tree: Node) -> PackNode:
+    def _node(self, tree: Node) -> Copy:
         """The copy as a node around the whole tree."""
-        return PackNode(self.array, tree, self.role, self.statement, self.memory, self.pad, self.buffers)
+        return Copy(self.array, tree, self.role, self.statement, self.memory, self.pad, self.buffers)

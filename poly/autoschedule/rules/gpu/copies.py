@@ -20,13 +20,13 @@ from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements
 from poly.lowering.mapping.work_groups import DeviceKernel, kernels
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Copy, Order, Split, Step
+from poly.schedules.steps import Order, Pack, Split, Step
 
 
 def tiles(made: Schedule, pad: int) -> Schedule | None:
     """The schedule with copies of what statements read at several places; None without any, or where it is illegal."""
     packs = [
-        Copy(array, kernel.groups[-1].name, memory="local", pad=pad)
+        Pack(array, kernel.groups[-1].name, memory="local", pad=pad)
         for kernel in kernels(made.tree)
         if kernel.groups
         for array in _read_often(made, kernel)
@@ -63,7 +63,7 @@ def _slab_steps(made: Schedule, kernel: DeviceKernel, slab: int, pad: int, buffe
     yield Split(((inside.name, slab),))
     yield Order((around, *(band.name for band in items)))
     for array in dict.fromkeys(load.array for load in statement.reads if load.array != statement.target.array):
-        yield Copy(array, around, memory="local", pad=pad, buffers=buffers)
+        yield Pack(array, around, memory="local", pad=pad, buffers=buffers)
 
 
 def _chain(node: Node) -> Iterator[Band]:

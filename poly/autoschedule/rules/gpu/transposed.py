@@ -20,7 +20,7 @@ from poly.ir.strides import extent, lines, moved_iterator
 from poly.ir.tree import Leaf
 from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Copy, Groups, Items, Order, Step, Tile
+from poly.schedules.steps import Groups, Items, Order, Pack, Step, Tile
 
 
 def by_lines(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, shape: GroupShape) -> Schedule | None:
@@ -74,7 +74,7 @@ def _turned(
         Tile(((read, shape.across), (written, shape.across))),
         Groups((*others, *tiles)),
         Items(((read, max(1, shape.items // shape.across)), (written, shape.across))),
-        *(Copy(array, tiles[-1], memory="local", pad=1) for array in arrays),
+        *(Pack(array, tiles[-1], memory="local", pad=1) for array in arrays),
     ]
     made = attempt(schedule, steps)
     return made if made is not None and fits(made, isa) else None
