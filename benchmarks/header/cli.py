@@ -13,7 +13,7 @@ import click
 from benchmarks import outputs
 from benchmarks.contender import Failed
 from benchmarks.header import cost, dispatch, openblas, report, speed, toolchain
-from benchmarks.header.finding import CLANG, GOALS, SPEED, Figure
+from benchmarks.header.finding import CLANG, GOALS, SPEED, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import workloads
 from benchmarks.runner import Rounds
@@ -60,7 +60,7 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
     sys.exit(int(any(finding.wrong for finding in found)))
 
 
-def findings(goals: set[str], setting: Setting) -> Iterator[Figure]:
+def findings(goals: set[str], setting: Setting) -> Iterator[GoalFigure]:
     """All that was found for these goals, goal by goal."""
     if goals & {SPEED.name, CLANG.name}:
         compared = [one for workload in workloads(setting.quick) for one in speed.compare(workload, setting)]
@@ -71,7 +71,7 @@ def findings(goals: set[str], setting: Setting) -> Iterator[Figure]:
             try:
                 yield from part(setting)
             except Failed as error:
-                yield Figure(goal, "all", None, note=str(error))
+                yield GoalFigure(goal, "all", None, note=str(error))
 
 
 def _goals(only: str | None) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.case import Case
 from benchmarks.header.embedded import Embedded, write
-from benchmarks.header.finding import BYTES, CODE, COMPILE, NO_CLANG, Figure
+from benchmarks.header.finding import BYTES, CODE, COMPILE, NO_CLANG, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
 from benchmarks.header.toolchain import Compiler, code_sizes
@@ -26,21 +26,21 @@ ROUNDS = {False: 7, True: 3}
 """How often each compiler compiles, in the full run and in the short one."""
 
 
-def compile_time(setting: Setting) -> Iterator[Figure]:
+def compile_time(setting: Setting) -> Iterator[GoalFigure]:
     """Seconds of a core from a header to an object file: what a clock shows where nothing else runs."""
     yield from _compile_times("tuned product", tuned(product(TUNED, f32), setting), setting)
     yield from _compile_times("tuned convolution", tuned(convolution(f32), setting), setting)
     if setting.clang is None:
-        yield Figure(COMPILE, "by clang", None, note=NO_CLANG)
+        yield GoalFigure(COMPILE, "by clang", None, note=NO_CLANG)
 
 
-def size(setting: Setting) -> Iterator[Figure]:
+def size(setting: Setting) -> Iterator[GoalFigure]:
     """Bytes of the header of a tuned product."""
     count = tuned(product(TUNED, f32), setting).path.stat().st_size
-    yield Figure(BYTES, f"product, all sizes and {TUNED}", count / KILO, note=f"{count} bytes")
+    yield GoalFigure(BYTES, f"product, all sizes and {TUNED}", count / KILO, note=f"{count} bytes")
 
 
-def code(setting: Setting) -> Iterator[Figure]:
+def code(setting: Setting) -> Iterator[GoalFigure]:
     """Bytes of machine code of the kernel for one small product and one instruction set."""
     case, isa = product(SMALL, f32), host().name
     embedded = write([compiled(case, case.sizes)], "small", setting.folder, isas=[isa])
@@ -49,7 +49,7 @@ def code(setting: Setting) -> Iterator[Figure]:
     sizes = code_sizes(target)
     kernel = {name: count for name, count in sizes.items() if isa in name}
     note = f"{', '.join(kernel)}; with checks and all else {sum(sizes.values())} bytes"
-    yield Figure(CODE, f"{SMALL}x{SMALL}x{SMALL} {isa}", sum(kernel.values()) / KILO or None, note=note)
+    yield GoalFigure(CODE, f"{SMALL}x{SMALL}x{SMALL} {isa}", sum(kernel.values()) / KILO or None, note=note)
 
 
 def tuned(case: Case, setting: Setting) -> Embedded:
@@ -69,7 +69,7 @@ def source(embedded: Embedded) -> Path:
     return path
 
 
-def _compile_times(what: str, embedded: Embedded, setting: Setting) -> Iterator[Figure]:
+def _compile_times(what: str, embedded: Embedded, setting: Setting) -> Iterator[GoalFigure]:
     """Both compilers in turn, since what else the machine does then slows both."""
     file, target = source(embedded), embedded.path.with_suffix(".o")
     samples: dict[Compiler, list[float]] = {compiler: [] for compiler in setting.compilers}
@@ -79,4 +79,4 @@ def _compile_times(what: str, embedded: Embedded, setting: Setting) -> Iterator[
             seconds.append(compiler.object(file, target))
     for compiler, seconds in samples.items():
         time = summarize(seconds)
-        yield Figure(COMPILE, f"{what}, {compiler.family}", time.median, time.spread, compiler.version)
+        yield GoalFigure(COMPILE, f"{what}, {compiler.family}", time.median, time.spread, compiler.version)

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.contender import Failed
 from benchmarks.header.cost import TUNED
 from benchmarks.header.embedded import Embedded, write
-from benchmarks.header.finding import DISPATCH, Figure
+from benchmarks.header.finding import DISPATCH, GoalFigure
 from benchmarks.header.program import run, words
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
@@ -24,7 +24,7 @@ NANO = 1e-9
 DIRECT, CHOSEN, GIVEN, ALLOCATING = "direct", "chosen", "given", "allocating"
 
 
-def cost(setting: Setting) -> Iterator[Figure]:
+def cost(setting: Setting) -> Iterator[GoalFigure]:
     """The time of the choice alone; what checks and the whole call take is told. Raises Failed."""
     case = product(1, f32)
     sizes = [{}, product(TUNED, f32).sizes, case.sizes]
@@ -66,8 +66,8 @@ def _differences(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
     return [s - f for s, f in zip(slow, fast, strict=True)]
 
 
-def _finding(what: str, seconds: Sequence[float], note: str, judged: bool) -> Figure:
+def _finding(what: str, seconds: Sequence[float], note: str, judged: bool) -> GoalFigure:
     """The spread is told in nanoseconds: a difference may be near 0."""
     found = summarize([second / NANO for second in seconds])
     note = f"± {(found.high - found.low) / 2:.2f} ns, {note}"
-    return Figure(DISPATCH, what, found.median, None, note, judged)
+    return GoalFigure(DISPATCH, what, found.median, None, note, judged)

@@ -38,7 +38,7 @@ GOALS = {goal.name: goal for goal in (SPEED, DISPATCH, COMPILE, BYTES, CLANG, OP
 
 
 @dataclass(frozen=True)
-class Figure:
+class GoalFigure:
     """One figure for a goal. One that isn't `judged` tells what lies behind another; without a `value`, why is noted.
 
     `spread` is half the distance of the quartiles, relative to the figure; `details` are further figures, for JSON.

@@ -13,7 +13,7 @@ from benchmarks.case import Case
 from benchmarks.contender import Failed
 from benchmarks.header.cost import source
 from benchmarks.header.embedded import Embedded, write
-from benchmarks.header.finding import OPENBLAS, Figure
+from benchmarks.header.finding import OPENBLAS, GoalFigure
 from benchmarks.header.program import ShapeResult, run, words
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
@@ -39,7 +39,7 @@ LARGE = {"2048", "4096"}
 THEIRS, SPECIAL, SYMBOLIC = "openblas", "special", "symbolic"
 
 
-def against(setting: Setting) -> Iterator[Figure]:
+def against(setting: Setting) -> Iterator[GoalFigure]:
     """A line for each shape and kind of kernel, and their geometric means. Raises Failed."""
     library = find(setting)
     cases = [case for case in gemm.cases(f32) if not (setting.quick and case.size in LARGE)]
@@ -122,20 +122,20 @@ def _seconds(program: Path, core: str, shapes: Iterable[str]) -> float:
     return geometric_mean(median(shape.times[THEIRS]) for shape in said.shapes) or float("inf")
 
 
-def _finding(case: Case, shape: ShapeResult, kind: str) -> Figure:
+def _finding(case: Case, shape: ShapeResult, kind: str) -> GoalFigure:
     ratio = paired_ratio(shape.times[THEIRS], shape.times[kind])
     ours, theirs = (case.problem.flop / median(shape.times[name]) / 1e9 for name in (kind, THEIRS))
     wrong = [name for name in (kind, THEIRS) if not shape.errors[name] <= tolerance(case)]
     note = f"{ours:.1f} and {theirs:.1f} GFLOP/s" + "".join(f", WRONG RESULT of {name}" for name in wrong)
     details = (("gflops", ours), ("other_gflops", theirs))
-    return Figure(OPENBLAS, f"{kind} {case.size}", ratio.median, ratio.spread, note, False, kind in wrong, details)
+    return GoalFigure(OPENBLAS, f"{kind} {case.size}", ratio.median, ratio.spread, note, False, kind in wrong, details)
 
 
-def _mean(found: Sequence[Figure], kind: str, note: str) -> Figure:
+def _mean(found: Sequence[GoalFigure], kind: str, note: str) -> GoalFigure:
     """The geometric mean, its spread that of a mean of independent ones; the special kernels are what is judged."""
     mean = geometric_mean(one.value for one in found if one.value)
     spread = sqrt(sum((one.spread or 0) ** 2 for one in found)) / len(found)
-    return Figure(OPENBLAS, f"{kind}, geometric mean", mean, spread, note, judged=kind == SPECIAL)
+    return GoalFigure(OPENBLAS, f"{kind}, geometric mean", mean, spread, note, judged=kind == SPECIAL)
 
 
 def _nest(case: Case) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.header.finding import Figure, Goal
+from benchmarks.header.finding import Goal, GoalFigure
 from benchmarks.search.report import aligned
 from benchmarks.stats import geometric_mean
 
@@ -15,7 +15,7 @@ LEFT = {0, 2, 5, 6}
 DIGITS = 3
 
 
-def text(findings: Sequence[Figure]) -> Iterator[str]:
+def text(findings: Sequence[GoalFigure]) -> Iterator[str]:
     """The table: a goal's name once, its findings below each other; then what is missed."""
     rows = [HEAD]
     named = ""
@@ -31,7 +31,7 @@ def text(findings: Sequence[Figure]) -> Iterator[str]:
     yield from summary(findings)
 
 
-def summary(findings: Sequence[Figure]) -> Iterator[str]:
+def summary(findings: Sequence[GoalFigure]) -> Iterator[str]:
     """A line for each goal: the geometric mean and the worst of what is judged."""
     for goal in dict.fromkeys(one.goal for one in findings):
         known = [(one.value, one) for one in findings if one.goal == goal and one.judged and one.value is not None]
@@ -46,7 +46,7 @@ def summary(findings: Sequence[Figure]) -> Iterator[str]:
 
 
 def document(
-    findings: Sequence[Figure], goals: Iterable[Goal], machine: Mapping[str, Any], tools: Mapping[str, str]
+    findings: Sequence[GoalFigure], goals: Iterable[Goal], machine: Mapping[str, Any], tools: Mapping[str, str]
 ) -> dict[str, Any]:
     """The object that `--json` prints."""
     return {
@@ -65,7 +65,7 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def _verdict(finding: Figure) -> str:
+def _verdict(finding: GoalFigure) -> str:
     if finding.wrong:
         return "WRONG"
     return {None: "", True: "met", False: "MISSED"}[finding.met]

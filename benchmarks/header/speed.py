@@ -11,7 +11,7 @@ from benchmarks.arrays import Array, copy
 from benchmarks.case import Case
 from benchmarks.contender import Contender
 from benchmarks.header.embedded import EmbeddedHeader, build, write
-from benchmarks.header.finding import CLANG, NO_CLANG, SPEED, Figure, Goal
+from benchmarks.header.finding import CLANG, NO_CLANG, SPEED, Goal, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload
 from benchmarks.probe import PeakProbe
@@ -68,13 +68,13 @@ class Compared:
     title: str
     result: Result
 
-    def finding(self, goal: Goal, name: str, base: str, judged: bool = True) -> Figure:
+    def finding(self, goal: Goal, name: str, base: str, judged: bool = True) -> GoalFigure:
         """The speed of one relative to another."""
         mine, other = self.result.timing(name), self.result.timing(base)
         what = f"{self.title}{', allocating' * (name == ALLOCATING)}"
         if mine is None or other is None:
             why = next((f"{who}: {text}" for who, text in self.result.failed if who in (name, base)), "not measured")
-            return Figure(goal, what, None, note=why, judged=judged)
+            return GoalFigure(goal, what, None, note=why, judged=judged)
         ratio = paired_ratio(other.samples, mine.samples)
         speeds = self.result.gflops(mine), self.result.gflops(other)
         note = f"{speeds[0]:.1f} GFLOP/s, {100 * speeds[0] / self.result.peak.median:.0f} % of peak"
@@ -82,7 +82,7 @@ class Compared:
         if wrong:
             note = f"WRONG RESULT, relative errors {mine.error:.1e} and {other.error:.1e}"
         details = (("gflops", speeds[0]), ("other_gflops", speeds[1]))
-        return Figure(goal, what, ratio.median, ratio.spread, note, judged, wrong, details)
+        return GoalFigure(goal, what, ratio.median, ratio.spread, note, judged, wrong, details)
 
 
 def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
@@ -102,13 +102,13 @@ def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
         yield Compared(workload.title(case), result)
 
 
-def findings(compared: Sequence[Compared], clang: bool) -> Iterator[Figure]:
+def findings(compared: Sequence[Compared], clang: bool) -> Iterator[GoalFigure]:
     """Both goals, the one after the other. A call that allocates is told, and not judged."""
     for one in compared:
         yield one.finding(SPEED, HEADER, PYTHON)
         yield one.finding(SPEED, ALLOCATING, PYTHON, judged=False)
     if not clang:
-        yield Figure(CLANG, "all", None, note=NO_CLANG)
+        yield GoalFigure(CLANG, "all", None, note=NO_CLANG)
         return
     for one in compared:
         yield one.finding(CLANG, BY_CLANG, HEADER)

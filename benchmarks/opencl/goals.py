@@ -8,7 +8,7 @@ from functools import partial
 
 from benchmarks.case import Case
 from benchmarks.contender import Failed
-from benchmarks.header.finding import Figure, Goal
+from benchmarks.header.finding import Goal, GoalFigure
 from benchmarks.opencl.overhead import overhead
 from benchmarks.ours import NAME
 from benchmarks.problems.convolution import Convolution
@@ -44,10 +44,10 @@ class GoalGroup:
     goals: tuple[Goal, ...]
     cases: tuple[Case, ...]
     peers: tuple[str, ...]
-    findings: Callable[[ResultLine], Iterator[Figure]]
+    findings: Callable[[ResultLine], Iterator[GoalFigure]]
 
 
-def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> Iterator[Figure]:
+def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> Iterator[GoalFigure]:
     """All that was found for these goals."""
     for part in parts(device, quick):
         if names & {goal.name for goal in part.goals}:
@@ -92,25 +92,25 @@ def streams() -> Iterator[Case]:
     yield from bandwidth.cases(f32)
 
 
-def products_found(line: ResultLine) -> Iterator[Figure]:
+def products_found(line: ResultLine) -> Iterator[GoalFigure]:
     """Beside the peak, CLBlast and C."""
     yield figure(PEAK, line, of_peak(line))
     yield against(CLBLAST, line, "clblast")
     yield against(PRODUCT, line, "c")
 
 
-def large_product(line: ResultLine) -> Iterator[Figure]:
+def large_product(line: ResultLine) -> Iterator[GoalFigure]:
     """Beside CLBlast and cuBLAS."""
     yield against(CLBLAST, line, "clblast")
     yield against(CUBLAS, line, "cuda")
 
 
-def layers_found(line: ResultLine) -> Iterator[Figure]:
+def layers_found(line: ResultLine) -> Iterator[GoalFigure]:
     """Each layer beside C; the goal is their mean's."""
     yield against(LAYERS, line, "c", judged=False)
 
 
-def bound_found(line: ResultLine) -> Iterator[Figure]:
+def bound_found(line: ResultLine) -> Iterator[GoalFigure]:
     """The better of the two ways to see it."""
     beside, bound = ratio(line, "c"), of_bound(line)
     found = max((one for one in (beside, bound) if one), key=lambda one: one.median, default=None)
@@ -118,26 +118,26 @@ def bound_found(line: ResultLine) -> Iterator[Figure]:
     yield figure(BOUND, line, found, note=", ".join(parts))
 
 
-def mean(found: Sequence[Figure]) -> Figure:
+def mean(found: Sequence[GoalFigure]) -> GoalFigure:
     """The geometric mean of the layers."""
     known = [one.value for one in found if one.value is not None]
     wrong = any(one.wrong for one in found)
-    return Figure(LAYERS, f"{len(known)} layers", geometric_mean(known), note="geometric mean", wrong=wrong)
+    return GoalFigure(LAYERS, f"{len(known)} layers", geometric_mean(known), note="geometric mean", wrong=wrong)
 
 
-def overheads(target: str) -> Iterator[Figure]:
+def overheads(target: str) -> Iterator[GoalFigure]:
     """What a call takes more than an empty kernel: as the caller waits for it, and as it goes on."""
     for waiting, what in ((False, "call returns"), (True, "call is done")):
         try:
             found = overhead(target, waiting)
         except Failed as error:
-            yield Figure(OVERHEAD, what, None, note=str(error))
+            yield GoalFigure(OVERHEAD, what, None, note=str(error))
             continue
         note = f"{found.ours.median:.1f} µs, empty kernel {found.empty.median:.1f} µs"
-        yield Figure(OVERHEAD, what, found.more.median, abs(found.more.spread), note)
+        yield GoalFigure(OVERHEAD, what, found.more.median, abs(found.more.spread), note)
 
 
-def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> Figure:
+def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> GoalFigure:
     """Our speed over a peer's, or why there is none."""
     timing = line.result.timing(peer)
     if timing is None:
@@ -148,13 +148,15 @@ def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> Fig
     return figure(goal, line, ratio(line, peer), judged=judged, note=note)
 
 
-def figure(goal: Goal, line: ResultLine, value: Summary | None, note: str = "", judged: bool = True) -> Figure:
+def figure(goal: Goal, line: ResultLine, value: Summary | None, note: str = "", judged: bool = True) -> GoalFigure:
     """A finding, with our figure where no note tells it; wrong where our result is."""
     ours = line.result.timing(NAME)
     if ours is None:
-        return Figure(goal, line.result.case.title, None, note=absence(line, NAME), wrong=True)
+        return GoalFigure(goal, line.result.case.title, None, note=absence(line, NAME), wrong=True)
     median, spread = (value.median, value.spread) if value else (None, None)
-    return Figure(goal, line.result.case.title, median, spread, note or _gflops(line.gflops), judged, not ours.right)
+    return GoalFigure(
+        goal, line.result.case.title, median, spread, note or _gflops(line.gflops), judged, not ours.right
+    )
 
 
 def absence(line: ResultLine, name: str) -> str:

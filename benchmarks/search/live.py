@@ -47,7 +47,7 @@ class Tuner(Entrant, Protocol):
         """Give back what it holds."""
 
 
-class TunedKernel:
+class StrategyKernel:
     """poly's kernel as a strategy finds it; without trials the search ends by itself."""
 
     def __init__(self, name: str, strategy: str, trials: int | None, cpus: tuple[int, ...]) -> None:
@@ -95,7 +95,7 @@ def tuners(cpus: tuple[int, ...]) -> list[Tuner]:
     """The model's choice, Droplet as `poly.tune` has it, and what it is compared with."""
     named = [("model", "model", 1), ("droplet", "droplet", None)]
     named += [(f"{name}, {TRIALS}", name, TRIALS) for name in ("droplet", "random")]
-    return [TunedKernel(name, strategy, trials, cpus) for name, strategy, trials in named]
+    return [StrategyKernel(name, strategy, trials, cpus) for name, strategy, trials in named]
 
 
 def run(entrants: Sequence[Tuner], threads: int, announce: Callable[[str], None]) -> list[Result]:

@@ -19,7 +19,7 @@ from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.edits import chain
 from poly.ir.tree import Band, Copy, Node, bands, statements
-from poly.lowering.mapping.work_groups import DeviceKernel, item_loops, kernels, width
+from poly.lowering.mapping.work_groups import LaunchedLoops, item_loops, kernels, width
 
 GUESS = 1024
 """The extent that a side is taken to have, where it is not known."""
@@ -34,7 +34,7 @@ class CopyPlace:
 
     node: Copy
     above: tuple[Band, ...]
-    kernel: DeviceKernel | None
+    kernel: LaunchedLoops | None
     items: int
 
     @staticmethod

@@ -19,7 +19,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.strides import accesses, extent, lines, moved_iterator
 from poly.ir.tree import Band, Copy, Micro, statements, walk
-from poly.lowering.mapping.work_groups import DeviceKernel, item_loops, kernels
+from poly.lowering.mapping.work_groups import LaunchedLoops, item_loops, kernels
 from poly.model.cost import Cost, CostPart
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
 from poly.model.work import work
@@ -63,7 +63,7 @@ def gpu_loop_cost(made: Schedule, isa: DeviceISA) -> Cost:
     return Cost(seconds, tuple(CostPart(name, part) for name, part in total.items()))
 
 
-def _kernel_parts(made: Schedule, kernel: DeviceKernel, isa: DeviceISA) -> dict[str, float]:
+def _kernel_parts(made: Schedule, kernel: LaunchedLoops, isa: DeviceISA) -> dict[str, float]:
     """Seconds of all launches of a kernel, by resource."""
     runs = prod(_extent(made.nest, band) for band in kernel.above)
     groups = prod(_extent(made.nest, band) for band in kernel.groups)
@@ -74,7 +74,7 @@ def _kernel_parts(made: Schedule, kernel: DeviceKernel, isa: DeviceISA) -> dict[
     return found
 
 
-def _statement_parts(made: Schedule, name: str, kernel: DeviceKernel, groups: int, isa: DeviceISA) -> dict[str, float]:
+def _statement_parts(made: Schedule, name: str, kernel: LaunchedLoops, groups: int, isa: DeviceISA) -> dict[str, float]:
     nest, statement, path = made.nest, made.nest.statement(name), paths(made.tree)[name]
     dtype, count = nest.array(statement.target.array).dtype, iterations(statement.domain)
     shared = _shared(made, name, path)

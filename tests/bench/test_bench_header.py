@@ -17,7 +17,7 @@ from benchmarks.cli import bench
 from benchmarks.contender import Failed
 from benchmarks.header import cli, cost, dispatch, openblas, program, report, speed, toolchain
 from benchmarks.header.embedded import build, write
-from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, NO_CLANG, OPENBLAS, SPEED, Figure
+from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, NO_CLANG, OPENBLAS, SPEED, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload, convolution, jacobi, matrix_vector, product, softmax, workloads
 from benchmarks.problems.matmul import Matmul
@@ -69,19 +69,19 @@ def rectangle(m: int, n: int, k: int, transpose: str = "NN", batch: int = 1) -> 
 
 
 def test_a_goal_is_reached_from_above_or_below() -> None:
-    assert Figure(SPEED, "", 0.98).met and not Figure(SPEED, "", 0.97).met
-    assert Figure(DISPATCH, "", 5.0).met and not Figure(DISPATCH, "", 5.1).met
-    assert Figure(SPEED, "", None).met is None and Figure(SPEED, "", 0.1, judged=False).met is None
-    assert Figure(SPEED, "", 2.0, wrong=True).met is False
+    assert GoalFigure(SPEED, "", 0.98).met and not GoalFigure(SPEED, "", 0.97).met
+    assert GoalFigure(DISPATCH, "", 5.0).met and not GoalFigure(DISPATCH, "", 5.1).met
+    assert GoalFigure(SPEED, "", None).met is None and GoalFigure(SPEED, "", 0.1, judged=False).met is None
+    assert GoalFigure(SPEED, "", 2.0, wrong=True).met is False
 
 
 def test_the_table_names_each_goal_once_and_sums_up() -> None:
     found = [
-        Figure(SPEED, "small", 0.9, 0.011, "slow"),
-        Figure(SPEED, "large", 1.1),
-        Figure(SPEED, "aside", 0.1, judged=False),
-        Figure(CLANG, "all", None, note=NO_CLANG),
-        Figure(CODE, "16", 1.5),
+        GoalFigure(SPEED, "small", 0.9, 0.011, "slow"),
+        GoalFigure(SPEED, "large", 1.1),
+        GoalFigure(SPEED, "aside", 0.1, judged=False),
+        GoalFigure(CLANG, "all", None, note=NO_CLANG),
+        GoalFigure(CODE, "16", 1.5),
     ]
     lines = list(report.text(found))
     assert lines[1].split() == [*SPEED.title.split(), "≥", "0.98", "small", "0.900", "1.1", "MISSED", "slow"]
@@ -95,7 +95,7 @@ def test_the_table_names_each_goal_once_and_sums_up() -> None:
 
 
 def test_the_object_has_every_goal_and_finding() -> None:
-    found = [Figure(OPENBLAS, "64", 1.1, 0.02, "fast", details=(("gflops", 200.0),))]
+    found = [GoalFigure(OPENBLAS, "64", 1.1, 0.02, "fast", details=(("gflops", 200.0),))]
     told = json.loads(json.dumps(report.document(found, GOALS.values(), {"cpu": "some"}, {"gcc": "12"})))
     assert [goal["name"] for goal in told["goals"]] == list(GOALS)
     assert told["findings"] == [

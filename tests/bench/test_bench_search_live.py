@@ -55,7 +55,7 @@ def fake_tvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_was_tuned_is_checked_and_timed_in_turn(tiny: None) -> None:
     cpus = process.allowed()
-    entrants = [live.TunedKernel("model", "model", 1, cpus), live.TunedKernel("random, 2", "random", 2, cpus)]
+    entrants = [live.StrategyKernel("model", "model", 1, cpus), live.StrategyKernel("random, 2", "random", 2, cpus)]
     told: list[str] = []
     results = live.run(entrants, 1, told.append)
     model, random = live.lines(results, entrants)
@@ -68,7 +68,7 @@ def test_what_was_tuned_is_checked_and_timed_in_turn(tiny: None) -> None:
 
 
 def test_a_tuning_that_fails_is_told(tiny: None) -> None:
-    entrants = [live.TunedKernel("guess", "guessing", 1, process.allowed())]
+    entrants = [live.StrategyKernel("guess", "guessing", 1, process.allowed())]
     results = live.run(entrants, 1, lambda text: None)
     assert "guess failed: SearchError: there is no strategy named 'guessing'" in "\n".join(live.text(results, entrants))
 

@@ -74,7 +74,7 @@ def _steps(
 
 
 @dataclass(frozen=True)
-class MatrixVector:
+class StreamedProduct:
     """A matrix-vector product whose loops are named by iterator; `made` gives a nest's schedule with steps for it."""
 
     roles: Roles

@@ -15,7 +15,7 @@ from poly.analysis.roles import Roles, roles
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
 from poly.autoschedule.rules.lanes import vectorized
-from poly.autoschedule.rules.matrix_vector import MatrixVector, matrix_vector_steps, streamed
+from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, ragged, ragged_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
@@ -25,7 +25,7 @@ from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Step, Tensorize
 
-Product = MatrixVector | NonRectangular
+Product = StreamedProduct | NonRectangular
 """A contraction whose rule makes forms."""
 
 
@@ -102,7 +102,7 @@ def _products(nest: Nest, target: Target) -> Iterator[Product]:
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r):
-            yield MatrixVector(r, loops, zeroing(nest, statement), target, made_with)
+            yield StreamedProduct(r, loops, zeroing(nest, statement), target, made_with)
 
 
 def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Roles | None]]:

@@ -32,7 +32,7 @@ from poly.ir.sets import own_names, set_space
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, children, statements
 from poly.lowering.mapping.partials import Shared, completed, passes
 from poly.lowering.mapping.runners import Runners
-from poly.lowering.mapping.work_groups import DeviceKernel, change_kernels, width
+from poly.lowering.mapping.work_groups import LaunchedLoops, change_kernels, width
 
 Memory = Literal["local", "global"]
 FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}
@@ -73,7 +73,7 @@ class _Placing:
     barriers: dict[str, isl.Set] = field(default_factory=dict)
     fences: dict[str, set[Memory]] = field(default_factory=dict)
 
-    def kernel(self, kernel: DeviceKernel) -> Node:
+    def kernel(self, kernel: LaunchedLoops) -> Node:
         """What the groups of a kernel run, with barriers."""
         if width(kernel.body) == 1:
             return kernel.body

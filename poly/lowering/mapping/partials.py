@@ -33,7 +33,7 @@ from poly.lowering.address_spaces import BARRIER
 from poly.lowering.box_copy import Boxed
 from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.lowering.mapping.runners import Runners, plainly_counted
-from poly.lowering.mapping.work_groups import DeviceKernel, kernels, width
+from poly.lowering.mapping.work_groups import LaunchedLoops, kernels, width
 
 FIRST: tuple[Affine, ...] = (Linear(),)
 """The index of the only element, or of item 0's."""
@@ -172,7 +172,7 @@ class _Parts:
         )
 
 
-def _runs(runners: Runners, kernel: DeviceKernel, region: Region) -> isl.Set:
+def _runs(runners: Runners, kernel: LaunchedLoops, region: Region) -> isl.Set:
     """The values of the loops around a region for which anything is run there.
 
     Where nothing is left to reduce, neutral values are joined, so that no condition stands around a barrier.

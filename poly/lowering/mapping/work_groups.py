@@ -24,7 +24,7 @@ MOST_GROUP_LOOPS = 3
 
 
 @dataclass(frozen=True)
-class DeviceKernel:
+class LaunchedLoops:
     """What one launch runs: `body` for each iteration of the loops `groups`, below the loops `above` of the host."""
 
     above: tuple[Band, ...]
@@ -32,14 +32,14 @@ class DeviceKernel:
     body: Node
 
 
-def kernels(tree: Node) -> tuple[DeviceKernel, ...]:
+def kernels(tree: Node) -> tuple[LaunchedLoops, ...]:
     """The kernels of a tree, in textual order.
 
     The outermost parallel loops are a kernel's groups. Neighbours without such loops are one kernel of a single group.
     """
-    found: list[DeviceKernel] = []
+    found: list[LaunchedLoops] = []
 
-    def collect(kernel: DeviceKernel) -> Node:
+    def collect(kernel: LaunchedLoops) -> Node:
         found.append(kernel)
         return kernel.body
 
@@ -47,17 +47,17 @@ def kernels(tree: Node) -> tuple[DeviceKernel, ...]:
     return tuple(found)
 
 
-def change_kernels(tree: Node, change: Callable[[DeviceKernel], Node]) -> Node:
+def change_kernels(tree: Node, change: Callable[[LaunchedLoops], Node]) -> Node:
     """The tree with `change(kernel)` in place of what each kernel's groups run."""
     return _changed(tree, (), change)
 
 
-def _changed(node: Node, above: tuple[Band, ...], change: Callable[[DeviceKernel], Node]) -> Node:
+def _changed(node: Node, above: tuple[Band, ...], change: Callable[[LaunchedLoops], Node]) -> Node:
     match node:
         case Band(parallel=True):
             groups = _groups(node)
             body = groups[-1].body
-            return edit(node, body, change(DeviceKernel(above, groups, body)))
+            return edit(node, body, change(LaunchedLoops(above, groups, body)))
         case Band(body=body) if _has_groups(node):
             return edit(node, body, _changed(body, (*above, node), change))
         case Copy(body=body) if _has_groups(node):
@@ -67,7 +67,7 @@ def _changed(node: Node, above: tuple[Band, ...], change: Callable[[DeviceKernel
             for shared, run in [(key, list(group)) for key, group in groupby(nodes, _has_groups)]:
                 parts += [_changed(part, above, change) for part in (run if shared else [sequence(run)])]
             return sequence(parts)
-    return change(DeviceKernel(above, (), node))
+    return change(LaunchedLoops(above, (), node))
 
 
 def _has_groups(node: Node) -> bool:

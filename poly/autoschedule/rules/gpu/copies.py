@@ -18,7 +18,7 @@ from itertools import takewhile
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements
-from poly.lowering.mapping.work_groups import DeviceKernel, kernels
+from poly.lowering.mapping.work_groups import LaunchedLoops, kernels
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Pack, Split, Step
 
@@ -34,7 +34,7 @@ def tiles(made: Schedule, pad: int) -> Schedule | None:
     return attempt(made, packs) if packs else None
 
 
-def _read_often(made: Schedule, kernel: DeviceKernel) -> tuple[str, ...]:
+def _read_often(made: Schedule, kernel: LaunchedLoops) -> tuple[str, ...]:
     """The arrays that one of a kernel's statements reads twice or more, and none writes."""
     below = [made.nest.statement(name) for name in statements(kernel.body)]
     written = {statement.target.array for statement in below}
@@ -51,7 +51,7 @@ def slabs(made: Schedule, slab: int, pad: int, buffers: int) -> Schedule | None:
     return attempt(made, steps) if steps else None
 
 
-def _slab_steps(made: Schedule, kernel: DeviceKernel, slab: int, pad: int, buffers: int) -> Iterator[Step]:
+def _slab_steps(made: Schedule, kernel: LaunchedLoops, slab: int, pad: int, buffers: int) -> Iterator[Step]:
     loops = tuple(_chain(kernel.body))
     items = tuple(takewhile(lambda band: band.items > 0, loops))
     if not kernel.groups or not items or len(loops) != len(items) + 1 or not isinstance(loops[-1].body, Leaf):
