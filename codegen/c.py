@@ -62,11 +62,11 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
     body = writer.write(program.named_loops, LoopScope.of(program))
-    text = str(style.Block(body))
+    text = str(style.Braces(body))
     setup = serial_setup(program, text)
     every = parameters + call_parameters()
     lines = [*unused(every, "\n".join([*setup, text])), *setup]
-    function = style.Block([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
+    function = style.Braces([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
     head = prototype(f"{linkage}int32_t", function_name(program.name), every)
     return "\n\n".join([*writer.functions, f"{head}\n{function}"])
 
@@ -123,7 +123,7 @@ def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
     total = Layout.of(program).needed(limited=False)
-    body = style.Block([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
+    body = style.Braces([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
     return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 
 

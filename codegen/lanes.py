@@ -178,9 +178,9 @@ class LaneLoop:
         inner = _for("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
         joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
-        block = style.Block([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
+        block = style.Braces([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
         test = self._test(self.counter.start, self.shape.block)
-        return [style.If(cgen.Line(str(test)), block, style.Block(self._filled(1)))]
+        return [style.IfStatement(cgen.Line(str(test)), block, style.Braces(self._filled(1)))]
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first vectors start with what changes nothing."""
@@ -194,7 +194,7 @@ class LaneLoop:
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
         """The body as long as so many iterations are left."""
-        return style.While(cgen.Line(str(self._test(self._value, iterations))), style.Block(body))
+        return style.WhileStatement(cgen.Line(str(self._test(self._value, iterations))), style.Braces(body))
 
     def _test(self, value: Int, iterations: int) -> Test:
         """Whether so many iterations are left at a value of the variable."""
@@ -219,7 +219,7 @@ class LaneLoop:
     def _lane(self, condition: str) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {p.lanes}.lane[lane];" for p in self.partials]
-        work = style.If(cgen.Line(condition), style.Block(self._body({p: p.one for p in self.partials})))
+        work = style.IfStatement(cgen.Line(condition), style.Braces(self._body({p: p.one for p in self.partials})))
         after = [f"{p.lanes}.lane[lane] = {p.one};" for p in self.partials]
         return [*map(cgen.Line, before), work, *map(cgen.Line, after)]
 
@@ -260,7 +260,7 @@ class LaneLoop:
 def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
     """A loop that counts up from 0."""
     start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
-    return style.For(cgen.Line(start), cgen.Line(test), cgen.Line(update), style.Block(body))
+    return style.ForStatement(cgen.Line(start), cgen.Line(test), cgen.Line(update), style.Braces(body))
 
 
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")

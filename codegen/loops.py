@@ -83,7 +83,7 @@ class LoopScope:
 def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
     """The C loop with a body."""
     start, update = f"int64_t {loop.variable} = {loop.start}", f"{loop.variable} += {loop.step}"
-    return style.For(cgen.Line(start), cgen.Line(str(loop.test)), cgen.Line(update), block(body))
+    return style.ForStatement(cgen.Line(start), cgen.Line(str(loop.test)), cgen.Line(update), block(body))
 
 
 @dataclass

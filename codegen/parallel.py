@@ -83,7 +83,7 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
     return [
         cgen.Pragma(f"omp parallel {team}"),
-        style.Block([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
+        style.Braces([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
     ]
 
 
@@ -92,7 +92,7 @@ def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:
     known = needed(_candidates(iteration), "\n".join(map(str, lines)))
     type_name, chunk = f"{iteration.name}_call", f"{iteration.name}_chunk"
     trips = quotient(iteration.end - iteration.start + (iteration.step - 1), iteration.step)
-    started = style.Block(
+    started = style.Braces(
         [
             cgen.Line(f"{type_name} call = {{{', '.join(parameter.name for parameter in known)}}};"),
             cgen.Line(f"pfx_parallel(threads, {trips}, {chunk}, &call);"),
@@ -114,11 +114,11 @@ def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
     setup = private_setup(iteration.program, mine, "thread") if mine else ["(void)thread;"]
     low, high = (iteration.start + Linear.name(name) * iteration.step for name in ("first", "past"))
     variable = iteration.variable
-    loop = style.For(
+    loop = style.ForStatement(
         cgen.Line(f"int64_t {variable} = {low}"),
         cgen.Line(f"{variable} < {high}"),
         cgen.Line(f"{variable} += {iteration.step}"),
-        style.Block([iteration.call(mine)]),
+        style.Braces([iteration.call(mine)]),
     )
     return [*map(cgen.Line, setup), loop]
 
@@ -134,7 +134,7 @@ def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Seque
     given = f"const {type_name} *const given = (const {type_name} *)call;"
     constants = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
-    body = style.Block([*map(cgen.Line, constants), *lines])
+    body = style.Braces([*map(cgen.Line, constants), *lines])
     return f"{prototype('static void', name, parameters)}\n{body}"
 
 

@@ -20,7 +20,7 @@ WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
 """What has blanks at which no line is broken."""
 
 
-class Block(cgen.Block):
+class Braces(cgen.Block):
     """Statements in braces."""
 
     def generate(self, with_semicolon: bool = True) -> Iterator[str]:
@@ -29,21 +29,21 @@ class Block(cgen.Block):
         yield "}"
 
 
-class For(cgen.For):
+class ForStatement(cgen.For):
     """`for (start; condition; update) { … }`."""
 
     def generate(self, with_semicolon: bool = False) -> Iterator[str]:
         return _headed(str(self.intro_line()), self.body)
 
 
-class While(cgen.While):
+class WhileStatement(cgen.While):
     """`while (condition) { … }`."""
 
     def generate(self, with_semicolon: bool = False) -> Iterator[str]:
         return _headed(str(self.intro_line()), self.body)
 
 
-class If(cgen.If):
+class IfStatement(cgen.If):
     """`if (condition) { … } else { … }`."""
 
     def generate(self, with_semicolon: bool = False) -> Iterator[str]:
@@ -55,7 +55,7 @@ class If(cgen.If):
             yield from _headed(f"{end} else", self.else_)
 
 
-class Branch(If):
+class Branch(IfStatement):
     """One whose condition is known as a value."""
 
     def __init__(self, test: Test, then: cgen.Generable, other: cgen.Generable | None = None) -> None:
@@ -71,9 +71,9 @@ def branch(test: Test, body: list[cgen.Generable], other: list[cgen.Generable] |
     return Branch(test, block(body), None if other is None else block(other))
 
 
-def block(nodes: list[cgen.Generable]) -> Block:
+def block(nodes: list[cgen.Generable]) -> Braces:
     """The nodes in braces; nodes that are one block already as they are."""
-    return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Block) else Block(nodes)
+    return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Braces) else Braces(nodes)
 
 
 def _headed(head: str, body: cgen.Generable) -> Iterator[str]:

@@ -76,17 +76,19 @@ def shared(loop: For, share: SharedLoop, body: list[cgen.Generable]) -> cgen.Gen
     if loop.step != 1:
         return around(loop, [owned(share, Linear.name(loop.variable), body)])
     start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start)}")
-    return style.For(start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body))
+    return style.ForStatement(
+        start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body)
+    )
 
 
 def owned(share: SharedLoop, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
     """What the item runs to whom an iteration belongs."""
-    return style.If(cgen.Line(share.owns(value)), block(body))
+    return style.IfStatement(cgen.Line(share.owns(value)), block(body))
 
 
 def alone(body: list[cgen.Generable]) -> cgen.Generable:
     """What item 0 runs."""
-    return style.If(cgen.Line(f"{ITEM} == 0"), block(body))
+    return style.IfStatement(cgen.Line(f"{ITEM} == 0"), block(body))
 
 
 def is_for_all(program: Program, node: Node) -> bool:

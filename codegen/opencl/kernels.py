@@ -98,7 +98,7 @@ class _Body:
         items = max(work_items(program, node) for node in nodes)
         writer = DeviceWriter(program, "none", items=items)
         lines = [line for node in nodes for line in writer.write(node, replace(scope, parallel=True))]
-        text = str(style.Block(lines))
+        text = str(style.Braces(lines))
         private = [w for w in Layout.of(program).private if _occurs(c_name(w.name), text)]
         declared = [_declaration(w) for w in private if w.space != "global"]
         number = [f"const int {ITEM} = (int)get_local_id(0);"] * (items > 1)
@@ -111,11 +111,11 @@ def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
     start = f"int64_t {NUMBER} = {GROUP}"
     variable = cgen.Line(f"const int64_t {loop.variable} = {loop.at(NUMBER)};")
     wait = [cgen.Line(WAIT)] * (body.items > 1)
-    counted = style.For(
+    counted = style.ForStatement(
         cgen.Line(start),
         cgen.Line(f"{NUMBER} < {loop.trips}"),
         cgen.Line(f"{NUMBER} += (int64_t)get_num_groups(0)"),
-        style.Block([variable, *body.lines, *wait]),
+        style.Braces([variable, *body.lines, *wait]),
     )
     return [counted]
 
@@ -134,7 +134,7 @@ def _written(
     if body.apart:
         setup.append(f"const int64_t {GROUP} = (int64_t)get_group_id(0);")
         setup += [_part(workspace) for workspace in body.apart]
-    whole = str(style.Block([*map(cgen.Line, setup), *lines]))
+    whole = str(style.Braces([*map(cgen.Line, setup), *lines]))
     arguments = _arguments(program, whole, scope, body.apart)
     head = prototype("void", name, [_parameter(program, argument) for argument in arguments])
     attribute = f"__kernel __attribute__(({', '.join(_attributes(program, body.items))}))"

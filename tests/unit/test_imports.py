@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -151,6 +152,16 @@ def test_a_circle_of_folders_is_found() -> None:
     imports = {"poly.ir.a": {"poly.low.a"}, "poly.low.b": {"poly.ir.b"}, "poly.low.a": set(), "poly.ir.b": set()}
     assert circle(imports) == []
     assert set(circle(between_folders(imports))) == {"poly.ir", "poly.low"}
+
+
+def test_a_name_is_that_of_one_class(project: Path) -> None:
+    """Two that differ have different names: who reads `Part` need not ask which one."""
+    layers = [project / layer for layer in ("microkernels", "codegen", "poly")]
+    files = [path for layer in layers for path in layer.rglob("*.py")]
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
+    names = Counter(n.name for n in nodes if isinstance(n, ast.ClassDef) and not n.name.startswith("_"))
+    assert len(names) > 300
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_importing_poly_is_cheap(project: Path) -> None:

@@ -31,11 +31,13 @@ WORDS = [
 
 
 def test_an_opening_brace_ends_its_line() -> None:
-    body = style.Block([style.If(cgen.Line("a"), style.Block([cgen.Line("b;")]), style.Block([cgen.Line("c;")]))])
-    loop = style.For(cgen.Line("int i = 0"), cgen.Line("i < 9"), cgen.Line("i++"), body)
+    body = style.Braces(
+        [style.IfStatement(cgen.Line("a"), style.Braces([cgen.Line("b;")]), style.Braces([cgen.Line("c;")]))]
+    )
+    loop = style.ForStatement(cgen.Line("int i = 0"), cgen.Line("i < 9"), cgen.Line("i++"), body)
     lines = ["for (int i = 0; i < 9; i++) {", "    if (a) {", "        b;", "    } else {", "        c;", "    }", "}"]
     assert str(loop).split("\n") == lines
-    assert str(style.While(cgen.Line("a"), style.Block([cgen.Line("b;")]))) == "while (a) {\n    b;\n}"
+    assert str(style.WhileStatement(cgen.Line("a"), style.Braces([cgen.Line("b;")]))) == "while (a) {\n    b;\n}"
 
 
 def test_conditions_around_each_other_are_one() -> None:
