@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from codegen.expr import Load, loads
+from codegen.instruction_text import line
+from codegen.instructions import Call
 from codegen.integer import Int, in_c
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import StatementPrinter
@@ -22,17 +24,22 @@ def checks(statement: Assign, program: Program, printer: StatementPrinter) -> li
         if access.array in counts:
             lines[f"PFX_IN({printer.offset(printer.at(access))}, {counts[access.array]});"] = None
         else:
-            lines |= dict.fromkeys(_by_dimension(access, buffers[access.array], printer))
+            lines |= dict.fromkeys(map(line, _by_dimension(access, buffers[access.array], printer)))
     return list(lines)
 
 
-def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> Iterable[str]:
+def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> Iterable[Call]:
     indices = printer.at(access).indices
-    return (line for index, extent in zip(indices, buffer.shape, strict=True) for line in inside(index, extent))
+    return (call for index, extent in zip(indices, buffer.shape, strict=True) for call in inside(index, extent))
 
 
-def inside(index: Int, extent: Int) -> list[str]:
+def inside(index: Int, extent: Int) -> list[Call]:
     """The assertion that an index in terms of C's variables is in a dimension; none where it is known."""
     if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
         return []
-    return [f"PFX_IN({index}, {in_c(extent)});"]
+    return [within(index, in_c(extent))]
+
+
+def within(index: Int, count: Int) -> Call:
+    """The assertion that an index is one of so many, in terms of C's variables."""
+    return Call("PFX_IN", (index, count))

@@ -4,16 +4,18 @@
       For i = 0; i < min(6, M - i_tile); 1      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
         Run S0(i_tile + i)                        A[i_tile + i] = 0.0f;
 
-Every name in it is a size or the variable of a loop around, which has another name than those around it.
+Every name in it is a size or the variable of a loop around, which has another name than those around it. What a
+statement runs instead of an assignment is made of the same nodes, with instructions in place of `Run`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from codegen.integer import Compare, Int, Linear, Test, replaced
+from codegen.instructions import START, Instruction, Let, names_in, with_values
+from codegen.integer import Compare, Int, Linear, Test, names_of, replaced
 from codegen.names import fresh
 
 
@@ -42,6 +44,11 @@ class For:
     step: int
     body: Node
     mark: LoopMark = NO_MARK
+
+    @staticmethod
+    def counted(variable: str, end: Int, body: Node, start: Int = START, step: int = 1) -> For:
+        """`for (variable = start; variable < end; variable += step) body`."""
+        return For(variable, start, Compare(Linear.name(variable), "<", end), step, body)
 
     @property
     def end(self) -> Int | None:
@@ -102,7 +109,7 @@ class Comment:
     body: Node
 
 
-Node: TypeAlias = For | Once | If | Block | Run | Comment
+Node: TypeAlias = For | Once | If | Block | Run | Comment | Instruction
 
 
 def inside(node: Node) -> tuple[Node, ...]:
@@ -112,9 +119,9 @@ def inside(node: Node) -> tuple[Node, ...]:
             return node.nodes
         case If():
             return (node.then,) if node.other is None else (node.then, node.other)
-        case Run():
-            return ()
-    return (node.body,)
+        case For() | Once() | Comment():
+            return (node.body,)
+    return ()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -131,9 +138,9 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
             return Block(tuple(map(change, node.nodes)))
         case If():
             return If(node.test, change(node.then), None if node.other is None else change(node.other))
-        case Run():
-            return node
-    return replace(node, body=change(node.body))
+        case For() | Once() | Comment():
+            return replace(node, body=change(node.body))
+    return node
 
 
 def substituted(node: Node, values: Mapping[str, Int]) -> Node:
@@ -148,7 +155,9 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
             return replace(made, test=replaced(made.test, values))
         case Run():
             return replace(made, values=tuple(value.substitute(values) for value in made.values))
-    return made
+        case Block() | Comment():
+            return made
+    return with_values(made, values)
 
 
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:
@@ -166,6 +175,34 @@ def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node
         case Run():
             return replace(node, values=tuple(value.renamed(names) for value in node.values))
     return mapped(node, lambda child: renamed(child, names, taken))
+
+
+def names(node: Node) -> frozenset[str]:
+    """All names in a node, those of the variables that it declares, too."""
+    match node:
+        case For():
+            own = node.start.names | names_of(node.test)
+        case Once():
+            own = node.value.names
+        case If():
+            own = names_of(node.test)
+        case Run():
+            own = frozenset().union(*(value.names for value in node.values))
+        case Block() | Comment():
+            own = frozenset()
+        case _:
+            own = names_in(node)
+    return own.union(*map(names, inside(node)))
+
+
+def below(definitions: Sequence[Let], nodes: Sequence[Node]) -> Block:
+    """The nodes below those definitions that they use, directly or through others."""
+    kept, used = list(nodes), frozenset[str]().union(*map(names, nodes))
+    for definition in reversed(dict.fromkeys(definitions)):
+        if definition.name in used:
+            kept.insert(0, definition)
+            used |= names(definition)
+    return Block(tuple(kept))
 
 
 def _named(names: Mapping[str, str]) -> dict[str, Int]:

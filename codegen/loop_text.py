@@ -36,7 +36,9 @@ def loop_lines(
             return [line for child in node.nodes for line in loop_lines(child, statement, remark)]
         case Comment(text, body):
             return [f"# {text}", *loop_lines(body, statement, remark)]
-    return list(statement(node))
+        case Run():
+            return list(statement(node))
+    raise TypeError(f"{type(node).__name__} is for C alone")
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -8,8 +8,7 @@ For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -17,21 +16,21 @@ import cgen
 
 from codegen import style
 from codegen.bounds import checks
+from codegen.instruction_text import line
+from codegen.instructions import Barrier, Call, Let, Store, Table
 from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
-from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, substituted
+from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, names, substituted
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
-from codegen.program import Buffer, Program, Text, Threading
+from codegen.program import Buffer, Program, Routine, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, every, outside
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import LaneReduction, confusing, invariants, reductions
 from codegen.style import block, branch
-
-WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,9 @@ class Writer:
                 return [line for child in node.nodes for line in self.write(child, scope)]
             case Comment():
                 return self.write(node.body, scope)
-        return self._run(node, scope)
+            case Run():
+                return self._run(node, scope)
+        return plain(node)
 
     def _once(self, loop: Once, scope: LoopScope) -> list[cgen.Generable]:
         return self.write(loop.body, scope.inside(loop))
@@ -214,9 +215,9 @@ class Writer:
 
     def _statement(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
-        if isinstance(statement.body, Text):
-            lines = statement.body.all_lines(self.bounds)
-            return [text_block(statement.iterators, run.values, lines, scope.taken, statement.body.comment)]
+        if isinstance(statement.body, Routine):
+            body = statement.body.body(self.bounds)
+            return [routine(statement.iterators, run.values, body, scope.taken, statement.body.comment)]
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(run.statement)
@@ -224,19 +225,37 @@ class Writer:
         return [cgen.Line(text) for text in (" ".join(asserted), line) if text]
 
 
-def text_block(
-    iterators: tuple[str, ...], values: tuple[Int, ...], text: Sequence[str], taken: frozenset[str], comment: str = ""
+def routine(
+    iterators: tuple[str, ...], values: tuple[Int, ...], body: Block, taken: frozenset[str], comment: str = ""
 ) -> cgen.Generable:
-    """The lines below declarations of the iterators that they use; one that already has its value needs none.
+    """The C of a routine's body; an iterator in it whose value is more than a name or a number is declared first.
 
-    An iterator whose name something else has there is given another one.
+    One whose name something else has there is given another name.
     """
-    words = frozenset(word for line in text for word in WORD.findall(line))
-    declared = [(i, v) for i, v in zip(iterators, values, strict=True) if i in words and v != Linear.name(i)]
-    names: dict[str, str] = {}
-    for iterator, _ in declared:
-        names[iterator] = fresh(iterator, taken | words) if iterator in taken else iterator
-        taken |= {names[iterator]}
-    lines = [f"/* {comment} */"] * bool(comment) + [f"const int64_t {names[i]} = {v};" for i, v in declared]
-    lines += [WORD.sub(lambda found: names.get(found.group(), found.group()), line) for line in text]
-    return block([cgen.Line(line) for line in lines])
+    used = names(body)
+    lets: list[Let] = []
+    known: dict[str, Int] = {}
+    for iterator, value in zip(iterators, values, strict=True):
+        simple = value.number is not None or isinstance(value.atom, str)
+        if iterator in used and simple and (value == Linear.name(iterator) or value.names.isdisjoint(used)):
+            known[iterator] = value
+        elif iterator in used:
+            name = fresh(iterator, taken | used) if iterator in taken else iterator
+            taken |= {name}
+            lets.append(Let(name, value))
+            known[iterator] = Linear.name(name)
+    return block([*[cgen.Line(f"/* {comment} */")] * bool(comment), *plain(Block((*lets, substituted(body, known))))])
+
+
+def plain(node: Node) -> list[cgen.Generable]:
+    """The C of loops, conditions and instructions as they are."""
+    match node:
+        case For():
+            return [around(node, plain(node.body))]
+        case If(test, then, None):
+            return [branch(test, plain(then))]
+        case Block():
+            return [made for child in node.nodes for made in plain(child)]
+        case Let() | Table() | Store() | Call() | Barrier():
+            return [cgen.Line(line(node))]
+    raise TypeError(f"{type(node).__name__} in a routine")

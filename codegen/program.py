@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from codegen.definitions import needed
 from codegen.expr import Expr, Load
+from codegen.instructions import Call, Let
 from codegen.integer import Affine, Int, Linear, Test
-from codegen.loop_ir import Node, renamed
+from codegen.loop_ir import Block, Node, below, renamed
 from codegen.names import RESERVED, c_name
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
@@ -46,23 +46,23 @@ class Assign:
 
 
 @dataclass(frozen=True)
-class Text:
-    """C lines as they are (a microkernel call, a packing call), in terms of the iterators as C variables.
+class Routine:
+    """What an instance runs that is not an assignment: loops and instructions, in terms of iterators as C variables.
 
-    `checks` assert that they stay inside of the arrays. `definitions` are constants that some of both use. On an OpenCL
-    device, `items` work-items run the lines together (0: all of their group; None: one alone).
+    `checks` assert that it stays inside of the arrays. `definitions` are constants that some of both use. On an OpenCL
+    device, `items` work-items run it together (0: all of their group; None: one alone).
     """
 
-    lines: tuple[str, ...]
-    checks: tuple[str, ...] = ()
-    definitions: tuple[str, ...] = ()
+    nodes: tuple[Node, ...]
+    checks: tuple[Call, ...] = ()
+    definitions: tuple[Let, ...] = ()
     items: int | None = None
     comment: str = ""
-    """What they do."""
+    """What it does."""
 
-    def all_lines(self, bounds: bool) -> list[str]:
-        """The lines, below one with the assertions if `bounds`."""
-        return needed(self.definitions, [*([" ".join(self.checks)] if bounds and self.checks else []), *self.lines])
+    def body(self, bounds: bool) -> Block:
+        """The definitions that are used, the assertions if `bounds`, and the nodes."""
+        return below(self.definitions, (*(self.checks if bounds else ()), *self.nodes))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PrintedStatement:
     """
 
     iterators: tuple[str, ...]
-    body: Assign | Text
+    body: Assign | Routine
     where: Test | None = None
 
 

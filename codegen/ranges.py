@@ -205,7 +205,9 @@ def simplified(node: Node, known: Ranges) -> Node:
             return Block(tuple(simplified(child, known) for child in node.nodes))
         case Comment():
             return replace(node, body=simplified(node.body, known))
-    return Run(node.statement, tuple(map(known.value, node.values)))
+        case Run():
+            return Run(node.statement, tuple(map(known.value, node.values)))
+    return node
 
 
 def facts(test: Test) -> Iterator[Int | Test]:

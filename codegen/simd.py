@@ -20,6 +20,9 @@ from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Element, StatementPrinter, literal
 from microkernels.dtypes import DType
 
+WORDS = {"+": "sum", "*": "product"}
+"""Operators as words, where they are not words already."""
+
 
 @dataclass(frozen=True)
 class LaneReduction:
@@ -35,7 +38,7 @@ class LaneReduction:
     @property
     def operation(self) -> str:
         """The operator as a word."""
-        return {"+": "sum", "*": "product"}.get(self.op, self.op)
+        return WORDS.get(self.op, self.op)
 
     @property
     def root(self) -> str:
@@ -45,11 +48,16 @@ class LaneReduction:
     @property
     def name(self) -> str:
         """What to call the variable."""
-        return f"{self.root}_{self.operation}"
+        return reduced(self.element.array, self.op)
 
     def store(self, value: str) -> str:
         """The element takes in a value; for max and min an element that is NaN stays so."""
         return update(self.op, self.dtype, self.place, value)
+
+
+def reduced(array: str, op: str) -> str:
+    """What to call a variable that an array's element is reduced into first: `s_sum`."""
+    return f"{c_name(array)}_{WORDS.get(op, op)}"
 
 
 def neutral(op: str, dtype: DType) -> str:

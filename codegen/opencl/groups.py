@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from codegen.integer import Int, Linear, quotient
 from codegen.loop_ir import NO_MARK, For, LoopMark, Node, Once, Run, inside, walk
 from codegen.loops import LoopScope
-from codegen.program import Program, Text
+from codegen.program import Program, Routine
 
 MOST_DIMENSIONS = 3
 """Along so many dimensions work-groups are counted."""
@@ -81,7 +81,7 @@ def work_items(program: Program, node: Node) -> int:
     """How many work-items a group has that runs what is at and below a node, by the marks of all loops, made or not."""
     if isinstance(node, Run):
         body = program.statements[node.statement].body
-        return max(1, (body.items or 1) if isinstance(body, Text) else 1)
+        return max(1, (body.items or 1) if isinstance(body, Routine) else 1)
     mark = node.mark if isinstance(node, For | Once) else NO_MARK
     return max(1, mark.items) * max((work_items(program, child) for child in inside(node)), default=1)
 

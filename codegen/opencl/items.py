@@ -17,15 +17,15 @@ from math import gcd
 import cgen
 
 from codegen import style
+from codegen.instruction_text import line
+from codegen.instructions import ITEM, MEMORIES, Barrier
 from codegen.integer import Int, Linear, primary
 from codegen.loop_ir import For, Node, Once, Run, walk
 from codegen.loops import around
-from codegen.program import Assign, Program, Text
+from codegen.program import Assign, Program, Routine
 from codegen.style import block
 
-ITEM = "item"
-"""The variable that counts the work-items of a group."""
-WAIT = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+WAIT = line(Barrier(MEMORIES))
 """All items of a group come here before one goes on."""
 
 
@@ -110,4 +110,4 @@ def _concerns_all(program: Program, node: Node) -> bool:
 def has_barriers(program: Program, node: Node) -> bool:
     """Whether items wait for each other at or below a node."""
     bodies = (program.statements[part.statement].body for part in walk(node) if isinstance(part, Run))
-    return any(isinstance(body, Text) and body.items is not None for body in bodies)
+    return any(isinstance(body, Routine) and body.items is not None for body in bodies)

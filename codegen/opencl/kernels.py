@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 import cgen
 
 from codegen import style
+from codegen.instructions import ITEM
 from codegen.integer import Int, Linear, Test, minimum, primary
 from codegen.loop_ir import Node
 from codegen.loops import LoopScope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
-from codegen.opencl.items import ITEM, WAIT
+from codegen.opencl.items import WAIT
 from codegen.opencl.values import Argument, DeviceKernel, Launch
 from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype

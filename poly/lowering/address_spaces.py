@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from codegen.instructions import Barrier
 from codegen.integer import Int
 from codegen.program import Workspace
 from microkernels.ctext import KEYWORDS, Space
@@ -11,7 +12,7 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 
-BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+LOCAL_BARRIER = Barrier(("local",))
 """All work-items of a group have written to its `__local` memory before one goes on."""
 ALIGNMENT = 64
 """Bytes: what scratch arrays are aligned to."""

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.integer import Int, Linear
+from codegen.instructions import START, Let, Pointer
+from codegen.integer import Int, Linear, quotient
+from codegen.loop_ir import For, Node
 from codegen.names import c_name
-from codegen.program import Text, Workspace
+from codegen.program import Routine, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
 from poly.analysis.contraction import Contraction, exchange, recognise
 from poly.ir.coordinates import Coordinates
 from poly.ir.instances import Instances
 from poly.ir.layout import offset
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Micro, Node, walk
+from poly.ir.tree import Band, Micro, walk
+from poly.ir.tree import Node as TreeNode
 from poly.lowering.ctext import value
+
+UNUSED: tuple[Int, Int, Int] = (Linear.of(1), Linear(), Linear())
+"""The arguments for a loop that a reduction lacks: its steps, and its strides in two arrays."""
 
 
 @dataclass(frozen=True)
 class RoutineCall:
-    """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `text`.
+    """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `body`.
 
     `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any); `spaces` are
     the address spaces of a microkernel's operands, `to` is that of a copy's panels, `workspaces` scratch arrays of its
@@ -33,7 +38,7 @@ class RoutineCall:
     name: str
     iterators: tuple[str, ...]
     domain: isl.Set
-    text: Text
+    body: Routine
     routine: str
     rows: frozenset[int] | None = None
     columns: frozenset[int] | None = None
@@ -56,10 +61,9 @@ class Panel:
     count: Int
     space: Space = "global"
 
-    @property
-    def start(self) -> str:
-        """The C expression of its first element."""
-        return address(self.buffer, self.offset)
+    def start(self, further: Int = START) -> Pointer:
+        """Where its first element is, or so much further."""
+        return Pointer(self.buffer, self.offset + further)
 
 
 @dataclass(frozen=True)
@@ -87,11 +91,6 @@ class Operand:
         return self.offset.part(frozenset({loop, *atoms}))
 
 
-def address(array: str, offset: Int) -> str:
-    """C text of where an element is."""
-    return array if offset == Linear() else f"{array} + {offset}"
-
-
 def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
     """The addressing of an access."""
     array = nest.array(access.array)
@@ -108,7 +107,7 @@ def absorbed(nest: Nest, micro: Micro) -> Contraction | None:
     return exchange(contraction) if contraction and micro.exchanged else contraction
 
 
-def untaken(nest: Nest, tree: Node, name: str) -> isl.Set:
+def untaken(nest: Nest, tree: TreeNode, name: str) -> isl.Set:
     """The instances of a statement, without those whose element a microkernel sets at its first visit."""
     statement = nest.statement(name)
     for node in walk(tree):
@@ -150,30 +149,34 @@ def involves(statement: Statement, function: isl.PwAff, iterators: frozenset[str
     )
 
 
-def low_lines(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[str]:
-    """C definitions of the bands' first values in a tile, under the bands' names."""
-    return [
-        f"const int64_t {band.name} = {value(instances.low(band.function(statement)), instances.names)};"
-        for band in bands
-    ]
+def lows(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[Let]:
+    """The bands' first values in a tile, under the bands' names."""
+    names = instances.names
+    return [Let(band.name, value(instances.low(band.function(statement)), names)) for band in bands]
 
 
-def atom_lines(coordinates: Coordinates, used: frozenset[str], loops: frozenset[str]) -> list[str]:
-    """C definitions of the quotients that `used` names, of the given loops."""
-    return [
-        f"const int64_t {atom} = {loop} / {divisor};"
-        for atom, (loop, divisor) in coordinates.atoms.items()
-        if atom in used and loop in loops
-    ]
+def quotients(coordinates: Coordinates, used: frozenset[str], loops: frozenset[str]) -> list[Let]:
+    """The quotients that `used` names, of the given loops."""
+    found = coordinates.atoms.items()
+    return [_quotient(atom, loop, divisor) for atom, (loop, divisor) in found if atom in used and loop in loops]
 
 
-def moved(op: Operand, part: Int, loop: str, name: str) -> tuple[list[str], Int]:
-    """A part of an operand's offset where the loop stands at `name`: C definitions of the quotients, and the offset."""
+def moved(op: Operand, part: Int, loop: str, name: str) -> tuple[list[Let], Int]:
+    """A part of an operand's offset where the loop stands at `name`: the quotients there, and the offset."""
     atoms = {atom: divisor for atom, (of, divisor) in op.coordinates.atoms.items() if of == loop and atom in part.names}
-    lines = [f"const int64_t {name}__{divisor} = {name} / {divisor};" for divisor in atoms.values()]
-    return lines, part.renamed({loop: name, **{atom: f"{name}__{divisor}" for atom, divisor in atoms.items()}})
+    lets = [_quotient(f"{name}__{divisor}", name, divisor) for divisor in atoms.values()]
+    return lets, part.renamed({loop: name, **{atom: f"{name}__{divisor}" for atom, divisor in atoms.items()}})
 
 
-def loop_lines(head: str, lines: Sequence[str]) -> list[str]:
-    """A C loop over lines."""
-    return [f"{head} {{", *(f"    {line}" for line in lines), "}"]
+def _quotient(name: str, loop: str, divisor: int) -> Let:
+    return Let(name, quotient(Linear.name(loop), divisor))
+
+
+def each_row(body: Node) -> For:
+    """The loop over a tile's rows, by their number in it."""
+    return For.counted("row", Linear.name("tile_rows"), body)
+
+
+def along(band: Band | None, steps: str, name: str) -> Let:
+    """The value that a loop has so many steps from its first; 0 where there is no such loop."""
+    return Let(name, (Linear.name(band.name) if band else Linear()) + Linear.name(steps))

@@ -8,22 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from codegen.bounds import inside
+from codegen.bounds import inside, within
+from codegen.instructions import Call
 from codegen.integer import Int, Linear, quotient
 from codegen.integer import product as multiplied
 from poly.lowering.calls import Operand, Panel
 from poly.lowering.tile import KernelTile
 
 
-def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[str, ...]:
-    """C lines for the operands of a call; `counts` tells how many iterations each loop inside has."""
+def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[Call, ...]:
+    """Assertions for the operands of a call; `counts` tells how many iterations each loop inside has."""
     all_places = ((op, index, extent) for op in operands for index, extent in op.places)
     places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
-    return tuple(dict.fromkeys(line for corner, extent in places for line in inside(corner, extent)))
+    return tuple(dict.fromkeys(check for corner, extent in places for check in inside(corner, extent)))
 
 
-def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[str, ...]:
-    """C lines for a tile's operands in their arrays and in panels."""
+def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call, ...]:
+    """Assertions for a tile's operands in their arrays and in panels."""
     node = tile.node
     steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
     extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
@@ -33,9 +34,9 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[str, 
     return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
 
 
-def panel_check(panel: Panel, elements: Int) -> str:
-    """The C line for some elements of a panel from its first."""
-    return f"PFX_IN({panel.offset + elements - 1}, {panel.count});"
+def panel_check(panel: Panel, elements: Int) -> Call:
+    """The assertion for some elements of a panel from its first."""
+    return within(panel.offset + elements - 1, panel.count)
 
 
 def _corners(op: Operand, index: Int, counts: Mapping[str, Int]) -> Iterator[Int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from codegen.instructions import Call, Value
 from codegen.integer import Int, Linear, product
-from codegen.program import Text
+from codegen.program import Routine
 from microkernels.contract import Access
 from microkernels.custom_kernel import CustomKernel
-from poly.lowering.calls import Operand, Panel, RoutineCall, address, taken_bands
+from poly.lowering.calls import Operand, Panel, RoutineCall, taken_bands
 from poly.lowering.corners import tile_checks
 from poly.lowering.tile import KernelTile
 
@@ -16,37 +17,37 @@ def custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, righ
     contract, node = kernel.contract, tile.node
     counts = _counts(tile, kernel)
     operands = (
-        _argument(tile, contract.left, tile.left, left),
-        _argument(tile, contract.right, tile.right, right),
-        _argument(tile, contract.output, tile.output, None),
+        *_arguments(tile, contract.left, tile.left, left),
+        *_arguments(tile, contract.right, tile.right, right),
+        *_arguments(tile, contract.output, tile.output, None),
     )
-    arguments = ", ".join((*(counts[loop] for loop in contract.loops), *operands, tile.factor, tile.accumulate))
+    arguments = (*(counts[loop] for loop in contract.loops), *operands, tile.factor, tile.accumulate)
     instances = tile.instances
     return RoutineCall(
         instances.name,
         instances.names,
         instances.domain,
-        Text((f"{kernel.function}({arguments});",), tile_checks(tile, (left, right)), tile.definitions),
+        Routine((Call(kernel.function, arguments),), tile_checks(tile, (left, right)), tile.definitions),
         routine=kernel.family,
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
     )
 
 
-def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, str]:
+def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, Int]:
     """By the contract's loops, the C variables of their counts."""
     contract, levels = kernel.contract, reversed(range(len(tile.node.reduce)))
     steps = zip(contract.reduce, (f"steps{level}" for level in levels), strict=True)
     rows = {} if contract.rows is None else {contract.rows: "tile_rows"}
-    return {**rows, contract.columns: "tile_columns", **dict(steps)}
+    found = {**rows, contract.columns: "tile_columns", **dict(steps)}
+    return {loop: Linear.name(name) for loop, name in found.items()}
 
 
-def _argument(tile: KernelTile, access: Access, operand: Operand, panel: Panel | None) -> str:
-    """C text of where an operand begins, and of its strides along all indices but the last."""
+def _arguments(tile: KernelTile, access: Access, operand: Operand, panel: Panel | None) -> tuple[Value, ...]:
+    """Where an operand begins, and its strides along all indices but the last."""
     bands = taken_bands(tile.node)
     strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
-    start = panel.start if panel else address(operand.array, tile.start(operand))
-    return ", ".join((start, *map(str, strides[:-1])))
+    return (panel.start() if panel else tile.start(operand), *strides[:-1])
 
 
 def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:

@@ -145,7 +145,7 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
     call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
     name = f"{node.statement}_tile"
     out.domains[name] = call.domain
-    out.statements[name] = PrintedStatement(call.iterators, replace(call.text, comment=_done_by(node)))
+    out.statements[name] = PrintedStatement(call.iterators, replace(call.body, comment=_done_by(node)))
     out.workspaces += call.workspaces
     out.calls.append(call)
     return Leaf(name)
@@ -172,7 +172,7 @@ def _pack(nest: Nest, node: Copy, target: ISA, path: _Path, out: Expansion) -> N
     copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
     out.domains[copy.call.name] = copy.call.domain
     comment = f"panel of {node.array}: {copy.panel.width} lanes{_along(micro, copy.role)}"
-    out.statements[copy.call.name] = PrintedStatement(copy.call.iterators, replace(copy.call.text, comment=comment))
+    out.statements[copy.call.name] = PrintedStatement(copy.call.iterators, replace(copy.call.body, comment=comment))
     out.workspaces.append(copy.workspace)
     out.calls.append(copy.call)
     loops: Node = Leaf(copy.call.name)

@@ -10,18 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from codegen.definitions import needed
+from codegen.instructions import ITEM, Call, Cell, Let, Pointer, Store, Value
 from codegen.integer import Linear
+from codegen.loop_ir import For, Node, below
 from codegen.names import c_name, fresh
-from codegen.program import Text, Workspace
+from codegen.program import Routine, Workspace
 from microkernels.dtypes import i64
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.ir.nest import Nest
-from poly.lowering.address_spaces import BARRIER
-from poly.lowering.calls import Operand, RoutineCall, inner_bands, loop_lines, moved
+from poly.lowering.address_spaces import LOCAL_BARRIER
+from poly.lowering.calls import UNUSED, Operand, RoutineCall, along, inner_bands, moved
 from poly.lowering.tile import KernelTile
 
 
@@ -38,16 +39,16 @@ class Line:
         return not self.operand.is_linear(self.loop)
 
     @property
-    def arguments(self) -> str:
+    def arguments(self) -> tuple[Value, Value]:
         """The table and what divides its entries, or none and the stride."""
         if not self.is_tabled:
-            return f"0, {self.operand.stride(self.loop)}"
-        return f"{self.table}, {gcd(*(count for _, count in self.operand.part(self.loop).terms))}"
+            return Linear(), self.operand.stride(self.loop)
+        return Pointer(self.table), Linear.of(gcd(*(count for _, count in self.operand.part(self.loop).terms)))
 
-    def entry(self, at: str, this: str) -> tuple[list[str], str]:
-        """C lines for an entry: definitions of quotients, and the assignment."""
-        atoms, offset = moved(self.operand, self.operand.part(self.loop), self.loop, this)
-        return atoms, f"{self.table}[{at}] = {offset};"
+    def entry(self, at: str, this: str) -> tuple[list[Let], Store]:
+        """An entry: its quotients, and what stores it."""
+        lets, offset = moved(self.operand, self.operand.part(self.loop), self.loop, this)
+        return lets, Store(Cell(self.table, Linear.name(at)), offset)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def group_call(nest: Nest, tile: KernelTile, kernel: GroupKernel, isa: DeviceISA
     loops = (*instances.names, *(band.name for band in inner_bands(node)))
     taken = frozenset({*loops, *(c_name(name) for name in (*nest.sizes, *(a.name for a in nest.arrays)))})
     lines, panels = Lines.of(tile, taken), fresh(f"{node.statement}_panels", taken)
-    text = (*_filled(tile, kernel, lines), *_call(tile, kernel, lines, panels))
+    nodes = (*_filled(tile, kernel, lines), _call(tile, kernel, lines, panels))
     workspaces = (
         Workspace(panels, kernel.panel_dtype, Linear.of(kernel.panel_elements), space="local"),
         *_tables(lines.rows, kernel.rows),
@@ -106,7 +107,7 @@ def group_call(nest: Nest, tile: KernelTile, kernel: GroupKernel, isa: DeviceISA
         instances.name,
         instances.names,
         instances.domain,
-        Text(text, definitions=tile.definitions, items=kernel.items),
+        Routine(nodes, definitions=tile.definitions, items=kernel.items),
         routine="gemm",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
@@ -128,53 +129,47 @@ def _check_device(kernel: GroupKernel, local_bytes: int, isa: DeviceISA) -> None
         )
 
 
-def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[str]:
-    """C lines with which all work-items fill the tables; nothing where all rows and columns have a stride."""
-    node = tile.node
-    row, column = (band.name if band else "0" for band in (node.rows, node.columns))
+def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[Node]:
+    """The loops in which all work-items fill the tables; nothing where all rows and columns have a stride."""
+    rows, columns = tile.node.rows, tile.node.columns
     filled = [
-        *_loop(lines.rows, "row", "tile_rows", kernel.items, f"const int64_t this_row = {row} + row;", "this_row"),
-        *_loop(
-            lines.columns,
-            "at",
-            "tile_columns",
-            kernel.items,
-            f"const int64_t this_column = {column} + at;",
-            "this_column",
-        ),
+        *_entries(lines.rows, "tile_rows", kernel.items, along(rows, "at", "this_row")),
+        *_entries(lines.columns, "tile_columns", kernel.items, along(columns, "at", "this_column")),
     ]
-    return [BARRIER, *filled, BARRIER] if filled else []
+    return [LOCAL_BARRIER, *filled, LOCAL_BARRIER] if filled else []
 
 
-def _loop(lines: Sequence[Line], at: str, count: str, items: int, first: str, this: str) -> list[str]:
+def _entries(lines: Sequence[Line], count: str, items: int, this: Let) -> list[Node]:
     """The loop that fills the tables of rows, or those of columns."""
     if not lines:
         return []
-    entries = [line.entry(at, this) for line in lines]
-    atoms = dict.fromkeys([first, *(atom for definitions, _ in entries for atom in definitions)])
-    head = f"for (int64_t {at} = (int64_t)get_local_id(0); {at} < {count}; {at} += {items})"
-    return loop_lines(head, needed(list(atoms), [assignment for _, assignment in entries]))
+    entries = [line.entry("at", this.name) for line in lines]
+    quotients = (quotient for own, _ in entries for quotient in own)
+    body = below([this, *quotients], [store for _, store in entries])
+    return [For.counted("at", Linear.name(count), body, Linear.name(ITEM), items)]
 
 
-def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> list[str]:
+def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> Call:
     """The kernel's call: where operands begin, their rows and columns, then the reduction's loops from inside out."""
-    a = f"{_start(tile.left, lines.rows)}, {lines.a_rows.arguments}"
-    b = f"{_start(tile.right, lines.columns)}, {lines.b_columns.arguments}"
-    c = f"{_start(tile.output, (*lines.rows, *lines.columns))}, {lines.c_rows.arguments}, {lines.c_columns.arguments}"
-    levels = ["1, 0, 0"] * LEVELS
+    levels: list[Value] = []
     for level, band in enumerate(reversed(tile.node.reduce)):
-        strides = ", ".join(str(operand.stride(band.name)) for operand in (tile.left, tile.right))
-        levels[level] = f"steps{level}, {strides}"
-    return [
-        f"{kernel.c_name}(tile_rows, tile_columns, {a}, {b}, {c},",
-        f"    {', '.join(levels)}, {tile.factor}, {tile.accumulate}, {panels});",
-    ]
+        strides = (operand.stride(band.name) for operand in (tile.left, tile.right))
+        levels += [Linear.name(f"steps{level}"), *strides]
+    levels += UNUSED * (LEVELS - len(tile.node.reduce))
+    arguments = (
+        *(Linear.name("tile_rows"), Linear.name("tile_columns")),
+        *(_start(tile.left, lines.rows), *lines.a_rows.arguments),
+        *(_start(tile.right, lines.columns), *lines.b_columns.arguments),
+        *(_start(tile.output, (*lines.rows, *lines.columns)), *lines.c_rows.arguments, *lines.c_columns.arguments),
+        *(*levels, tile.factor, tile.accumulate, Pointer(panels)),
+    )
+    return Call(kernel.c_name, arguments)
 
 
-def _start(operand: Operand, tabled: Iterable[Line]) -> str:
-    """C text of where an operand begins, without what its tables add."""
+def _start(operand: Operand, tabled: Iterable[Line]) -> Pointer:
+    """Where an operand begins, without what its tables add."""
     offset = operand.offset
     for line in tabled:
         if line.operand is operand:
             offset = offset - line.operand.part(line.loop)
-    return f"{operand.array} + {offset}"
+    return Pointer(operand.array, offset)

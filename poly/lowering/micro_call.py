@@ -7,9 +7,10 @@ from math import prod
 
 import islpy as isl
 
-from codegen.definitions import needed
-from codegen.integer import Linear, product
-from codegen.program import Text
+from codegen.instructions import Call, Cell, Pointer, Store, Table
+from codegen.integer import Int, Linear, Test, product
+from codegen.loop_ir import For, Node, below
+from codegen.program import Routine
 from microkernels.ctext import Space, Spaces
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
@@ -21,18 +22,19 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
+    UNUSED,
     Operand,
     Panel,
     RoutineCall,
-    address,
+    along,
+    each_row,
     involves,
-    loop_lines,
     moved,
 )
 from poly.lowering.corners import tile_checks
 from poly.lowering.custom_call import custom_call
 from poly.lowering.group_call import group_call
-from poly.lowering.scatter import run_length, scatter_lines
+from poly.lowering.scatter import run_length, scattered
 from poly.lowering.tile import KernelTile, tile_of
 from poly.lowering.vector_call import vector_call
 
@@ -78,17 +80,17 @@ def _tile_call(
     node, output, instances = tile.node, tile.output, tile.instances
     run, accumulate = run_length(output, node), tile.accumulate
     spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
-    lines = [
+    nodes = [
         *_pointers(tile, kernel, left, run is not None),
         *(_ahead(tile, kernel) if run is None else []),
-        *_call(tile, kernel, left, right, spaces, accumulate if run is None else "0"),
-        *(scatter_lines(node, kernel, isa, output, run, accumulate) if run is not None else []),
+        _call(tile, kernel, left, right, spaces, accumulate if run is None else Linear()),
+        *(scattered(node, kernel, isa, output, run, accumulate) if run is not None else []),
     ]
     return RoutineCall(
         instances.name,
         instances.names,
         instances.domain,
-        Text(tuple(lines), tile_checks(tile, (left, right)), tile.definitions),
+        Routine(tuple(nodes), tile_checks(tile, (left, right)), tile.definitions),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
@@ -101,7 +103,7 @@ def _space(panel: Panel | None) -> Space:
     return panel.space if panel else "global"
 
 
-def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[str]:
+def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
     """Ask for the lines of the next tile's results, where the sum is short and the output larger than caches nearby."""
     steps = [tile.extents(band) for band in tile.node.reduce]
     shape = tile.target.shape
@@ -116,11 +118,14 @@ def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[str]:
     row = tile.node.rows
     down = row is not None and _follows(tile.statement, loops[-1][1], row)
     moves = tile.output.stride(row.name) * kernel.rows if row and down else Linear.of(kernel.columns)
-    return [
-        "for (int64_t row = 0; row < tile_rows; row++)",
-        f"    for (int64_t at = 0; at < {kernel.columns}; at += {64 // kernel.dtype.size})",
-        f"        __builtin_prefetch(row_c[row] + {moves} + at, 1, 2);",
-    ]
+    ahead = Pointer(Cell("row_c", Linear.name("row")), moves + Linear.name("at"))
+    columns = For.counted(
+        "at",
+        Linear.of(kernel.columns),
+        Call("__builtin_prefetch", (ahead, Linear.of(1), Linear.of(2))),
+        step=64 // kernel.dtype.size,
+    )
+    return [For.counted("row", Linear.name("tile_rows"), columns)]
 
 
 def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
@@ -130,43 +135,46 @@ def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
     return involves(statement, function, counted)
 
 
-def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, scattered: bool) -> list[str]:
-    """C arrays with a pointer for each row of the left operand, and of the output or a tile in its place."""
+def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_own: bool) -> list[Node]:
+    """Tables with a pointer for each row of the left operand, and of the output or the tile that it `has_own`."""
     left, output = tile.left, tile.output
-    row = tile.node.rows.name if tile.node.rows else ""
-    c_type = kernel.dtype.c_name
-    from_type = f"{word(kernel.isa, _space(panel))}const {c_type}"
-    to_type = c_type if scattered else f"{word(kernel.isa, 'global')}{c_type}"
-    count = range(kernel.rows)
-    lines = [f"{c_type} tile[{kernel.rows * kernel.columns}] __attribute__((aligned(64)));"] if scattered else []
-    if (panel or left.is_linear(row)) and (scattered or output.is_linear(row)):
-        sources = [f"{panel.start} + {r}" if panel else _row(tile, left, row, r) for r in count]
-        results = [f"tile + {r * kernel.columns}" if scattered else _row(tile, output, row, r) for r in count]
-        return [
-            *lines,
-            f"{from_type} *const row_a[{kernel.rows}] = {{{', '.join(sources)}}};",
-            f"{to_type} *const row_c[{kernel.rows}] = {{{', '.join(results)}}};",
+    band = tile.node.rows
+    row = band.name if band else ""
+    c_type, count = kernel.dtype.c_name, kernel.rows
+    from_type = f"{word(kernel.isa, _space(panel))}const {c_type} *"
+    to_type = f"{c_type} *" if has_own else f"{word(kernel.isa, 'global')}{c_type} *"
+    own = [Table(f"{c_type} ", "tile", count * kernel.columns, aligned=True)] if has_own else []
+    if (panel or left.is_linear(row)) and (has_own or output.is_linear(row)):
+        sources = tuple(panel.start(Linear.of(r)) if panel else _row(tile, left, row, r) for r in range(count))
+        results = tuple(_own(kernel, Linear.of(r)) if has_own else _row(tile, output, row, r) for r in range(count))
+        tables = [
+            Table(f"{from_type}const ", "row_a", count, sources),
+            Table(f"{to_type}const ", "row_c", count, results),
         ]
+        return [*own, *tables]
     (left_atoms, left_offset), (output_atoms, output_offset) = (
         moved(op, op.offset, row, "this_row") for op in (left, output)
     )
-    definitions = dict.fromkeys([f"const int64_t this_row = {row} + row;", *left_atoms, *output_atoms])
-    source = f"{panel.start} + row" if panel else f"{left.array} + {left_offset}"
-    result = f"tile + row * {kernel.columns}" if scattered else f"{output.array} + {output_offset}"
+    number = Linear.name("row")
+    source = panel.start(number) if panel else Pointer(left.array, left_offset)
+    result = _own(kernel, number) if has_own else Pointer(output.array, output_offset)
+    stores = (Store(Cell("row_a", number), source), Store(Cell("row_c", number), result))
     return [
-        *lines,
-        f"{from_type} *row_a[{kernel.rows}];",
-        f"{to_type} *row_c[{kernel.rows}];",
-        *loop_lines(
-            "for (int64_t row = 0; row < tile_rows; row++)",
-            needed(list(definitions), [f"row_a[row] = {source};", f"row_c[row] = {result};"]),
-        ),
+        *own,
+        Table(from_type, "row_a", count),
+        Table(to_type, "row_c", count),
+        each_row(below([along(band, "row", "this_row"), *left_atoms, *output_atoms], stores)),
     ]
 
 
-def _row(tile: KernelTile, op: Operand, row: str, number: int) -> str:
-    """C text of where a row of a tile begins."""
-    return address(op.array, tile.start(op) + op.stride(row) * number)
+def _own(kernel: OuterProduct, row: Int) -> Pointer:
+    """Where a row of the tile on the stack begins."""
+    return Pointer("tile", row * kernel.columns)
+
+
+def _row(tile: KernelTile, op: Operand, row: str, number: int) -> Pointer:
+    """Where a row of a tile begins."""
+    return tile.start(op, op.stride(row) * number)
 
 
 def _call(
@@ -175,18 +183,16 @@ def _call(
     left: Panel | None,
     right: Panel | None,
     spaces: Spaces,
-    accumulate: str,
-) -> list[str]:
+    accumulate: Int | Test,
+) -> Call:
     """The kernel's call, with the extents and strides of the reduction's loops from inside out."""
-    inward = tuple(reversed(tile.node.reduce))
-    levels = ["1, 0, 0"] * LEVELS
-    for level, band in enumerate(inward):
+    levels: list[Int] = []
+    for level, band in enumerate(reversed(tile.node.reduce)):
         before = product(Linear.name(f"steps{inner}") for inner in range(level))
-        strides = [
-            before * panel.width if panel else op.stride(band.name)
-            for panel, op in ((left, tile.left), (right, tile.right))
-        ]
-        levels[level] = f"steps{level}, {strides[0]}, {strides[1]}"
-    start = right.start if right else address(tile.right.array, tile.start(tile.right))
-    operands = f"row_a, {start}, row_c, {', '.join(levels)}, {tile.factor}, {accumulate}"
-    return [f"{kernel.function(spaces)}(tile_rows, tile_columns, {operands});"]
+        levels.append(Linear.name(f"steps{level}"))
+        for panel, op in ((left, tile.left), (right, tile.right)):
+            levels.append(before * panel.width if panel else op.stride(band.name))
+    levels += UNUSED * (LEVELS - len(tile.node.reduce))
+    operands = (Pointer("row_a"), right.start() if right else tile.start(tile.right), Pointer("row_c"))
+    extents = (Linear.name("tile_rows"), Linear.name("tile_columns"))
+    return Call(kernel.function(spaces), (*extents, *operands, *levels, tile.factor, accumulate))

@@ -12,10 +12,11 @@ from typing import Literal
 
 import islpy as isl
 
-from codegen.definitions import needed
+from codegen.instructions import Call, Cell, Let, Pointer, Store, Table, Value
 from codegen.integer import Int, Linear, product, room
+from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
-from codegen.program import Text, Workspace
+from codegen.program import Routine, Workspace
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -27,18 +28,19 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Copy, Micro
 from poly.lowering.address_spaces import panel_space
 from poly.lowering.calls import (
+    UNUSED,
     Operand,
     Panel,
     RoutineCall,
     absorbed,
-    atom_lines,
+    along,
     inner_bands,
     involves,
     iterators_of,
-    loop_lines,
-    low_lines,
+    lows,
     moved,
     operand,
+    quotients,
 )
 from poly.lowering.corners import operand_checks, panel_check
 from poly.lowering.ctext import value
@@ -209,6 +211,8 @@ def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str
 
 Level = tuple[Int, Int, Int]
 """A loop's count, and its steps in the source and in the panel."""
+OFFSETS = Pointer("offsets")
+"""The table of lanes' offsets in the source."""
 
 
 def _levels(source: PanelSource, instances: Instances) -> list[Level]:
@@ -221,11 +225,11 @@ def _levels(source: PanelSource, instances: Instances) -> list[Level]:
         pitch = product([pitch, count])
     if all(step.number is not None for _, step, _ in found):
         found.sort(key=lambda level: level[1].constant)
-    return found + [(Linear.of(1), Linear(), Linear())] * (LEVELS - len(found))
+    return found + [UNUSED] * (LEVELS - len(found))
 
 
-def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Text:
-    """The C lines of one copying call: lanes a constant stride apart, or at offsets gathered before."""
+def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Routine:
+    """One copying call: lanes a constant stride apart, or at offsets gathered before."""
     op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
     bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
@@ -233,21 +237,22 @@ def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     linear = op.is_linear(lane)
     definitions = (
-        *low_lines(instances, bands, statement),
-        *atom_lines(op.coordinates, op.offset.names, every if linear else every - {lane}),
-        f"const int64_t lanes = {counts[lane] if lane else 1};",
+        *lows(instances, bands, statement),
+        *quotients(op.coordinates, op.offset.names, every if linear else every - {lane}),
+        Let("lanes", counts[lane] if lane else Linear.of(1)),
     )
-    panels = f"{group.apart}, {group.count}, " if group else ""
-    array = f"{op.array} + {op.offset}" if linear else op.array
+    panels = (group.apart, group.count) if group else ()
+    read = Pointer(op.array, op.offset if linear else Linear())
     apart = (op.stride(lane) if lane else Linear()) if linear else None
     routine, where = _routine(apart, _levels(source, instances), group is not None)
-    call = f"{routine}_{ending}({panel.start}, {panels}{source.width}, lanes, {array}, {where});"
-    lines = (*([] if linear else _gathered(source, lane)), call)
-    return Text(lines, _checks(source, counts, panel, group), definitions)
+    lanes: tuple[Int, Int] = (Linear.of(source.width), Linear.name("lanes"))
+    call = Call(f"{routine}_{ending}", (panel.start(), *panels, *lanes, read, *where))
+    nodes = (*([] if linear else _gathered(source)), call)
+    return Routine(nodes, _checks(source, counts, panel, group), definitions)
 
 
-def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[str, ...]:
-    """C lines that assert that a call stays inside of the source and of the buffer."""
+def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[Call, ...]:
+    """Assertions that a call stays inside of the source and of the buffer."""
     elements = product([*(counts[b.name] for b in source.reduce), source.width])
     if group:
         elements = product([counts[group.band.name] - 1, group.apart]) + elements
@@ -255,31 +260,28 @@ def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group:
     return (*operand_checks((source.operand,), {**counts, **named}), panel_check(panel, elements))
 
 
-def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str, str]:
+def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str, tuple[Value, ...]]:
     """The routine and its arguments behind the source; lanes are so far `apart`, or at offsets.
 
     Where it is known what is contiguous, that has a routine of its own, which is shorter.
     """
-    steps = ", ".join(str(argument) for level in levels for argument in level)
+    steps = [argument for level in levels for argument in level]
     (count, step, pitch), *rest = levels
     if turned:
-        return "pack_turned", f"0, offsets, {steps}" if apart is None else f"{apart}, 0, {steps}"
+        return "pack_turned", (Linear(), OFFSETS, *steps) if apart is None else (apart, Linear(), *steps)
     if apart is None:
-        return "pack_gather", f"offsets, {steps}"
+        return "pack_gather", (OFFSETS, *steps)
     if apart.number == 1:
-        return "pack_across", steps
+        return "pack_across", tuple(steps)
     if step.number == 1:
-        return "pack_along", ", ".join(map(str, (apart, count, pitch, *(part for level in rest for part in level))))
-    return "pack", f"{apart}, {steps}"
+        return "pack_along", (apart, count, pitch, *(part for level in rest for part in level))
+    return "pack", (apart, *steps)
 
 
-def _gathered(source: PanelSource, lane: str) -> list[str]:
-    """C lines that set `offsets` to each lane's offset in the source."""
-    atoms, offset = moved(source.operand, source.operand.offset, lane, "this_lane")
-    return [
-        f"int64_t offsets[{source.width}];",
-        *loop_lines(
-            "for (int64_t lane = 0; lane < lanes; lane++)",
-            needed([f"const int64_t this_lane = {lane} + lane;", *atoms], [f"offsets[lane] = {offset};"]),
-        ),
-    ]
+def _gathered(source: PanelSource) -> list[Node]:
+    """The loop that sets `offsets` to each lane's offset in the source."""
+    band = source.lanes
+    atoms, offset = moved(source.operand, source.operand.offset, band.name if band else "", "this_lane")
+    store = Store(Cell("offsets", Linear.name("lane")), offset)
+    lanes = For.counted("lane", Linear.name("lanes"), below([along(band, "lane", "this_lane"), *atoms], [store]))
+    return [Table("int64_t ", "offsets", source.width), lanes]

@@ -1,17 +1,19 @@
 """Results that are contiguous only in runs: the kernel writes a tile on the stack, which is brought out run by run.
 
-columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, c_d / 30, 0]
+columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, c_d/30, 0]
 """
 
 from __future__ import annotations
 
-from codegen.definitions import needed
+from codegen.instructions import Call, Cell, Let, Pointer, Store, Table
+from codegen.integer import Int, Linear, Test, maximum, minimum, remainder
+from codegen.loop_ir import For, Node, below
 from microkernels.ctext import suffix
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
-from poly.ir.tree import Micro
+from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
-from poly.lowering.calls import Operand, loop_lines, moved
+from poly.lowering.calls import Operand, along, each_row, moved
 
 
 def run_length(output: Operand, node: Micro) -> int | None:
@@ -24,31 +26,42 @@ def run_length(output: Operand, node: Micro) -> int | None:
     return min(used, default=None)
 
 
-def scatter_lines(node: Micro, kernel: OuterProduct, isa: ISA, output: Operand, run: int, accumulate: str) -> list[str]:
-    """C lines that bring the tile on the stack to the output, run by run."""
-    column, row = node.columns.name if node.columns else "", node.rows.name if node.rows else ""
-    by_column = output.part(column)
-    column_atoms, column_offset = moved(output, by_column, column, "this_column")
-    row_atoms, row_offset = moved(output, output.offset - by_column, row, "this_row")
-    length = f"imin(tile_columns - at, {run} - this_column % {run})" if run > 1 else "1"
-    rows = [f"const int64_t this_row = {row or '0'} + row;", *row_atoms]
-    columns = [f"const int64_t this_column = {column or '0'} + at;", *column_atoms]
+def scattered(
+    node: Micro, kernel: OuterProduct, isa: ISA, output: Operand, run: int, accumulate: Int | Test
+) -> list[Node]:
+    """The loops that bring the tile on the stack to the output, run by run."""
+    columns, row = node.columns, node.rows.name if node.rows else ""
+    by_column = output.part(columns.name if columns else "")
+    row_quotients, row_offset = moved(output, output.offset - by_column, row, "this_row")
+    offset = Store(Cell("row_offset", Linear.name("row")), row_offset)
+    column_quotients, column_offset = moved(output, by_column, columns.name if columns else "", "this_column")
+    to = Let("run", Pointer(output.array, column_offset), f"{word(isa, 'global')}{kernel.dtype.c_name} *const ")
+    number = Linear.name("this_column") - _begin(columns) if run > 1 else Linear.name("at")
+    source = Pointer("tile", Linear.name("row") * kernel.columns + number)
+    length = Linear.name("length") if run > 1 else Linear.of(1)
+    target = Pointer("run", Cell("row_offset", Linear.name("row")))
+    store = Call(f"store_run_{suffix(isa, kernel.dtype)}", (target, source, length, accumulate))
     return [
-        f"int64_t row_offset[{kernel.rows}];",
-        *loop_lines(
-            "for (int64_t row = 0; row < tile_rows; row++)", needed(rows, [f"row_offset[row] = {row_offset};"])
-        ),
-        *loop_lines(
-            "for (int64_t at = 0, length; at < tile_columns; at += length)",
-            needed(
-                columns,
-                [
-                    f"{word(isa, 'global')}{kernel.dtype.c_name} *const run = {output.array} + {column_offset};",
-                    f"length = {length};",
-                    "for (int64_t row = 0; row < tile_rows; row++)",
-                    f"    store_run_{suffix(isa, kernel.dtype)}("
-                    f"run + row_offset[row], tile + row * {kernel.columns} + at, length, {accumulate});",
-                ],
-            ),
-        ),
+        Table("int64_t ", "row_offset", kernel.rows),
+        each_row(below([along(node.rows, "row", "this_row"), *row_quotients], [offset])),
+        _each_run(columns, run, column_quotients, [to, each_row(store)]),
     ]
+
+
+def _begin(columns: Band | None) -> Int:
+    """The first column of a tile."""
+    return Linear.name(columns.name) if columns else Linear()
+
+
+def _each_run(columns: Band | None, run: int, quotients: list[Let], nodes: list[Node]) -> For:
+    """The loop over the runs that have columns in the tile: by the first column of each, or single ones by number."""
+    count, begin = Linear.name("tile_columns"), _begin(columns)
+    if run == 1:
+        return For.counted("at", count, below([along(columns, "at", "this_column"), *quotients], nodes))
+    first, here = Linear.name("first"), Linear.name("this_column")
+    lets = [
+        Let("this_column", maximum(begin, first)),
+        Let("length", minimum(begin + count, first + run) - here),
+        *quotients,
+    ]
+    return For.counted("first", begin + count, below(lets, nodes), begin - remainder(begin, run), run)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.expr import Binary, Const, Expr, Load, Unary
-from codegen.integer import Int
-from codegen.names import c_name
-from codegen.scalar import literal
+from codegen.instructions import START, Factor, Let, Pointer
+from codegen.integer import Int, Linear, Test, compare, connected
 from microkernels.dtypes import DType
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
@@ -18,7 +16,7 @@ from poly.ir.coordinates import solve
 from poly.ir.instances import Instances, coordinates, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Micro
-from poly.lowering.calls import Operand, absorbed, atom_lines, inner_bands, involves, low_lines, operand
+from poly.lowering.calls import Operand, absorbed, inner_bands, involves, lows, operand, quotients
 from poly.lowering.ctext import constants, value
 
 
@@ -42,18 +40,19 @@ class KernelTile:
     def dtype(self) -> DType:
         return self.target.dtype
 
-    def count(self, band: Band | None) -> str:
-        """C text of how many iterations a loop has; 1 where there is no such loop."""
-        return str(value(self.counts[band.name], self.instances.names)) if band else "1"
+    def count(self, band: Band | None) -> Int:
+        """How many iterations a loop has; 1 where there is no such loop."""
+        return value(self.counts[band.name], self.instances.names) if band else Linear.of(1)
 
-    def start(self, op: Operand) -> Int:
-        """The offset of an operand's first element; loops that begin at the same number in all tiles are that number.
+    def start(self, op: Operand, further: Int = START) -> Pointer:
+        """Where an operand begins, or so much further; loops that begin at one number in all tiles are that number.
 
         `A + K*i + k` where the tiles begin at different i and at k = 0 is `A + K*i`.
         """
         functions = ((band.name, band.function(self.statement.name)) for band in inner_bands(self.node))
-        lows = ((name, value(self.instances.low(function), self.instances.names)) for name, function in functions)
-        return op.offset.substitute({name: low for name, low in lows if low.number is not None})
+        firsts = ((name, value(self.instances.low(function), self.instances.names)) for name, function in functions)
+        begin = op.offset.substitute({name: low for name, low in firsts if low.number is not None})
+        return Pointer(op.array, begin + further)
 
     @property
     def values(self) -> dict[str, Int]:
@@ -65,48 +64,48 @@ class KernelTile:
         return constants(self.counts[band.name]) if band else frozenset({1})
 
     @property
-    def definitions(self) -> tuple[str, ...]:
-        """C definitions of what a call's text is in terms of.
+    def definitions(self) -> tuple[Let, ...]:
+        """The constants that a call is in terms of.
 
         The first values of the loops inside under their names, the quotients that are the same for the whole tile, the
         extents `tile_rows` and `tile_columns`, and the reduction's `steps0` and so on, innermost first.
         """
         node = self.node
         return (
-            *low_lines(self.instances, inner_bands(node), self.statement.name),
-            *self._atoms(),
-            f"const int64_t tile_rows = {self.count(node.rows)};",
-            f"const int64_t tile_columns = {self.count(node.columns)};",
-            *(f"const int64_t steps{level} = {self.count(band)};" for level, band in enumerate(reversed(node.reduce))),
+            *lows(self.instances, inner_bands(node), self.statement.name),
+            *self._quotients(),
+            Let("tile_rows", self.count(node.rows)),
+            Let("tile_columns", self.count(node.columns)),
+            *(Let(f"steps{level}", self.count(band)) for level, band in enumerate(reversed(node.reduce))),
         )
 
-    def _atoms(self) -> list[str]:
-        """C definitions of the quotients of loops that are neither rows nor columns."""
+    def _quotients(self) -> list[Let]:
+        """The quotients of loops that are neither rows nor columns."""
         inside = frozenset(band.name for band in (self.node.rows, self.node.columns) if band)
         coordinates = self.output.coordinates
         loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
-        return atom_lines(coordinates, frozenset(coordinates.atoms), loops)
+        return quotients(coordinates, frozenset(coordinates.atoms), loops)
 
     @property
-    def factor(self) -> str:
-        """C text of what each product is multiplied by."""
-        return _scalar(self.contraction.factor, self.dtype)
+    def factor(self) -> Factor:
+        """What each product is multiplied by."""
+        return Factor(self.contraction.factor, self.dtype)
 
     @property
-    def accumulate(self) -> str:
+    def accumulate(self) -> Int | Test:
         """1, or where the start value 0 is the kernel's job: whether an earlier tile has already written this one."""
         if self.node.initial is None:
-            return "1"
+            return Linear.of(1)
         reduced = frozenset(self.contraction.reduce)
         loops = self.instances.loops
         others = tuple(loop for loop in loops if not involves(self.statement, loop[1], reduced))
         outer = Instances("outer", self.instances.points, others)
         tests = [
-            f"{name} != {value(outer.low(function), outer.names)}"
+            compare(Linear.name(name), "!=", value(outer.low(function), outer.names))
             for name, function in loops
             if involves(self.statement, function, reduced)
         ]
-        return " || ".join(tests) or "0"
+        return connected("||", tests) if tests else Linear()
 
 
 def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequence[tuple[str, isl.PwAff]]) -> bool:
@@ -207,17 +206,3 @@ def late_start(node: Micro) -> str:
         f"microkernel({node.kernel}, initial={node.initial}): not every result of {node.statement} is first visited "
         "where the loops of the reduction begin, so the kernel can't tell when to start at 0. Remedy: no initial."
     )
-
-
-def _scalar(expr: Expr, dtype: DType) -> str:
-    """A product of constants and scalar arguments as C."""
-    match expr:
-        case Const(value):
-            return literal(value, dtype)[0]
-        case Load(name, ()):
-            return c_name(name)
-        case Unary("-", operand_):
-            return f"-{_scalar(operand_, dtype)}"
-        case Binary(op, left, right):
-            return f"({_scalar(left, dtype)} {op} {_scalar(right, dtype)})"
-    raise TypeError(f"{expr} is not a scalar")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.program import Text
+from codegen.instructions import Call, Value
+from codegen.program import Routine
 from microkernels.kernel import MatrixVector
-from poly.lowering.calls import RoutineCall, address, inner_bands, low_lines
+from poly.lowering.calls import RoutineCall, inner_bands, lows
 from poly.lowering.corners import operand_checks
 from poly.lowering.tile import KernelTile
 
@@ -14,13 +15,14 @@ def vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
     left, right, output, node = tile.left, tile.right, tile.output, tile.node
     column, reduced = node.columns, node.reduce[0]
     assert column is not None, "a matrix-vector kernel has columns"
-    x, matrix, y = (address(op.array, tile.start(op)) for op in (left, right, output))
+    x, matrix, y = map(tile.start, (left, right, output))
+    operands: tuple[Value, ...]
     if kernel.contract.contiguous("right") == kernel.contract.columns:
-        middle = f"{x}, {left.stride(reduced.name)}, {matrix}, {right.stride(reduced.name)}, {y}"
+        operands = (x, left.stride(reduced.name), matrix, right.stride(reduced.name), y)
     else:
-        middle = f"{matrix}, {right.stride(column.name)}, {x}, {y}, {output.stride(column.name)}"
-    extents = f"{tile.count(column)}, {tile.count(reduced)}"
-    definitions = low_lines(tile.instances, inner_bands(node), tile.statement.name)
-    lines = (f"{kernel.function}({extents}, {middle}, {tile.factor}, {tile.accumulate});",)
-    text = Text(lines, operand_checks((left, right, output), tile.values), tuple(definitions))
-    return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, text, "gemv")
+        operands = (matrix, right.stride(column.name), x, y, output.stride(column.name))
+    extents = (tile.count(column), tile.count(reduced))
+    call = Call(kernel.function, (*extents, *operands, tile.factor, tile.accumulate))
+    definitions = lows(tile.instances, inner_bands(node), tile.statement.name)
+    body = Routine((call,), operand_checks((left, right, output), tile.values), tuple(definitions))
+    return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, body, "gemv")

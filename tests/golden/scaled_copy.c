@@ -6,14 +6,17 @@ static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y,
         float *restrict one, int64_t i)
 {
     {
-        const int64_t row_number = i;
-        for (int64_t j = 0; j < N; j++)
-          one[j] = all[row_number*N + j] = x[row_number*N + j];
+        for (int64_t j = 0; j < N; j += 1) {
+            one[j] = x[N*i + j];
+            all[N*i + j] = x[N*i + j];
+        }
     }
     {
-        const int64_t row_number = i;
-        for (int64_t j = 0; j < N; j++)
-          y[row_number*N + j] = alpha*(one[j] + all[row_number*N + j])/2;
+        for (int64_t j = 0; j < N; j += 1) {
+            y[N*i + j] = one[j];
+            y[N*i + j] += all[N*i + j];
+            y[N*i + j] *= (alpha * 0.5f);
+        }
     }
 }
 

@@ -14,10 +14,11 @@ from codegen.c import link_flags, source
 from codegen.call import Caller, make_caller
 from codegen.expr import Binary, Const, Expr, FunctionCall, Load
 from codegen.guard import declarations
-from codegen.integer import Affine
+from codegen.instructions import Cell, Factor, Store
+from codegen.integer import Affine, Linear
 from codegen.isl_ast import loops
-from codegen.loop_ir import For, LoopMark, Node, Once, mapped
-from codegen.program import Assign, Buffer, PrintedStatement, Program, Text, Workspace
+from codegen.loop_ir import Block, For, LoopMark, Node, Once, mapped
+from codegen.program import Assign, Buffer, PrintedStatement, Program, Routine, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32
 
@@ -94,8 +95,11 @@ def scaled_copy() -> Program:
         f"{known}{{ Fill[i] -> [i]; Drain[i] -> [i] }}",
         sequence((f"{known}{{ Fill[i] }}", ""), (f"{known}{{ Drain[i] }}", "")),
     )
-    fill = ("for (int64_t j = 0; j < N; j++)", "  one[j] = all[row_number*N + j] = x[row_number*N + j];")
-    drain = ("for (int64_t j = 0; j < N; j++)", "  y[row_number*N + j] = alpha*(one[j] + all[row_number*N + j])/2;")
+    row = Linear.name("row_number") * N
+    x, y, one, every = Cell("x", row + j), Cell("y", row + j), Cell("one", j), Cell("all", row + j)
+    half = Factor(times(Load("alpha", ()), Const(0.5)), f32)
+    fill = (Store(one, x), Store(every, x))
+    drain = (Store(y, one), Store(y, every, "+", f32), Store(y, half, "*", f32))
     return Program(
         "scaled_copy",
         ("M", "N"),
@@ -106,8 +110,8 @@ def scaled_copy() -> Program:
         ),
         scan(domain, rows, LoopMark("i", parallel=True)),
         {
-            "Fill": PrintedStatement(("row_number",), Text(fill)),
-            "Drain": PrintedStatement(("row_number",), Text(drain)),
+            "Fill": PrintedStatement(("row_number",), Routine((For.counted("j", N, Block(fill)),))),
+            "Drain": PrintedStatement(("row_number",), Routine((For.counted("j", N, Block(drain)),))),
         },
         (Workspace("all", f32, M * N, private=False), Workspace("one", f32, N)),
     )

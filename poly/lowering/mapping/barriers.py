@@ -15,15 +15,15 @@ different items and has none between it yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Literal
 
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.program import PrintedStatement, Text
+from codegen.instructions import MEMORIES, Barrier, Memory
+from codegen.program import PrintedStatement, Routine
 from poly.errors import ScheduleError
 from poly.ir.edits import sequence
 from poly.ir.instances import loop_values
@@ -34,9 +34,6 @@ from poly.lowering.mapping.partials import Shared, completed, passes
 from poly.lowering.mapping.runners import Runners
 from poly.lowering.mapping.work_groups import LaunchedLoops, change_kernels, width
 
-Memory = Literal["local", "global"]
-FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}
-"""What makes the items see each other's writes."""
 Compare = Callable[[isl.PwAff, isl.PwAff], isl.Map]
 
 
@@ -81,9 +78,9 @@ class _Placing:
         return self._placed(kernel.body, around, self._clashes(kernel.body, around))
 
     def text(self, barrier: str) -> PrintedStatement:
-        fences = " | ".join(FENCES[memory] for memory in FENCES if memory in self.fences[barrier])
+        memories = tuple(memory for memory in MEMORIES if memory in self.fences[barrier])
         iterators = own_names(barrier, self.barriers[barrier].dim(isl.dim_type.set))
-        return PrintedStatement(iterators, Text((f"barrier({fences});",), items=0))
+        return PrintedStatement(iterators, Routine((Barrier(memories),), items=0))
 
     def _clashes(self, body: Node, around: tuple[Band, ...]) -> list[Clash]:
         """All of one group."""

@@ -17,11 +17,13 @@ from functools import reduce
 import islpy as isl
 
 from codegen.expr import Binary, Const, Expr, Load
-from codegen.integer import Affine, Linear
+from codegen.instructions import ITEM, Cell, Store
+from codegen.integer import Affine, Linear, compare
+from codegen.loop_ir import If
+from codegen.loop_ir import Node as LoopNode
 from codegen.names import another, c_name
-from codegen.program import Buffer, PrintedStatement, Text, Workspace
-from codegen.scalar import Element
-from codegen.simd import LaneReduction
+from codegen.program import Buffer, PrintedStatement, Routine, Workspace
+from codegen.simd import reduced
 from microkernels.dtypes import DType
 from poly.errors import ScheduleError
 from poly.ir.edits import chain, edit, sequence
@@ -29,7 +31,7 @@ from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Array, Nest, Op, Statement
 from poly.ir.sets import own_names
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
-from poly.lowering.address_spaces import BARRIER
+from poly.lowering.address_spaces import LOCAL_BARRIER
 from poly.lowering.box_copy import Boxed
 from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.lowering.mapping.runners import Runners, plainly_counted
@@ -86,8 +88,7 @@ class _Parts:
     def of(shared: Shared, reduction: Reduction, items: int) -> _Parts:
         array = shared.nest.array(reduction.array)
         taken = frozenset({a.name for a in shared.nest.arrays} | set(shared.nest.sizes))
-        printer = LaneReduction("", reduction.op, Element(array.name, ()), array.name, array.dtype)
-        partial = another(printer.name, taken)
+        partial = another(reduced(array.name, reduction.op), taken)
         known = next(
             (w.name for w in shared.workspaces if w.name in shared.synchronised and w.dtype == array.dtype), None
         )
@@ -152,24 +153,18 @@ class _Parts:
         return Statement(name, iterators, domain, target, self.reduction.op, share)
 
     def _join(self, runs: isl.Set) -> tuple[isl.Set, PrintedStatement]:
+        """Half of the shares that are left are put together with the other half, until one is left."""
         name = f"{self.name}_join"
-        shares = c_name(self.shares)
-        mine = f"{shares}[item]"
-        step = LaneReduction("", self.reduction.op, Element(self.shares, ()), mine, self.dtype).store(
-            f"{shares}[item + (left + 1)/2]"
-        )
-        lines = (
-            f"{mine} = {c_name(self.partial)}[0];",
-            BARRIER,
-            f"for (int left = {self.items}; left > 1; left = (left + 1)/2) {{",
-            "    if (item < left/2)",
-            f"        {step}",
-            f"    {BARRIER}",
-            "}",
-        )
-        return runs.set_tuple_name(name), PrintedStatement(
-            own_names(name, runs.dim(isl.dim_type.set)), Text(lines, items=self.items)
-        )
+        shares, item = c_name(self.shares), Linear.name(ITEM)
+        mine = Cell(shares, item)
+        nodes: list[LoopNode] = [Store(mine, Cell(c_name(self.partial), Linear())), LOCAL_BARRIER]
+        left = self.items
+        while left > 1:
+            half, left = left // 2, (left + 1) // 2
+            step = Store(mine, Cell(shares, item + left), self.reduction.op, self.dtype)
+            nodes += [If(compare(item, "<", Linear.of(half)), step), LOCAL_BARRIER]
+        iterators = own_names(name, runs.dim(isl.dim_type.set))
+        return runs.set_tuple_name(name), PrintedStatement(iterators, Routine(tuple(nodes), items=self.items))
 
 
 def _runs(runners: Runners, kernel: LaunchedLoops, region: Region) -> isl.Set:

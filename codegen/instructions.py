@@ -1,0 +1,174 @@
+"""What a statement runs that is not an assignment: calls of routines, the variables and tables they need, barriers.
+
+Let j = 64*j_tile                                const int64_t j = 64*j_tile;
+Table row_a[2] = A + K*i, A + K*i + K            const float *const row_a[2] = {A + K*i, A + K*i + K};
+Call gemm_f32(2, row_a, B + j)                   gemm_f32(2, row_a, B + j);
+
+All of them are values: names are asked for and replaced, and no text is ever read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from codegen.expr import Expr, loads
+from codegen.integer import Compare, Connected, Int, Linear, Test, names_of, replaced
+from codegen.names import c_name
+from microkernels.dtypes import DType
+
+Memory: TypeAlias = Literal["local", "global"]
+MEMORIES: tuple[Memory, ...] = ("local", "global")
+"""What the work-items of a group share."""
+ITEM = "item"
+"""The variable that counts the work-items of a group."""
+
+
+START: Int = Linear()
+"""No offset."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`row_c[row]`: an element of a table."""
+
+    table: str
+    index: Int
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """`A + K*i`, `row_c[row] + 64`, `run + row_offset[row]`: where an element is, so far from what a name points to."""
+
+    base: str | Cell
+    offset: Int | Cell = START
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A product of numbers and scalar arguments, in a type."""
+
+    expr: Expr
+    dtype: DType
+
+
+Value: TypeAlias = Int | Test | Cell | Pointer | Factor
+
+
+@dataclass(frozen=True)
+class Let:
+    """`const int64_t name = value;`, or a variable of another type."""
+
+    name: str
+    value: Value
+    type: str = "const int64_t "
+
+
+@dataclass(frozen=True)
+class Table:
+    """`type name[count] = {values};`; without values, these are stored later."""
+
+    type: str
+    name: str
+    count: int
+    values: tuple[Value, ...] = ()
+    aligned: bool = False
+    """Whether it begins at a multiple of 64 bytes."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """`cell = value;`, or with an operator and a type `cell += value;`."""
+
+    cell: Cell
+    value: Value
+    op: str = "="
+    dtype: DType | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """`function(arguments);`."""
+
+    function: str
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """All work-items of a group come here, their writes to these memories done, before one goes on."""
+
+    memories: tuple[Memory, ...]
+
+
+Instruction: TypeAlias = Let | Table | Store | Call | Barrier
+
+
+def values_of(instruction: Instruction) -> tuple[Value, ...]:
+    """The values in an instruction."""
+    match instruction:
+        case Let():
+            return (instruction.value,)
+        case Table():
+            return instruction.values
+        case Store():
+            return (instruction.cell, instruction.value)
+        case Call():
+            return instruction.arguments
+    return ()
+
+
+def names_in(instruction: Instruction) -> frozenset[str]:
+    """The names in an instruction, also that of the variable or table that it declares."""
+    own = frozenset({instruction.name} if isinstance(instruction, Let | Table) else ())
+    return own.union(*map(_names, values_of(instruction)))
+
+
+def _names(value: Value) -> frozenset[str]:
+    match value:
+        case Cell():
+            return value.index.names | {value.table}
+        case Pointer(base):
+            return _names(value.offset) | ({base} if isinstance(base, str) else _names(base))
+        case Factor():
+            return frozenset(c_name(load.array) for load in loads(value.expr))
+        case Compare() | Connected():
+            return names_of(value)
+    return value.names
+
+
+def with_values(instruction: Instruction, values: Mapping[str, Int]) -> Instruction:
+    """The instruction with variables replaced by expressions."""
+    match instruction:
+        case Let():
+            return replace(instruction, value=_replaced(instruction.value, values))
+        case Table():
+            return replace(instruction, values=tuple(_replaced(value, values) for value in instruction.values))
+        case Store():
+            cell, value = _cell(instruction.cell, values), _replaced(instruction.value, values)
+            return replace(instruction, cell=cell, value=value)
+        case Call():
+            return replace(instruction, arguments=tuple(_replaced(value, values) for value in instruction.arguments))
+    return instruction
+
+
+def _replaced(value: Value, values: Mapping[str, Int]) -> Value:
+    match value:
+        case Cell():
+            return _cell(value, values)
+        case Pointer(base):
+            offset = value.offset
+            return Pointer(
+                base if isinstance(base, str) else _cell(base, values),
+                _cell(offset, values) if isinstance(offset, Cell) else offset.substitute(values),
+            )
+        case Factor():
+            return value
+        case Compare() | Connected():
+            return replaced(value, values)
+    return value.substitute(values)
+
+
+def _cell(cell: Cell, values: Mapping[str, Int]) -> Cell:
+    return Cell(cell.table, cell.index.substitute(values))
