@@ -133,20 +133,20 @@ def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[Node]:
     """The loops in which all work-items fill the tables; nothing where all rows and columns have a stride."""
     rows, columns = tile.node.rows, tile.node.columns
     filled = [
-        *_entries(lines.rows, "tile_rows", kernel.items, along(rows, "at", "this_row")),
-        *_entries(lines.columns, "tile_columns", kernel.items, along(columns, "at", "this_column")),
+        *_entries(lines.rows, "row", "tile_rows", kernel.items, along(rows, "row", "this_row")),
+        *_entries(lines.columns, "at", "tile_columns", kernel.items, along(columns, "at", "this_column")),
     ]
     return [LOCAL_BARRIER, *filled, LOCAL_BARRIER] if filled else []
 
 
-def _entries(lines: Sequence[Line], count: str, items: int, this: Let) -> list[Node]:
+def _entries(lines: Sequence[Line], at: str, count: str, items: int, this: Let) -> list[Node]:
     """The loop that fills the tables of rows, or those of columns."""
     if not lines:
         return []
-    entries = [line.entry("at", this.name) for line in lines]
+    entries = [line.entry(at, this.name) for line in lines]
     quotients = (quotient for own, _ in entries for quotient in own)
     body = below([this, *quotients], [store for _, store in entries])
-    return [For.counted("at", Linear.name(count), body, Linear.name(ITEM), items)]
+    return [For.counted(at, Linear.name(count), body, Linear.name(ITEM), items)]
 
 
 def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> Call:
