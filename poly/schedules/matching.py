@@ -51,7 +51,7 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
     kernel = find(name, nest.array(chosen.target.array).dtype)
     if initial is not None and initial != zeroing(nest, chosen):
         raise ScheduleError(
-            f"microkernel({kernel}): {plain(initial)} does not set to 0 what {chosen.name} adds to, unseen by others."
+            f"microkernel({kernel}): {plain(initial)} does not set the output of {chosen.name} to 0 directly before it."
         )
     bands = _innermost(tree, chosen)
     found = [

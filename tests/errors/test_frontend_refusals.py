@@ -305,14 +305,14 @@ CASES = {
     ),
     "symbolic step": (
         "for i in range(0, N, N):\n    x[i] = 0.0",
-        "2: the step `N` is no constant other than 0",
+        "2: the step `N` is not a nonzero constant",
         "for i in range(0, N, N):",
         "                     ^",
         "Use a literal or a global integer as the step.",
     ),
     "bound of a wrong kind": (
         "for i in range(max(N, 3)):\n    x[0] = 0.0",
-        "2: `max(N, 3)` here makes the loop's values no simple interval",
+        "2: with `max(N, 3)` here, the loop's values are not an interval",
         "for i in range(max(N, 3)):",
         "               ^^^^^^^^^",
         "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
