@@ -58,7 +58,7 @@ def expand(name: str, dtype: DType, shape: tuple[Affine, ...], loops: tuple[Loop
 
 
 def _extreme(bound: Affine, ranges: dict[str, tuple[Affine, Affine]], highest: bool) -> Affine:
-    """A bound's lowest or highest value in terms of sizes, with outer indices at the ends of their ranges that give it."""
+    """A bound's lowest or highest value in terms of sizes, with each outer index at the end that gives it."""
     ends = {name: ends[(bound.coefficient(name) > 0) == highest] for name, ends in ranges.items()}
     return bound.substitute(ends)
 
