@@ -29,7 +29,7 @@ from poly.schedules.schedule import Schedule
 @click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
 @click.option("--source", "wanted", flag_value="source", help="Show only the generated C.")
 @click.option("--model", "wanted", flag_value="model", help="Show working sets, bytes of each level, roofline, times.")
-@click.option("--against", metavar="JSON", help="With --model: explain the difference from a schedule with these steps.")
+@click.option("--against", metavar="JSON", help="With --model: compare with a schedule with these steps.")
 @click.option("--full", is_flag=True, help="Print the microkernels in the generated C in full.")
 @click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="With --model: draw the roofline.")

@@ -107,7 +107,7 @@ def _check_characters(subscripts: str, arrow: int) -> None:
         if character not in allowed and position not in (arrow, arrow + 1):
             comma = ", a comma" if position < arrow else ""
             why = f"`{plain(character)}` is neither a letter{comma} nor the one arrow `->`"
-            remedy = "Give each dimension a letter of its own." if character == "." else "Write it like `mk,kn->mn`."
+            remedy = "Give each dimension its own letter." if character == "." else "Write it like `mk,kn->mn`."
             raise _error(subscripts, position, why, remedy)
 
 

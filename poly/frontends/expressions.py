@@ -50,7 +50,7 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
             raise scope.source.error(
                 node,
                 f"`{ast.unparse(node)}` uses an operator that is not one of + - * /",
-                "Write powers as products, and integer division as loops of their own.",
+                "Write powers as products, and integer division as separate loops.",
             )
         case ast.Call():
             return _call(node, scope)

@@ -110,7 +110,7 @@ def check(name: str, node: ast.AST, source: Source) -> None:
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
     if name in FUNCTIONS or name.lower() in SET_WORDS:
-        raise source.error(node, f"`{name}` has a meaning of its own in poly", f"Use another name, such as `{name}_`.")
+        raise source.error(node, f"`{name}` is reserved in poly", f"Use another name, such as `{name}_`.")
 
 
 def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -> DType | ArrayType:

@@ -170,4 +170,4 @@ def _refusal(node: ast.stmt, source: Source) -> SpecError:
         case ast.Expr(value=value):
             return source.error(value, "this value goes nowhere", "Assign it to an element: `A[i] = ...`.")
     word = ast.unparse(node).split()[0]
-    return source.error(node, f"`{word}` can't stand in a nest", "Use `for` over `range`, `if` and assignments.")
+    return source.error(node, f"`{word}` is not allowed in a nest", "Use `for` over `range`, `if` and assignments.")

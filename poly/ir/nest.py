@@ -197,7 +197,7 @@ def difference(one: Nest, other: Nest) -> str | None:
     if _arguments(one) != _arguments(other):
         return f"they take {_arguments(one)}, and {_arguments(other)}"
     if one.reassociate != other.reassociate:
-        return "only one of them allows to reassociate reductions"
+        return "only one of them allows reassociation of reductions"
     numbers, others = _numbers(one), _numbers(other)
     unlike = (name for name in numbers if name in others and numbers[name] != others[name])
     difference = (f"{name} is {numbers[name]} in the one, {others[name]} in the other" for name in unlike)

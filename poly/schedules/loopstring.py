@@ -204,12 +204,12 @@ def _outside_model(level: Letter, within: bool, after_group: bool) -> str | None
         )
     if level.barrier and (within or level.parallel):
         return (
-            f"the barrier after {level.letter} stands in a parallel loop, whose threads may come to it at different "
-            "times. Remedy: put it behind a loop that is outside of the capitals."
+            f"the barrier after {level.letter} is inside a parallel loop, whose threads may reach it at different "
+            "times. Remedy: put it after a loop that is outside the capitals."
         )
     if level.grid:
         return (
-            f"a grid of threads {level.grid} is not in the model. "
+            f"a grid of threads {level.grid} is not supported. "
             "Remedy: leave it out; the threads then share the iterations of the loops in capitals."
         )
     start, end, step = level.range

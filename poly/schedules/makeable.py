@@ -67,7 +67,7 @@ def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
     micro = micros[0]
     kernel = micro.kernel
     if kernel.in_place or kernel.by_group:
-        way = "brings its operands into panels of its own" if kernel.by_group else "reads its operands where they lie"
+        way = "packs its operands into its own panels" if kernel.by_group else "reads its operands in place"
         raise ScheduleError(f"pack({node.array}): {kernel} {way}. Remedy: leave this step out.")
     if node.label != node.array:
         raise ScheduleError(

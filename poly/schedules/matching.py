@@ -45,7 +45,7 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
     if not nest.reassociate:
         raise ScheduleError(
             f"microkernel({name}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
-            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
+            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow reassociation."
         )
     chosen, contraction = _chosen(nest, tree, name, statement)
     kernel = find(name, nest.array(chosen.target.array).dtype)

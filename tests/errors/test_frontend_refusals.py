@@ -100,7 +100,7 @@ CASES = {
     ),
     "import": (
         "import math",
-        "2: `import` can't stand in a nest",
+        "2: `import` is not allowed in a nest",
         "import math",
         "^^^^^^^^^^^",
         "Use `for` over `range`, `if` and assignments.",
@@ -132,7 +132,7 @@ CASES = {
         "3: `x[i] ** 2` uses an operator that is not one of + - * /",
         "x[i] = x[i] ** 2",
         "       ^^^^^^^^^",
-        "Write powers as products, and integer division as loops of their own.",
+        "Write powers as products, and integer division as separate loops.",
     ),
     "other update": (
         "for i in range(N):\n    x[i] //= 2.0",
@@ -354,14 +354,14 @@ CASES = {
     ),
     "function as a name": (
         "for exp in range(N):\n    x[exp] = 0.0",
-        "2: `exp` has a meaning of its own in poly",
+        "2: `exp` is reserved in poly",
         "for exp in range(N):",
         "    ^^^",
         "Use another name, such as `exp_`.",
     ),
     "word of the sets": (
         "for Mod in range(N):\n    x[Mod] = 0.0",
-        "2: `Mod` has a meaning of its own in poly",
+        "2: `Mod` is reserved in poly",
         "for Mod in range(N):",
         "    ^^^",
         "Use another name, such as `Mod_`.",

@@ -68,7 +68,7 @@ class Fuse:
     def _loop(self, node: Node, statement: str) -> Band:
         if not isinstance(node, Band):
             loops = ", ".join(band.name for band in bands(node)) or "none"
-            raise ScheduleError(f"{statement} stands in no loop that could be fused. Loops there: {loops}.")
+            raise ScheduleError(f"{statement} is in no loop that could be fused. Loops there: {loops}.")
         return node
 
 

@@ -48,7 +48,7 @@ def _perfect(nest: Nest, node: Node, bottom: Band) -> Band:
     if not isinstance(node, Band):
         kind = type(node).__name__.lower()
         raise ScheduleError(
-            f"a {kind} step stands around loop {bottom.name}. Remedy: change the order of the loops before it."
+            f"a {kind} step is around loop {bottom.name}. Remedy: change the order of the loops before it."
         )
     if node is bottom:
         return node
