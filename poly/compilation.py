@@ -65,8 +65,8 @@ def compile_nest(
     `"opencl:gpu"`, or `"opencl:"` and part of the device's name. `threads` is the number of threads of a call that
     does not give its own (default: the cores that this process may use); a device uses all its compute units. If there
     is a tuning record for this nest, machine and compiler, its schedule replaces the model's, unless `records=False`;
-    `kernel.origin` and `kernel.record` tell. If a better schedule takes too much work to find, the loops run in the
-    order in which they are written, and a CostWarning says so.
+    `kernel.origin` and `kernel.record` say which it is. If a better schedule takes too much work to find, the loops run
+    in the order in which they are written, and a CostWarning says so.
 
     Raises:
         SpecError: not a nest, an unknown size, a size that is not an integer, or an access outside its array.

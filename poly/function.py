@@ -26,7 +26,7 @@ SPECIALISED = 8
 Form: TypeAlias = tuple[Any, ...]
 """The shapes and sizes of a call's arguments."""
 FORMS = 512
-"""How many forms a nest remembers the kernel of; when they are used up, it forgets all and starts again."""
+"""The most forms whose kernels a nest remembers; at the next one it forgets them all."""
 
 
 @dataclass(frozen=True, repr=False)

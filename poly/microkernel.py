@@ -65,8 +65,8 @@ def microkernel(
             function for one whole tile, `dot4_f32_avx2_4x4x4`: the microkernel's name with the type. The arguments are
             the trip counts of the loops that the tile leaves open (`int64_t`), then for each of A, B and C a pointer
             and the strides (in elements, `int64_t`) of all indices but the last. The function adds to C, and accesses
-            nothing else but A and B. `kernel.prototype` is its declaration, which errors show too. Partial tiles are
-            computed by plain loops that poly writes.
+            no memory outside its operands. `kernel.prototype` is its declaration, which errors show too. Partial tiles
+            are computed by plain loops that poly writes.
         isa: the instruction set that the text is for: "avx512", "avx2", "neon" or "portable".
         tile: how many iterations of each loop one call computes. Rows and columns need a number. A reduction loop
             without one has any trip count, 0 included.

@@ -60,7 +60,7 @@ def list_records(choice: RecordFilter, as_json: bool) -> None:
 @click.argument("number", metavar="ID", type=int)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_record(number: int, as_json: bool) -> None:
-    """Show one record: what it holds for, how it was found, and its schedule."""
+    """Show one record: its problem, how it was found, and its schedule."""
     store = Store.open()
     found = store.record(number)
     if as_json:

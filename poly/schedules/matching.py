@@ -199,7 +199,7 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
 
 
 def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro, tree: Node) -> str | None:
-    """Why the arrays' layouts do not fit the contract, which wants them contiguous along certain loops; None if so."""
+    """Why an array is not contiguous along the loop that the kernel's contract wants; None if all arrays fit."""
     contract = micro.kernel.contract
     if not (micro.kernel.in_place or micro.kernel.is_whole):
         return None

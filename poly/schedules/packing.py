@@ -73,7 +73,7 @@ def _readers(nest: Nest, node: Node, array: str, statement: str | None) -> froze
 
 
 def _around(node: Node, names: frozenset[str]) -> Node:
-    """The largest subtree with the named statements whose root has no other statements beside them in a sequence."""
+    """The largest subtree with the named statements that does not start with a sequence of them and others."""
     if names >= set(statements(node)):
         return node
     inside = next((child for child in children(node) if names <= set(statements(child))), None)

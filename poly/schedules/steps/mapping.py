@@ -42,7 +42,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Items:
-    """These numbers of work-items of a group share the iterations of each loop; a number of 1 ends the sharing."""
+    """The given number of work-items of a group share the iterations of each loop; 1 means that none do."""
 
     numbers: tuple[tuple[str, int], ...]
     name: ClassVar[str] = "items"
