@@ -1,4 +1,4 @@
-"""poly: loop nests to kernels at the machine's speed, legal by proof."""
+"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ LATER = {
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
 }
-"""Names that are loaded when they are first asked for, so that `import poly` stays light."""
+"""Names that are imported on first use, so that `import poly` stays light."""
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run `poly`. Without click there is no command line: say how to get it."""
+    """Run `poly`. The command line needs click: without it, exit with a message that says how to install it."""
     try:
         from poly.commands import poly
     except ModuleNotFoundError as error:

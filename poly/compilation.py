@@ -57,22 +57,22 @@ def compile_nest(
     records: bool = True,
     **more: int,
 ) -> Kernel | OpenCLKernel:
-    """Compile a nest. Nothing is measured: without a schedule, the model picks one from the sets and the caches.
+    """Compile a nest. Nothing is measured: without a schedule, the model derives one from the nest and the machine.
 
-    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; those left out stay symbolic, and one kernel serves
-    them all. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
-    `"c:portable"`; for an OpenCL device it is `"opencl"` (the best one here), `"opencl:cpu"`, `"opencl:gpu"`, or
-    `"opencl:"` and a part of the device's name. `threads` is how many a call uses unless it says otherwise (default:
-    the cores that this process may use); a device has its compute units. Where a tuning record holds for this nest,
-    machine and compiler, its schedule is followed instead of the model's; not with `records=False`. `kernel.origin` and
-    `kernel.record` tell. Where a better schedule takes too much work to find, the loops run as they are written, and a
-    CostWarning says so.
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`; the others stay symbolic, and one kernel serves all
+    their values. `target` is `"c"` (the host's best instruction set) or `"c:avx512"`, `"c:avx2"`, `"c:neon"`,
+    `"c:portable"`; for an OpenCL device it is `"opencl"` (the best one on this machine), `"opencl:cpu"`,
+    `"opencl:gpu"`, or `"opencl:"` and part of the device's name. `threads` is the number of threads of a call that
+    does not give its own (default: the cores that this process may use); a device uses all its compute units. If there
+    is a tuning record for this nest, machine and compiler, its schedule replaces the model's, unless `records=False`;
+    `kernel.origin` and `kernel.record` say which it is. If a better schedule takes too much work to find, the loops run
+    in the order in which they are written, and a CostWarning says so.
 
     Raises:
-        SpecError: no nest, an unknown size, a size that is no integer, or an access outside of its array.
-        ArgumentError: a number of threads, or a choice, that is none.
-        ScheduleError: the schedule is for another nest or other values of its sizes, or the bounds of its loops take
-            too much work to find.
+        SpecError: not a nest, an unknown size, a size that is not an integer, or an access outside its array.
+        ArgumentError: an invalid number of threads, or `records` is not a boolean.
+        ScheduleError: not a schedule, a schedule for another nest or other values of its sizes, or loop bounds that
+            take too much work to find.
         TargetError: an unknown target, or one that can't be used here.
         ToolchainError: the C compiler is missing or fails, or the cache directory can't be written.
     """
@@ -94,10 +94,10 @@ def compile_nest(
 
 
 def _matched(schedule: Schedule, nest: Nest) -> Schedule:
-    """The schedule for this very nest, with the sizes that either has fixed; proven again where it was for another.
+    """The schedule for exactly this nest, with the sizes that either of them fixes; proven again if anything changes.
 
     Raises:
-        ScheduleError: it is for other loops, or for other values of the sizes.
+        ScheduleError: the schedule is for other loops, or for other values of the sizes.
     """
     known, wanted = dict(schedule.nest.fixed), dict(nest.fixed)
     unlike = [f"{n} = {known[n]}, not {wanted[n]}" for n in known if n in wanted and known[n] != wanted[n]]
@@ -119,24 +119,24 @@ def _kernel(nest: Nest, target: Backend, threads: int, basis: Basis) -> Kernel |
 
 
 def _from_record(nest: Nest, target: Backend, threads: int) -> Kernel | OpenCLKernel | None:
-    """The kernel that follows the nest's tuning record; None where there is none.
+    """The kernel that follows the nest's tuning record, or None without a record.
 
-    Where that can't be followed, it is the kernel that the model chooses.
+    If the record can't be followed, the kernel follows the model's schedule.
     """
     record = recorded(nest, target.isa, threads, device=target.device)
     if record is None:
         return None
     try:
         return _built(_kernel(nest, target, threads, record))
-    except Exception as error:  # whatever a schedule that lies in a file can bring about
+    except Exception as error:  # a schedule from a file can fail in any way
         problem = error
-    kernel = _built(_kernel(nest, target, threads, None))  # fails too where it was not the record's doing
+    kernel = _built(_kernel(nest, target, threads, None))  # raises too if the record is not to blame
     refuse(record, problem)
     return kernel
 
 
 def _built(kernel: Kernel | OpenCLKernel) -> Kernel | OpenCLKernel:
-    """The kernel, which can be called; one by a record has kept within bounds."""
+    """The kernel, built; one that follows a record must keep within the limits for records."""
     if kernel.record is not None and isinstance(kernel, Kernel):
         return checked(kernel)
     if kernel.record is not None:

@@ -1,4 +1,4 @@
-"""From a nest and what its schedule is based on to C text; texts are kept, so that a nest is worked on once."""
+"""From a nest and the basis of its schedule to C text, which is cached, so that each nest is translated once."""
 
 from __future__ import annotations
 
@@ -30,32 +30,35 @@ if TYPE_CHECKING:
     from poly.records import Record
 
 Basis: TypeAlias = "Schedule | Record | None"
-"""What a kernel's schedule is based on: a schedule given, a tuning record, or nothing, which leaves it to the model."""
+"""What a kernel's schedule is based on: a given schedule, a tuning record, or None for the model's choice."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What is kept of a compilation: the C text, that of the guard of Python's calls, the compiler's flags, and whether
-    calls need a workspace."""
+    """The cached result of a compilation."""
 
     source: str
+    """The C text."""
     routines: str
-    """The part of it that is the microkernels, which are the same for each kernel that calls them."""
+    """The microkernels in `source`, which are the same in each kernel that calls them."""
     guard: str
+    """The C text of the guard through which Python calls the kernel."""
     flags: tuple[str, ...]
+    """The compiler's flags."""
     scratch: bool
+    """Whether calls need a workspace."""
 
     @property
     def library(self) -> str:
-        """The C text that Python's calls need."""
+        """The C text for calls from Python: the kernel and its guard."""
         return f"{self.source}\n\n{self.guard}"
 
 
 def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
-    """The C text, from the cache where this nest was compiled before with this engine.
+    """The C text, from the cache if this engine has compiled the nest before.
 
     Raises:
-        SpecError: an access outside of its array.
+        SpecError: an access outside its array.
         ScheduleError, TargetError: a record's step is illegal, or not for this engine.
         ToolchainError: the cache directory cannot be written.
     """
@@ -72,7 +75,7 @@ def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
 
 
 def device_program(nest: Nest, isa: ISA, threads: int, basis: Basis) -> DeviceProgram:
-    """The same for an OpenCL device: its kernels and the plan of launches. Raises as `compiled`."""
+    """The same for an OpenCL device: its kernels and the plan of launches. Raises the errors of `compiled`."""
     key = _key(nest, isa, threads, basis, ())
     kept = cache.get(key)
     if kept is not None:
@@ -83,17 +86,17 @@ def device_program(nest: Nest, isa: ISA, threads: int, basis: Basis) -> DevicePr
 
 
 def _key(nest: Nest, isa: ISA, threads: int, basis: Basis, custom: Sequence[CustomKernel]) -> str:
-    """What a compilation depends on."""
+    """The cache key: everything that the result of a compilation depends on."""
     arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
     identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
-    # A record is replayed only to compile it anew: its text is enough to find what was made from it.
+    # A record's steps are replayed only to compile it anew; its text identifies the cached result.
     wanted = repr(basis) if basis is None or isinstance(basis, Schedule) else basis.schedule
     model = here(isa, threads) if basis is None else None
     return repr((*identity, isa, threads, model, wanted, *custom))
 
 
 def _custom_kernels(basis: Basis) -> tuple[CustomKernel, ...]:
-    """The users' microkernels of what is followed: what they are called says nothing of their text."""
+    """The users' microkernels in the schedule; their text belongs in the key, since their names do not identify it."""
     if basis is None:
         return ()
     if isinstance(basis, Schedule):
@@ -102,14 +105,14 @@ def _custom_kernels(basis: Basis) -> tuple[CustomKernel, ...]:
 
 
 def custom_kernels(made: Schedule) -> tuple[CustomKernel, ...]:
-    """The users' microkernels that a schedule has, by name."""
+    """The users' microkernels in a schedule, sorted by name."""
     kernels = {node.kernel for node in walk(made.tree) if isinstance(node, Micro)}
     custom = [kernel for kernel in kernels if isinstance(kernel, CustomKernel)]
     return tuple(sorted(custom, key=lambda kernel: (kernel.name, kernel.dtype.name)))
 
 
 def _check_cpu(kernels: Iterable[CustomKernel]) -> None:
-    """Raises TargetError where this CPU lacks what a user's microkernel needs beside its instruction set."""
+    """Raises TargetError if this CPU lacks a feature that a user's microkernel needs."""
     for kernel in kernels:
         missing = kernel.isa.missing()
         if missing:
@@ -117,7 +120,7 @@ def _check_cpu(kernels: Iterable[CustomKernel]) -> None:
 
 
 def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
-    """The schedule that is meant; steps that were not proven for this very nest are proven again."""
+    """The schedule that the basis stands for; steps that were not proven for exactly this nest are proven again."""
     if isinstance(basis, Schedule):
         return basis if basis.nest is nest else basis.on(nest)
     if basis is not None:
@@ -146,7 +149,7 @@ def translate_device(schedule: Schedule, isa: ISA) -> DeviceProgram:
 
 @lru_cache
 def engine() -> str:
-    """A digest of the engine's own text: what an older engine has kept is not used."""
+    """A digest of the engine's source files, so that results cached by another version are not used."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for folder in ("poly", "codegen", "microkernels"):

@@ -1,4 +1,4 @@
-"""What a user can get wrong in this layer."""
+"""The errors and warnings of this layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from microkernels.errors import PolyError as PolyError
 
 
 class SpecError(PolyError):
-    """The loop nest itself is outside of what poly takes, or wrong."""
+    """The loop nest is wrong, or outside the class of nests that poly reads."""
 
 
 class ScheduleError(PolyError):
@@ -14,7 +14,7 @@ class ScheduleError(PolyError):
 
 
 class SearchError(PolyError):
-    """A search cannot be made: a budget of nothing, an unknown strategy, a space without a legal point."""
+    """A search cannot run: an empty budget, an unknown strategy, or a space without a legal point."""
 
 
 class RecordError(PolyError):
@@ -22,16 +22,16 @@ class RecordError(PolyError):
 
 
 class FileError(PolyError, OSError):
-    """A file that was asked for cannot be written: which, why; what was there is as it was."""
+    """A requested file cannot be written. The message says which and why; an existing file is left unchanged."""
 
 
 class RecordWarning(UserWarning):
-    """A record, or the whole store, was left out; what was asked for goes on without it."""
+    """A record, or the whole store, was ignored; the call goes on without it."""
 
 
 class CostWarning(UserWarning):
-    """What was asked takes too much work on the loops' sets; a cheaper answer serves, which is as safe."""
+    """An analysis of the loops' sets takes too much work; a cheaper answer, which is as safe, is used instead."""
 
 
 class SearchWarning(UserWarning):
-    """A search did not come to its end; what it found so far is used."""
+    """A search ended early; the best result so far is used."""

@@ -1,4 +1,4 @@
-"""The two front doors: `@poly.nest` on plain loops, and `poly.einsum`. Both give a nest that can be called."""
+"""The two ways to write a nest: `@poly.nest` on plain loops, and `poly.einsum`. Both return a callable nest."""
 
 from __future__ import annotations
 
@@ -21,63 +21,65 @@ from poly.ir.sizes import deduce_sizes
 from poly.kernel import Kernel
 
 SPECIALISED = 8
-"""How many combinations of sizes a nest that is called directly is compiled for; then one kernel serves all others."""
+"""How many combinations of sizes a nest that is called directly is specialised for; one kernel serves all others."""
 
 Form: TypeAlias = tuple[Any, ...]
-"""The shapes and sizes of a call."""
+"""The shapes and sizes of a call's arguments."""
 FORMS = 512
-"""For how many combinations of shapes a nest remembers which kernel serves them; then it begins anew."""
+"""The most forms whose kernels a nest remembers; at the next one it forgets them all."""
 
 
 @dataclass(frozen=True, repr=False)
 class Function(Nest):
-    """A nest that is called like the function it was made from: `matmul(A, B, C)` updates C in place.
+    """A nest that can be called like the function it was made from: `matmul(A, B, C)` updates C in place.
 
-    The first call with new sizes compiles a kernel for them. `reference` runs the loops as written, by Python.
+    The first call with new sizes compiles a kernel for them. `reference` interprets the loops as written, in Python.
     """
 
     _kernels: dict[tuple[int, ...] | None, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """By their sizes; the one that serves all other sizes under None."""
+    """Kernels by their sizes; under None, the one that serves all other sizes."""
     _forms: dict[Form, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __repr__(self) -> str:
         return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
-        """Run the nest on NumPy arrays and scalars; sizes that no array tells are given by keyword: `jacobi(x, T=3)`.
+        """Run the nest on NumPy arrays and scalars.
+
+        Sizes that do not follow from the arrays' shapes are given by keyword: `jacobi(x, T=3)`.
 
         Raises:
-            ArgumentError: an argument does not fit, or a size is missing; nothing has been changed.
+            ArgumentError: an argument does not fit, or a size is missing; no array has been changed.
             ToolchainError: the kernel could not be built.
         """
         form = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
         try:
             kernel = self._forms.get(form)
-        except TypeError:  # a shape that can't be looked up, nor remembered
+        except TypeError:  # a shape that is not hashable
             kernel = self._serving(self._told(arguments, keywords))
         kernel = kernel or self._found(form, arguments, keywords)
-        if keywords and not kernel.nest.sizes:  # the form has them
+        if keywords and not kernel.nest.sizes:  # the kernel is for the sizes in the form
             keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
         kernel(*arguments, **keywords)
 
     def forget(self) -> None:
-        """Forget the kernels of earlier calls: the next call follows the records as they are then."""
+        """Forget the kernels of earlier calls, so that the next call looks at the tuning records again."""
         self._kernels.clear()
         self._forms.clear()
 
     def reference(self, *arguments: Any, **sizes: int) -> None:
-        """Run the loops as written, by Python: the oracle of every test."""
+        """Interpret the loops as written, in Python: the oracle of every test."""
         reference(self, arguments, **sizes)
 
     def _named(self, argument: tuple[str, Any]) -> tuple[Any, ...]:
-        """What counts of an argument by name: the value of a size, the shape of others."""
+        """The part of a form that stands for a keyword argument: a size's value, or the shape of anything else."""
         name, value = argument
         if name not in self.sizes:
             return name, getattr(value, "shape", None)
         return name, value.__class__, value if isinstance(value, Integral) else None
 
     def _found(self, form: Form, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
-        """The kernel for these arguments, compiled if their sizes are new, and remembered."""
+        """The kernel for these arguments, compiled if their sizes are new, and remembered under their form."""
         kernel = self._serving(self._told(arguments, keywords))
         if len(self._forms) >= FORMS:
             self._forms.clear()
@@ -85,7 +87,7 @@ class Function(Nest):
         return kernel
 
     def _told(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
-        """The sizes that the arguments of a call tell."""
+        """The sizes of a call, deduced from its arguments."""
         return deduce_sizes(self, arguments, {name: value for name, value in keywords.items() if name != "threads"})
 
     def _serving(self, sizes: Mapping[str, int]) -> Kernel:
@@ -117,18 +119,19 @@ def nest(
                     for k in range(K):
                         C[i, j] += A[i, k] * B[k, j]
 
-    With `@poly.nest(reassociate=False)` each element is updated in the order in which the loops are written, each
-    operation rounded by itself, so that sums and products have the bits of the loops as written.
+    With `@poly.nest(reassociate=False)` each element is updated in the order in which the loops are written, and each
+    operation is rounded separately, so that the results are bitwise those of the loops as written.
 
-    Values are NumPy's. A number or an index takes the type of what it meets; `/` divides truly, and what is divided by
-    0 is infinite or no number. Integers wrap around. An integer that its type has not is refused, as by NumPy; a
-    fraction that is assigned to an integer is cut off, and becomes the type's least number where the type has not that
-    one. Numbers and indices alone are reckoned as Python does, and rounded once; beyond 64 bits, what has indices in it
-    is rounded to f64 operation by operation, or wraps around where it ends up in an integer. Sizes, indices, and the
-    integers in subscripts and bounds go up to 2**48. A local whose extent comes out below 0 has no elements.
+    Arithmetic follows NumPy. A number or an index takes the type of the operand that it is combined with. `/` is true
+    division; division by 0 gives an infinity or a NaN. Integers wrap around. An integer that its type cannot represent
+    is refused, as in NumPy; a fraction that is assigned to an integer is truncated, and becomes the type's least value
+    if the type cannot represent the result. Expressions of numbers and indices alone are evaluated as in Python, and
+    rounded once; beyond 64 bits, those with indices are rounded to f64 after each operation, or wrap around if their
+    value is assigned to an integer. Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
+    array whose extent comes out negative has no elements.
 
     Raises:
-        SpecError: something in it is outside of what poly reads; the message shows where, and how to write it instead.
+        SpecError: something that poly can't read; the message shows where it is, and how to write it instead.
     """
     if function is None:
         return partial(nest, reassociate=reassociate)
@@ -136,21 +139,21 @@ def nest(
 
 
 def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Function:
-    """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. The output is assigned, as NumPy's is.
+    """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. It assigns the output, as NumPy's does.
 
-    `reassociate=False` is that of `poly.nest`: products are summed up one by one, in the order of the letters.
+    With `reassociate=False`, as in `poly.nest`, products are added one by one, in the order of the letters.
 
     Raises:
-        SpecError: subscripts that NumPy would refuse, or a size that is no letter of them.
+        SpecError: subscripts that NumPy would refuse, or a size for a letter that is not in them.
     """
     return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, **sizes))
 
 
 def sizes(names: str) -> Any:
-    """Symbolic sizes: `M, N = poly.sizes("M N")`; one name gives that one size.
+    """Symbolic sizes: `M, N = poly.sizes("M N")`. A single name gives the size itself, not a tuple.
 
     Raises:
-        SpecError: a name that is no identifier.
+        SpecError: no names, or a name that is not an identifier.
     """
     listed = names.split() if isinstance(names, str) else []
     if not listed or not all(map(str.isidentifier, listed)):

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 class Kernel(Scheduled):
     """A compiled nest.
 
-    Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`, with `threads=` for this
-    call and by keyword the sizes that no array tells, as in `kernel(x, T=3)`; others may be given too and must be what
-    the arrays tell. The outputs are updated in place. It may be called from several
-    threads at once.
+    Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`. Keywords are `threads=`,
+    for this call alone, and the sizes that do not follow from the arrays' shapes, as in `kernel(x, T=3)`; other sizes
+    may be given too, and must agree with the arrays. The outputs are updated in place. Several threads may call a
+    kernel at once.
 
     Raises (when called):
-        ArgumentError: an argument does not fit; nothing has been changed.
+        ArgumentError: an argument does not fit; no array has been changed.
     """
 
     compiled: Compiled
@@ -60,12 +60,12 @@ class Kernel(Scheduled):
 
     @property
     def routines(self) -> str:
-        """The part of `source` that is microkernels and packing, the same in each kernel that calls them."""
+        """The microkernels and packing routines in `source`, which are the same in each kernel that calls them."""
         return self.compiled.routines
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes that one call takes beside the arrays (packed panels, local arrays).
+        """Bytes of memory that a call needs besides the arrays, for packed panels and local arrays.
 
         Raises:
             ArgumentError: the sizes are symbolic; ask `workspace(M=…, …)` instead.
@@ -78,10 +78,10 @@ class Kernel(Scheduled):
         return self.workspace()
 
     def workspace(self, threads: int | None = None, **sizes: int) -> int:
-        """Bytes that one call takes for these sizes.
+        """Bytes of workspace that a call with these sizes needs.
 
         Raises:
-            ArgumentError: the sizes are not those of the nest, or no number of threads.
+            ArgumentError: the sizes are not those of the nest, or the number of threads is invalid.
         """
         if set(sizes) != set(self.nest.sizes):
             given = ", ".join(map(plain, sizes)) or "none"
@@ -97,16 +97,16 @@ class Kernel(Scheduled):
 
     @cached_property
     def function(self) -> Any:
-        """The C function, as cffi sees it. `arguments` makes what it takes."""
+        """The C function, as a cffi object; `arguments` makes its arguments."""
         return getattr(self._library.lib, function_name(self.signature.name))
 
     def arguments(self, *arrays: Any, threads: int | None = None, **sizes: int) -> tuple[Any, ...]:
-        """Arguments for `function`, ready to be passed again and again; they keep the arrays alive.
+        """Arguments for `function`, which can be passed any number of times; they keep the arrays alive.
 
-        `sizes` are those that no array tells.
+        `sizes` are those that do not follow from the arrays' shapes.
 
         Raises:
-            ArgumentError: as a call.
+            ArgumentError: an argument does not fit, as in a call.
         """
         from codegen.call import c_arguments
 
@@ -121,13 +121,13 @@ class Kernel(Scheduled):
         threads: Threading | None = None,
         dense: bool = False,
     ) -> Path:
-        """Write the kernel as one C header to embed, for several instruction sets. See `poly.write_header`."""
+        """Write the kernel as a single C header, for several instruction sets. See `poly.write_header`."""
         from poly.embed import write_header
 
         return write_header(path, self, prefix=prefix, isas=isas, threads=threads, dense=dense)
 
     def build(self) -> None:
-        """Have the C compiler build the kernel now; else the first call does. Raises ToolchainError."""
+        """Run the C compiler now instead of at the first call. Raises ToolchainError."""
         _ = self._library
 
     def _checked(self, threads: int | None) -> int:
@@ -150,16 +150,16 @@ class Kernel(Scheduled):
 
     @cached_property
     def strided(self) -> Kernel:
-        """The kernel for arrays that are not dense: it takes strides and follows the same schedule.
+        """The kernel for arrays that are not dense: it takes strides, and follows the same schedule.
 
-        Only where that schedule's microkernels cannot read such arrays, it follows the default.
+        If the schedule's microkernels cannot read strided arrays, it follows the model's schedule instead.
         """
         nest = with_strides(self.nest)
         if isinstance(self.basis, Schedule):
             with suppress(ScheduleError):
                 return self._with_strides(nest, self.basis.on(nest))
         elif self.basis is not None:
-            with suppress(Exception):  # whatever a record can bring about
+            with suppress(Exception):  # a schedule from a file can fail in any way
                 return checked(self._with_strides(nest, self.basis))
         return self._with_strides(nest, None)
 
@@ -168,9 +168,9 @@ class Kernel(Scheduled):
 
 
 def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
-    """The kernel of a nest whose sizes are fixed, with what its schedule is based on.
+    """The kernel of a nest, with a schedule from `basis`.
 
-    Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
+    Raises SpecError, ScheduleError, TargetError and ToolchainError, as `poly.compile` does.
     """
     return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis))
 
@@ -178,7 +178,7 @@ def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
 def checked(kernel: Kernel) -> Kernel:
     """A kernel that follows a record, built.
 
-    Raises ToolchainError, and ScheduleError where the record asks more of compiler or memory than is sensible.
+    Raises ToolchainError, and ScheduleError if the record's text or workspace is unreasonably large.
     """
     check_source(kernel.source)
     kernel.build()
@@ -189,5 +189,5 @@ def checked(kernel: Kernel) -> Kernel:
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:
-    """What the nest's C function takes."""
+    """The signature of the nest's C function."""
     return Signature(nest.name, nest.integers, arguments(nest), scratch, nest.fixed)

@@ -1,4 +1,4 @@
-"""`poly.microkernel`: a user's own microkernel, from the nest that says what it computes and its C text."""
+"""`poly.microkernel`: a user's own microkernel, from C text and a nest that specifies what the text computes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest
 
 MOST = 1024
-"""The most rows, columns or steps of a tile: the C text is made for registers and the first cache."""
+"""The most iterations of each loop of a tile: the C text works in registers and the L1 cache."""
 
 LONGEST = 160
-"""Characters of a user's C text in a message."""
+"""Characters of the reason, which may quote the user's C text, in a message."""
 
 OURS = re.compile(rf"gemm|gemm_{OPENCLGPU.name}(_.*)?|{'|'.join(STREAMS)}")
-"""The families whose names poly's own microkernels have."""
+"""Names that are reserved for the families of poly's own microkernels."""
 
 
 @limited(CALL)
@@ -51,33 +51,33 @@ def microkernel(
 
         kernel = poly.microkernel(dot4, c=text, isa="avx2", tile={"i": 4, "j": 4, "k": 4})
 
-    Its name consists of the nest's name, the instruction set and the tile: `dot4_avx2_4x4x4`. It is known until the
-    process ends, in place of an earlier one of the same name and type. A package offers its microkernels to its users
-    by the entry point group `poly.microkernels`: an entry is called like the microkernel, and points to a variable of a
-    module that holds what this function returned.
+    Its name consists of the nest's name, the instruction set and the tile: `dot4_avx2_4x4x4`. It stays registered until
+    the process ends, and replaces an earlier one of the same name and type. A package offers microkernels to its users
+    through the entry point group `poly.microkernels`: an entry has the microkernel's name, and points to a module-level
+    variable that holds the value which this function returned.
 
     Args:
         contract: a nest of one statement, `C[…] += A[…] * B[…]` over f32 or f64, in which each index is a loop. It has
-            at most one loop of rows (in A and C), one of columns (in B and C, and C's last index), and one to three of
-            the reduction. A schedule's loops match if they compute the same, on arrays that are contiguous along their
-            last index as the contract's are. The names of loops and arrays matter only here.
+            at most one loop over rows (in A and C), one over columns (in B and C, and C's last index), and one to three
+            reduction loops. A schedule's loops match if they compute the same, on arrays that are contiguous along
+            their last index as the contract's are. The names of loops and arrays matter only here.
         c: C text (C99, and C++11 for headers), in which each function begins in the first column. It defines the
-            function of one whole tile, `dot4_f32_avx2_4x4x4`: the microkernel's name with the type. Its arguments are
-            the counts of the loops that the tile leaves open (`int64_t`), then for each of A, B and C a pointer and the
-            strides (in elements, `int64_t`) of all indices but the last. It adds to C, and reads and writes nothing
-            else. `kernel.prototype` is its declaration, which an error shows as well. Plain loops, which poly writes,
-            compute the tiles at the edges.
+            function for one whole tile, `dot4_f32_avx2_4x4x4`: the microkernel's name with the type. The arguments are
+            the trip counts of the loops that the tile leaves open (`int64_t`), then for each of A, B and C a pointer
+            and the strides (in elements, `int64_t`) of all indices but the last. The function adds to C, and accesses
+            no memory outside its operands. `kernel.prototype` is its declaration, which errors show too. Partial tiles
+            are computed by plain loops that poly writes.
         isa: the instruction set that the text is for: "avx512", "avx2", "neon" or "portable".
-        tile: how many iterations of each loop one call computes. Rows and columns must have a number. A loop of the
-            reduction without one runs any number of steps, 0 among them.
-        needs: what the text needs beside the instruction set: features of the CPU as /proc/cpuinfo names them, each
-            with the compiler's flag for it: `{"sse4_1": "-msse4.1"}`. Such a microkernel can't be in a header.
+        tile: how many iterations of each loop one call computes. Rows and columns need a number. A reduction loop
+            without one has any trip count, 0 included.
+        needs: CPU features that the text needs besides the instruction set, as /proc/cpuinfo names them, each with the
+            compiler's flag for it: `{"sse4_1": "-msse4.1"}`. Such a microkernel can't be in a header.
 
     Returns:
         The microkernel, with its `name`, `prototype`, `contract`, `tile`, `isa` and `dtype`.
 
     Raises:
-        SpecError: a contract, a tile, a text or needs that are none, or a name that poly's own microkernels have.
+        SpecError: an invalid contract, tile, text or `needs`, or a name that is reserved for poly's own microkernels.
         TargetError: an unknown instruction set.
     """
     checked_nest(contract)
@@ -97,10 +97,10 @@ def microkernel(
 
 
 def _contraction(nest: Nest) -> Contraction:
-    """The contraction of the nest's statement.
+    """The contraction that the nest's only statement computes.
 
     Raises:
-        SpecError: more than that, or none.
+        SpecError: a reserved or invalid name, or a nest that is not a single contraction.
     """
     own = OURS.fullmatch(nest.name)
     if own or not re.fullmatch(r"[a-z][a-z0-9_]*", nest.name):
@@ -119,7 +119,7 @@ def _contract(nest: Nest, found: Contraction) -> Contract:
     """The contract, from the statement's accesses.
 
     Raises:
-        SpecError: an index that isn't a loop, too many loops, or names that C or the generated text has.
+        SpecError: an index that isn't a loop, too many loops, or names that C or the generated text uses.
     """
     output, left, right = accesses = [_access(nest, load) for load in (found.output, found.left, found.right)]
     counts = (len(found.rows), len(found.columns), len(found.reduce))
@@ -160,7 +160,7 @@ def _isa(name: Any) -> ISA:
 
 
 def _extended(isa: ISA, needs: Any) -> ISA:
-    """The instruction set with features of the CPU, and the compiler's flags for them. Raises SpecError."""
+    """The instruction set extended by CPU features and the compiler's flags for them. Raises SpecError."""
     features: dict[Any, Any] = dict(needs) if isinstance(needs, Mapping) else {None: None}
     for feature, flag in features.items():
         named = isinstance(feature, str) and re.fullmatch(r"\w+", feature)
@@ -170,10 +170,10 @@ def _extended(isa: ISA, needs: Any) -> ISA:
 
 
 def _tile(nest: Nest, contract: Contract, tile: Any) -> dict[str, int]:
-    """The tile's numbers by loop.
+    """The number of iterations in a tile, by loop.
 
     Raises:
-        SpecError: no dictionary of the contract's loops, a number out of range, or rows or columns without one.
+        SpecError: not a dictionary of the contract's loops, a number out of range, or none for the rows or columns.
     """
     if not isinstance(tile, Mapping):
         raise SpecError(f"tile must be a dictionary such as {{'i': 4, 'j': 16}}, not {shown(tile)}.")
@@ -191,7 +191,7 @@ def _tile(nest: Nest, contract: Contract, tile: Any) -> dict[str, int]:
 
 
 def _text(c: Any) -> str:
-    """The C text. Raises SpecError for what a file of C can't hold."""
+    """The C text, dedented. Raises SpecError for characters that a C file can't contain."""
     text = checked_text("c", c, "'static inline void …'", SpecError)
     odd = re.search("[\\0\\ud800-\\udfff]", text)
     if odd:
@@ -200,7 +200,7 @@ def _text(c: Any) -> str:
 
 
 def _check_function(kernel: CustomKernel) -> None:
-    """Refuse a text that can't be read, or doesn't define the function."""
+    """Raises SpecError for a text that can't be parsed, or that doesn't define the microkernel's function."""
     try:
         defined = frozenset().union(*(item.names for item in items_of(kernel.text) if "{" in item.code))
     except ValueError as error:

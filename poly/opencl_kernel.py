@@ -1,4 +1,4 @@
-"""A nest compiled for an OpenCL device: a function of NumPy arrays, or of arrays that lie on the device."""
+"""A nest compiled for an OpenCL device: a function of NumPy arrays, or of arrays in the device's memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class OpenCLKernel(Scheduled):
     """A nest compiled for an OpenCL device.
 
     Call it on the arrays and scalars, in the order of the nest's arguments. NumPy arrays are copied to the device and
-    the outputs back: the call returns when they are there. Arrays of `pyopencl.array` stay where they are: the call
-    puts its launches on their queue, or on `queue=`, after the events `wait_for=`, and returns the last one's event.
+    the outputs back; the call returns when they have arrived. Arrays of `pyopencl.array` stay on the device: the call
+    enqueues its launches on their queue, or on `queue=`, after the events `wait_for=`, and returns the event of the
+    last one.
 
     Raises (when called):
-        ArgumentError: an argument does not fit; nothing has been changed.
+        ArgumentError: an argument does not fit; no array has been changed.
         DeviceError: the device has no memory left, or is lost.
         ToolchainError: the device's compiler fails; the message has its log.
     """
@@ -51,7 +52,7 @@ class OpenCLKernel(Scheduled):
 
     @property
     def routines(self) -> str:
-        """The part of `source` that is microkernels, the same in each kernel that calls them."""
+        """The microkernels in `source`, which are the same in each kernel that calls them."""
         return self.program.routines
 
     @cached_property
@@ -61,18 +62,18 @@ class OpenCLKernel(Scheduled):
 
     @cached_property
     def executable(self) -> Any:
-        """What runs the program on the device; it counts the copies between host and device."""
+        """The program on the device; it counts the copies between host and device."""
         from codegen.opencl.runtime import Executable
 
         return Executable(self.program, self.signature, self.device)
 
     def build(self) -> None:
-        """Have the device's compiler build the program now; else the first call does. Raises ToolchainError."""
+        """Run the device's compiler now instead of at the first call. Raises ToolchainError."""
         self.executable.build()
 
     @property
     def copies(self) -> Any:
-        """Copies between host and device that calls have made so far: how many, and bytes."""
+        """The copies between host and device that calls have made so far: their number and bytes."""
         return self.executable.copies
 
     def write_opencl(self, directory: str | Path) -> Path:
@@ -83,8 +84,8 @@ class OpenCLKernel(Scheduled):
 
 
 def opencl_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis, device: Device) -> OpenCLKernel:
-    """The kernel of a nest whose sizes are fixed, with what its schedule is based on.
+    """The kernel of a nest for a device, with a schedule from `basis`.
 
-    Raises SpecError, ScheduleError, TargetError and ToolchainError as `poly.compile`.
+    Raises SpecError, ScheduleError, TargetError and ToolchainError, as `poly.compile` does.
     """
     return OpenCLKernel(nest, isa, threads, basis, device, device_program(nest, isa, threads, basis))

@@ -1,4 +1,4 @@
-"""A nest for an instruction set, and where its schedule comes from."""
+"""A nest, the instruction set that it is compiled for, and the origin of its schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Scheduled:
-    """What a kernel is made from: a nest, an instruction set, threads, and what tells the schedule."""
+    """What a kernel is made from: a nest, an instruction set, a number of threads, and the basis of its schedule."""
 
     nest: Nest
     isa: ISA
@@ -26,17 +26,17 @@ class Scheduled:
 
     @cached_property
     def schedule(self) -> Schedule:
-        """The schedule that is followed: the given one, a record's, or the model's."""
+        """The schedule that the kernel follows: the given one, a record's, or the model's."""
         return followed(self.nest, self.isa, self.threads, self.basis)
 
     @property
     def record(self) -> Record | None:
-        """The tuning record that the schedule comes from, if it does: when, by how many trials, how fast it was."""
+        """The tuning record that the schedule comes from, if any: when it was made, in how many trials, how fast."""
         return None if isinstance(self.basis, Schedule) else self.basis
 
     @property
     def origin(self) -> Literal["given", "record", "model"]:
-        """Where the schedule comes from."""
+        """Where the schedule comes from: the caller, a tuning record, or the model."""
         if self.basis is None:
             return "model"
         return "given" if isinstance(self.basis, Schedule) else "record"

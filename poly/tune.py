@@ -1,4 +1,4 @@
-"""`poly.tune`: the fastest schedule that a search finds, as a kernel."""
+"""`poly.tune`: a kernel with the fastest schedule that a search finds."""
 
 from __future__ import annotations
 
@@ -78,28 +78,30 @@ def tune(
 
         kernel = poly.tune(matmul, M=512, N=512, K=512, trials=40)
 
-    What is found is kept: `poly.compile` uses it from then on, other sizes of the nest start from it, and the same call
-    again goes on where this one ended (trials in the records are not measured again; they count as trials). Ctrl-C ends
-    the search: the best kernel so far is returned, with a SearchWarning. `kernel.tuning` tells how it went.
+    The result is stored as a tuning record: from then on `poly.compile` uses it, searches for other sizes of the nest
+    start from it, and the same call continues where this one ended (trials in the records count as trials, and are not
+    measured again). Ctrl-C ends the search: the best kernel so far is returned, with a SearchWarning. `kernel.tuning`
+    describes the search.
 
     Args:
-        strategy: one of `poly.search.strategies.strategies()`, or a generator function of one's own.
-        trials: how many schedules to judge at most.
-        seconds: when to begin no further measurement. Without either budget the search ends when it expects to gain
-            less than 1 %, and after 128 trials at the latest.
+        strategy: one of `poly.search.strategies.strategies()`, or a generator function of your own.
+        trials: the most schedules to judge.
+        seconds: the time after which no further measurement begins. Without either budget the search ends when it
+            expects to gain less than 1 %, and after 128 trials at the latest.
         target, threads, sizes, more: as for `poly.compile`.
-        at: the values of open sizes at which the nest is measured; the kernel serves all.
+        at: values for the open sizes, at which the nest is measured; the kernel serves all values.
         start: where to begin: the model's choice, or the un-optimised corner of the space.
-        cold: whether caches are emptied before each call.
-        seed: of whatever chance there is in the strategy, and of the data.
-        records: whether the records are read and written.
-        show: whether to show the search while it runs; by default where stderr is a terminal.
+        cold: whether caches are flushed before each call.
+        seed: the seed of the strategy's random choices, and of the data.
+        records: whether tuning records are read and written.
+        show: whether to show progress; by default, if stderr is a terminal.
 
     Raises:
-        SearchError: a budget of zero or less, an unknown strategy or start, a size without a value or outside of what
-            the nest is made for, a space without a legal point, or no point that could be measured, with the reasons.
-        SpecError: no nest, an unknown size, or an access outside of its array.
-        TargetError, ArgumentError, ToolchainError: as `poly.compile`; a choice that is none.
+        SearchError: a budget of zero or less, an unknown strategy or start, a size without a value or outside the
+            range that the nest allows, a space without a legal point, or no point that could be measured, with the
+            reasons.
+        SpecError: not a nest, an unknown size, or an access outside its array.
+        TargetError, ArgumentError, ToolchainError: as `poly.compile`; ArgumentError also for an invalid option.
         RecordError: the store of records cannot be written.
     """
     from poly.tuning.options import Options

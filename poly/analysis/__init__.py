@@ -1,1 +1,1 @@
-"""What is known of a nest before it gets a schedule: dependences, legality, contractions, bounds, work."""
+"""Analyses of nests and loop trees: dependences, legality, contractions, bounds, work."""

@@ -1,4 +1,4 @@
-"""Proof that a nest stays inside its arrays, for all sizes at once, before anything runs."""
+"""Proof that a nest's accesses stay inside their arrays, for all sizes at once, before anything runs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import at_least, first_point, parameters
 
 PIECES = 4
-"""A domain of more is looked at without its conditions first."""
+"""A domain with more pieces is first checked without its conditions."""
 
 
 def check(nest: Nest) -> Nest:
-    """Prove that each access of each iteration is inside of its array, and return the nest that is safe to run.
+    """Prove that each access of each iteration is inside its array, and return the nest that is safe to run.
 
-    An iteration that accesses an array without any element, at sizes of 0, is no mistake: it does not run. Where there
-    are such iterations, the result's domains leave them out; otherwise it is the nest itself.
+    An iteration that accesses an array without elements, at sizes of 0, is not an error: it does not run. The result's
+    domains leave out such iterations; if there are none, the result is the nest itself.
 
         for i in range(M):                         for i in range(M):
             x[i] = A[i, 0]    for A: f32[M, N]         if N >= 1: x[i] = A[i, 0]
 
     Raises:
-        SpecError: an array is larger than any memory, or an access is outside of its array; it is named with the
-            smallest sizes and the first iteration at which it is.
+        SpecError: an array is larger than any memory, or an access is outside its array. The message names the access,
+            the smallest sizes and the first iteration.
     """
     _check_room(nest)
     statements = tuple(_checked(statement, nest) for statement in nest.statements)
@@ -40,7 +40,7 @@ def check(nest: Nest) -> Nest:
 
 
 def _check_room(nest: Nest) -> None:
-    """Refuse arrays that no memory holds: offsets in them would not fit in 64 bits."""
+    """Refuse arrays that are larger than any memory, in which offsets would not fit in 64 bits."""
     for array in nest.arrays:
         known = prod((max(e.constant, 1) for e in array.shape if not e.terms), start=array.dtype.size)
         if known > LARGEST_INDEX:
@@ -66,7 +66,7 @@ def _checked(statement: Statement, nest: Nest) -> Statement:
 
 
 def _outside(statement: Statement, access: Load, array: Array, nest: Nest) -> isl.Set:
-    """The instances of which an access is outside of its array."""
+    """The instances in which an access is outside its array."""
     relation = statement.relation(access).intersect_params(nest.context)
     return relation.subtract_range(array.elements(nest.sizes)).domain()
 
@@ -77,7 +77,7 @@ def _not_empty(array: Array, nest: Nest) -> isl.Set:
 
 
 def _witness(outside: isl.Set, statement: Statement) -> dict[str, int]:
-    """Values of the sizes and iterators of one point: the smallest sizes, and then the first iteration."""
+    """The sizes and iterators of one point: the smallest sizes, and then the first iteration."""
     sizes = parameters(outside)
     flat = outside.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(sizes))
     return dict(zip((*sizes, *statement.iterators), first_point(flat), strict=True))

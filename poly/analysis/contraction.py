@@ -1,4 +1,4 @@
-"""Recognise contractions: which loops are free in one operand, free in the other, reduced, or batch.
+"""Recognise contractions, and the role of each loop: rows, columns, reduction or batch.
 
 A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition,
 batches, matrix-vector products, einsums of two operands, convolutions.
@@ -22,10 +22,10 @@ from poly.ir.nest import Nest, Statement
 class Contraction:
     """The operands of a contraction, and its loops by role, each in the statement's order.
 
-    `columns` are the loops of `output` and `right` alone, and hold the loop along which `output` is contiguous (where
-    there is one that is no batch loop); `rows` are those of `output` and `left` alone (or of `output` alone); `reduce`
-    those absent from `output`; `batch` those of all three. Where an index of the output adds several loops, not all of
-    these may be inside of one tile (see `overlapping`).
+    `columns` are the loops of `output` and `right` alone, among them the one along which `output` is contiguous (unless
+    that is a batch loop); `rows` are those of `output` and `left` alone (or of `output` alone); `reduce` those absent
+    from `output`; `batch` those of all three. If an index of the output adds several loops, some of them may have to
+    stay outside tiles (see `overlapping`).
     """
 
     statement: str
@@ -40,7 +40,7 @@ class Contraction:
 
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
-    """The statement as a contraction, or None where it is none, or its sums must keep their order."""
+    """The statement as a contraction; None if it is not one, or if its sums must keep their order."""
     if statement.op != "+" or not nest.reassociate:
         return None
     factors = _factors(statement.expr)
@@ -61,18 +61,18 @@ def recognise(nest: Nest, statement: Statement) -> Contraction | None:
 def distinct(statement: Statement, apart: Iterable[isl.PwAff]) -> bool:
     """Whether any two iterations that agree in the functions `apart` write different elements.
 
-    A tile adds up each element of the output on its own, so this must hold of its rows and columns, with all other
-    loops held: `y[i + j] += a[i, k] * b[k, j]` has no tile of both i and j.
+    A tile accumulates each element of the output separately, so this must hold for its rows and columns, with all other
+    loops fixed: `y[i + j] += a[i, k] * b[k, j]` has no tile of both i and j.
     """
     held = loop_values(statement.domain, apart)
     return bool(held.flat_range_product(statement.relation(statement.target)).is_injective())
 
 
 def overlapping(statement: Statement, counted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the output's loops that must stay outside of tiles, so that the others reach different elements.
+    """The output's loops that must stay outside tiles, so that the others reach different elements.
 
-    Of loops that an index adds, the first in `counted` stays inside: for `Y[p + r, k]` and (p, k, r) that leaves r out,
-    as the taps of a convolution.
+    Of the loops that an index adds, the first in `counted` stays inside: for `Y[p + r, k]` and (p, k, r) this leaves
+    out r, like the taps of a convolution.
     """
     added = [index.names.intersection(statement.iterators) for index in statement.target.indices]
     if set().union(*(names for names in added if len(names) == 1)).issuperset(counted):
@@ -86,12 +86,12 @@ def overlapping(statement: Statement, counted: Sequence[str]) -> tuple[str, ...]
 
 
 def _others(statement: Statement, iterators: Collection[str]) -> list[isl.PwAff]:
-    """The statement's iterators but these, as functions."""
+    """The statement's other iterators, as functions."""
     return [c for name, c in coordinates(statement.domain, statement.iterators).items() if name not in iterators]
 
 
 def _feeds_itself(nest: Nest, statement: Statement) -> bool:
-    """Whether instances of the statement depend on each other, the reduction aside: then they are no product."""
+    """Whether instances depend on each other beyond the reduction, so that the statement is not a contraction."""
     return any(d.source == d.sink == statement.name for d in dependences(nest).binding)
 
 
@@ -112,7 +112,7 @@ def _product(factors: list[Expr]) -> Expr:
 
 
 def _is_scalar(nest: Nest, expr: Expr) -> bool:
-    """A constant or an argument passed by value, or a product of such."""
+    """Whether an expression has only constants and arguments passed by value."""
     leaves = [n for n in walk(expr) if not isinstance(n, Unary | Binary)]
     return all(isinstance(n, Const) or (isinstance(n, Load) and nest.array(n.array).kind == "scalar") for n in leaves)
 
@@ -135,7 +135,7 @@ def _with_roles(statement: Statement, left: Load, right: Load, factor: Expr) -> 
 
 
 def _oriented(nest: Nest, c: Contraction) -> Contraction:
-    """The same with the contiguous loop of the output among the columns; a loop of one iteration is none."""
+    """The same with the output's contiguous loop among the columns; a loop of one iteration does not count."""
     output, statement = nest.array(c.output.array), nest.statement(c.statement)
 
     def contiguous(iterator: str) -> bool:
@@ -145,12 +145,12 @@ def _oriented(nest: Nest, c: Contraction) -> Contraction:
 
 
 def _is_single(statement: Statement, iterator: str) -> bool:
-    """Whether an iterator has one value, whatever the sizes are."""
+    """Whether an iterator has a single value, for all sizes."""
     place = statement.iterators.index(iterator)
     ends = statement.domain.dim_min_val(place), statement.domain.dim_max_val(place)
     return bool(ends[0].eq(ends[1]) and ends[0].is_int())
 
 
 def exchange(c: Contraction) -> Contraction:
-    """The same with the operands, and so rows and columns, exchanged."""
+    """The same with the operands, and thus rows and columns, exchanged."""
     return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows)

@@ -1,18 +1,18 @@
 """The exact dependences of a nest: which statement instances must stay in order, and why.
 
-A dependence is a relation between instances that touch the same element, at least one of which writes it:
+A dependence is a relation between instances that access the same element, at least one of which writes it:
 
     flow     a write, then a read of the written value
     anti     a read, then the write that replaces the value
     output   a write, then the next write of the element
 
-They come from isl's dataflow analysis, so a pair that other pairs imply (a write, a write between, a read) is left out.
-Where the analysis would take too long (loops with steps, many statements), implied pairs are there too; what is legal
-stays the same. Where even these take too long (many statements under conditions with `%` and `or`), conditions are left
-out: more pairs are ordered than need be, so less is found legal, and `rough` says so.
-Two updates of one element by the same reduction (`+=` and `+=`) may swap where the nest allows reassociation. They are
-listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a run,
-not only the last.
+They come from isl's dataflow analysis, so that transitively implied pairs (a write, a write between, a read) are left
+out. If the analysis takes too much work (loops with steps, many statements), implied pairs are included, which does not
+change what is legal. If these take too much work too (many statements under conditions with `%` and `or`), conditions
+are left out: more pairs are ordered than necessary, so that fewer schedules are legal, and `rough` is set.
+Two updates of one element by the same reduction (`+=` and `+=`) may be swapped if the nest allows reassociation. They
+are listed as flow dependences with `reduction` set; every other access is then ordered against all the updates of a
+run, not only the last.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Dependence:
 
     @property
     def distance(self) -> tuple[int, ...] | None:
-        """Sink minus source in each iterator, where both are one statement and that is constant."""
+        """Sink minus source in each iterator, if both are of one statement and it is constant."""
         return constant_distance(self.relation) if self.source == self.sink else None
 
     def __str__(self) -> str:
@@ -64,19 +64,19 @@ class Dependence:
 class Dependences:
     """All dependences of a nest.
 
-    `races` relates, for each array and reduction, every two different updates of one element, in both directions: what
-    a parallel loop must not carry even where the updates may be reordered.
+    `races` relates, for each array and reduction, every two different updates of one element, in both directions: a
+    parallel loop must not carry them, even if the updates may be reordered.
     """
 
     items: tuple[Dependence, ...]
     races: tuple[Dependence, ...]
     reassociate: bool
     rough: bool = False
-    """Whether conditions of statements were left out, so that more seems to depend than does."""
+    """Whether conditions of statements were left out, so that there are more dependences than necessary."""
 
     @property
     def binding(self) -> tuple[Dependence, ...]:
-        """Those that a schedule must keep."""
+        """The dependences that a schedule must keep."""
         return tuple(d for d in self.items if not (d.reduction and self.reassociate))
 
     def __iter__(self) -> Iterator[Dependence]:
@@ -91,25 +91,25 @@ class Dependences:
 
 
 EXACT = 300_000
-"""Operations that isl may take for the exact dependences of one kind on one array; a large stencil takes a tenth."""
+"""Operations that isl may use for the exact dependences of one kind on one array; a large stencil takes a tenth."""
 
 ALL = 2_000_000
-"""Operations that isl may take for all of a nest's, and once more for the rough ones."""
+"""Operations that isl may use for all dependences of a nest, and again for the rough ones."""
 
 ROUGH = "these are rough: the conditions of statements were left out, since exact dependences take too much work"
 
 _known: dict[int, tuple[weakref.ref[Nest], Dependences | None]] = {}
-"""None where even rough ones take too much work."""
+"""Dependences by the identity of the nest; None if even rough ones take too much work."""
 
 
 def dependences(nest: Nest) -> Dependences:
-    """The dependences of a nest; computed once for each nest, and forgotten with it.
+    """The dependences of a nest, computed once and kept as long as the nest exists.
 
-    Where they are rough, a CostWarning says so.
+    If they are rough, a CostWarning says so.
 
     Raises:
-        SpecError: no nest.
-        TooCostly: even rough ones take too much work.
+        SpecError: not a nest.
+        TooCostly: even rough dependences take too much work.
     """
     key = id(nest)
     if key not in _known or _known[key][0]() is not nest:
@@ -129,7 +129,7 @@ def vector(values: tuple[int, ...]) -> str:
 
 
 def constant_distance(relation: isl.Map) -> tuple[int, ...] | None:
-    """Range minus domain, where it is the same for all pairs."""
+    """Range minus domain, if it is the same for all pairs; otherwise None."""
     deltas = relation.deltas()
     values = [deltas.dim_max_val(d) for d in range(deltas.dim(isl.dim_type.set))]
     lowest = [deltas.dim_min_val(d) for d in range(deltas.dim(isl.dim_type.set))]
@@ -156,7 +156,7 @@ def _found(given: Nest, rough: bool) -> Dependences:
 
 @dataclass(frozen=True)
 class _Order:
-    """When each instance runs: `schedule`."""
+    """The order of execution: `schedule` maps each instance to its time vector."""
 
     schedule: isl.UnionMap
 
@@ -166,7 +166,7 @@ class _Order:
 
     @cached_property
     def before(self) -> isl.UnionMap:
-        """Each two instances, the first of which runs before the second."""
+        """All pairs of instances of which the first runs before the second."""
         return self.schedule.lex_lt_union_map(self.schedule)
 
 
@@ -177,8 +177,8 @@ def _empty(nest: Nest) -> isl.UnionMap:
 class _ArrayFlow:
     """The dataflow through one array.
 
-    A plain write ends what came before it: later accesses depend on it instead. With reassociation the updates of a
-    reduction end nothing, so that whatever depends on one of a run depends on all of them.
+    A plain write kills the accesses before it: later ones depend on it instead. With reassociation the updates of a
+    reduction kill nothing, so that an access which depends on one update of a run depends on all of them.
     """
 
     def __init__(self, nest: Nest, array: str, order: _Order, rough: bool) -> None:
@@ -204,7 +204,7 @@ class _ArrayFlow:
         return reduce(isl.UnionMap.union, (self._relation(s, s.target) for s in writers), _empty(self.nest))
 
     def dependences(self) -> Iterator[Dependence]:
-        """All of them. An update reads what it writes, so flow dependences alone order it after earlier writes."""
+        """All dependences. An update reads what it writes, so flow dependences alone order it after earlier writes."""
         for read in self.reads:
             yield from self._pairs("flow", self.writes, read, self._after_writes)
         for op, update in self.updates.items():
@@ -217,7 +217,7 @@ class _ArrayFlow:
         yield from self._pairs("output", self.writes, self.plain, self._after_writes)
 
     def races(self) -> Iterator[Dependence]:
-        """Each two different updates of one element."""
+        """All pairs of different updates of one element."""
         for update in self.updates.values():
             for pairs in _maps(update.apply_range(update.reverse())):
                 if pairs.get_tuple_name(isl.dim_type.in_) == pairs.get_tuple_name(isl.dim_type.out):
@@ -225,15 +225,15 @@ class _ArrayFlow:
                 yield self._dependence("flow", pairs, True)
 
     def _after_writes(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        """Each access of `sink` after the last write before it that ends something, and after the updates since."""
+        """Each access of `sink` after the last killing write before it, and after the updates since."""
         return self._access(sink).set_must_source(self.ending).set_may_source(self.writes.subtract(self.ending))
 
     def _after_any_write(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        """Each access of `sink` after the last write before it, of whatever kind."""
+        """Each access of `sink` after the last write of any kind before it."""
         return self._access(sink).set_must_source(self.writes)
 
     def _before_writes(self, read: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        """Each write after the reads before it, back to what ended them."""
+        """Each write after the reads before it, back to the last killing write."""
         return self._access(sink).set_may_source(read).set_kill(self.ending)
 
     def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
@@ -246,7 +246,7 @@ class _ArrayFlow:
         sink: isl.UnionMap,
         access: Callable[[isl.UnionMap], isl.UnionAccessInfo],
     ) -> Iterator[Dependence]:
-        """What isl's dataflow finds; where that takes it too long, each two accesses of one element, in their order."""
+        """The pairs from isl's dataflow analysis or, if that takes too much work, all ordered pairs."""
         found = self._exact_pairs(sink, access)
         for relation in _maps(self._ordered_pairs(source, sink) if found is None else found):
             yield self._dependence(kind, relation.coalesce(), False)
@@ -254,7 +254,7 @@ class _ArrayFlow:
     def _exact_pairs(
         self, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
     ) -> isl.UnionMap | None:
-        """Those of isl's dataflow; None where they take too long, and from then on: the next would, too."""
+        """The pairs from isl's dataflow analysis; None if they take too much work, and then for all later calls too."""
         try:
             with limited(EXACT):
                 return access(sink).compute_flow().get_may_dependence() if self.exact else None
@@ -263,7 +263,7 @@ class _ArrayFlow:
             return None
 
     def _ordered_pairs(self, source: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionMap:
-        """Each two accesses of one element, in their order."""
+        """All pairs of accesses of one element of which the first runs before the second."""
         return source.apply_range(sink.reverse()).intersect(self.order.before)
 
     def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:

@@ -1,4 +1,4 @@
-"""What is known of a nest before it runs: how much it computes, and what its values do when it runs again."""
+"""Facts about a nest before it runs: how much it computes, and how its values change over repeated calls."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from poly.ir.instances import box_extents, iterations
 from poly.ir.nest import Nest, Statement
 
 DRIFT = 8
-"""The most calls in a row where each works on the last one's result: after more, values may leave the normal range."""
+"""The most calls in a row that each work on the last one's results; after more, values may leave the normal range."""
 CALLS = 100_000
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What measuring needs to know of a nest.
+    """The facts about a nest that measurements need.
 
-    `length` is about how many terms an element is made of; the same one r times counts r times as much again, as it is
-    rounded the same way each time. `calls` is how many calls in a row keep the values normal.
-    `delicate`: it divides by its data, takes roots or multiplies up. `settable` are the arrays that it both sets and
-    reads.
+    `length` is the approximate number of terms of an element; a term that is added r times counts r*r times, since it
+    is rounded the same way each time. `calls` is the number of calls in a row after which values are still normal.
+    `delicate`: the nest divides by its data, takes roots or forms products over a loop. `settable` are the arrays that
+    it both assigns and reads.
     """
 
     iterations: int
@@ -47,7 +47,7 @@ def facts(nest: Nest) -> Facts:
 
 
 def _length(nest: Nest, statement: Statement) -> int:
-    """About how many terms an element of the target is made of; see `Facts`."""
+    """The approximate number of terms of an element of the target; see `Facts`."""
     extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
     target = statement.target.indices
     used = (*target, *(affine for node in walk(statement.expr) for affine in _affines(node)))
@@ -57,7 +57,7 @@ def _length(nest: Nest, statement: Statement) -> int:
 
 
 def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
-    """No fewer than a statement writes: the whole array, or all values of its indices or of their loops."""
+    """An upper bound on the elements that a statement writes, from the array, its indices and the indices' loops."""
     whole = prod(extent.evaluate({}) for extent in nest.array(target.array).shape)
     values = prod(1 + sum(abs(c) * (extents[n] - 1) for n, c in index.terms) for index in target.indices)
     loops = prod(extents[name] for name in {name for index in target.indices for name in index.names})
@@ -65,17 +65,17 @@ def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
 
 
 def _affines(node: Expr) -> tuple[Affine, ...]:
-    """The loops that a part of an expression speaks of."""
+    """The affine expressions directly in a node of an expression."""
     return node.indices if isinstance(node, Load) else (node.affine,) if isinstance(node, Index) else ()
 
 
 def drifts(nest: Nest) -> bool:
-    """A second call starts from other values than the first, and not just from larger sums."""
+    """Whether a second call starts from other values than the first, apart from larger sums."""
     return any(s.op == "*" or any(load.array in nest.written for load in loads(s.expr)) for s in nest.statements)
 
 
 def delicate(nest: Nest) -> bool:
-    """It divides by its data, takes roots or multiplies up."""
+    """Whether the nest divides by its data, takes roots or forms products over a loop."""
     return any(_delicate(statement) for statement in nest.statements)
 
 

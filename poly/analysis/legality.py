@@ -1,6 +1,6 @@
 """Whether a loop tree keeps a nest's dependences, and which of its loops may run in parallel or in vector lanes.
 
-A dependence is kept where the first loop or sequence position in which source and sink differ puts the source first.
+A dependence is kept if the first loop or sequence position in which source and sink differ puts the source first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Witness:
 
     @property
     def distance(self) -> tuple[int, ...] | None:
-        """Sink minus source, where both are of one statement."""
+        """Sink minus source, if both are of one statement."""
         if self.dependence.source != self.dependence.sink:
             return None
         return tuple(after - before for before, after in zip(self.source, self.sink, strict=True))
@@ -48,7 +48,7 @@ class Witness:
 
 
 def witness(violated: Dependence) -> Witness:
-    """The smallest concrete pair of a dependence that is not empty: smallest sizes first, then the earliest source."""
+    """The smallest concrete pair of a non-empty dependence: smallest sizes first, then the earliest source."""
     relation = violated.relation
     sizes, inputs = relation.dim(isl.dim_type.param), relation.dim(isl.dim_type.in_)
     pairs = relation.move_dims(isl.dim_type.in_, 0, isl.dim_type.param, 0, sizes).wrap().flatten()
@@ -63,7 +63,7 @@ def witness(violated: Dependence) -> Witness:
 
 
 def violations(nest: Nest, tree: Node) -> Dependence | None:
-    """The first dependence that the order of `tree` breaks, cut down to the broken pairs; None where it keeps all."""
+    """The first dependence that the order of `tree` breaks, restricted to the broken pairs; None if it keeps all."""
     found = paths(tree)
     for dependence in dependences(nest).binding:
         broken = _broken(dependence.relation, found[dependence.source], found[dependence.sink])
@@ -75,22 +75,22 @@ def violations(nest: Nest, tree: Node) -> Dependence | None:
 def is_parallel(nest: Nest, tree: Node, loop: str) -> bool:
     """Whether no two iterations of the loop depend on each other, for fixed values of the loops around it.
 
-    Two iterations that update one element (a reduction) do: they would race.
+    Two iterations that update one element (a reduction) do depend on each other: they would race.
     """
     return race(nest, tree, loop) is None
 
 
 def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
-    """The first dependence that a loop carries, updates of one element counted, cut down to the carried pairs."""
+    """The first dependence or race between updates that a loop carries, restricted to the carried pairs."""
     known = dependences(nest)
     return _carried((*known.races, *known.binding), tree, loop)
 
 
 def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
-    """The first dependence that forbids to run the loop in vector lanes, cut down to the carried pairs.
+    """The first dependence that keeps the loop from running in vector lanes, restricted to the carried pairs.
 
-    A reduction into one element doesn't, where the nest allows reassociation: each lane gets a partial result. But
-    where only some of the iterations of an innermost loop share an element, two lanes would update it at a time.
+    A reduction into one element doesn't, if the nest allows reassociation: each lane has a partial result. But if only
+    some of the iterations of an innermost loop share an element, two lanes would update it at once.
     """
     known = dependences(nest)
     carried = _carried(known.binding, tree, loop)
@@ -99,7 +99,7 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
 
 
 def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
-    """The first reduction of which some, but not all, iterations of a loop update one element."""
+    """The first reduction in which some, but not all, iterations of a loop update the same element."""
     found = paths(tree)
     for race in races:
         shared = _differing(race.relation, found[race.source], found[race.sink], loop)
@@ -112,18 +112,18 @@ def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -
 
 
 def _iteration_pairs(nest: Nest, statement: str, path: Path, loop: str) -> isl.Map | None:
-    """All pairs of a statement's instances in two iterations of one run of a loop; None where there are none."""
+    """All pairs of a statement's instances in different iterations of one run of a loop; None if there are none."""
     domain = nest.statement(statement).domain
     return _differing(isl.Map.from_domain_and_range(domain, domain), path, path, loop)
 
 
 def iterates(nest: Nest, tree: Node, loop: str) -> bool:
-    """Whether a loop makes more than one iteration, for some sizes and some values of the loops around it."""
+    """Whether a loop has more than one iteration, for some sizes and some values of the loops around it."""
     return any(_iteration_pairs(nest, name, path, loop) is not None for name, path in paths(tree).items())
 
 
 def broken_flag(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
-    """The first loop that is marked parallel or vectorised and may not be, with what it carries."""
+    """The first loop that is illegally marked parallel or vectorised, with the dependence that it carries."""
     for band in bands(tree):
         for marked, check in ((band.parallel, race), (band.vectorize, lane_conflict)):
             carried = check(nest, tree, band.name) if marked else None
@@ -142,7 +142,7 @@ def _carried(candidates: Iterable[Dependence], tree: Node, loop: str) -> Depende
 
 
 def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
-    """The pairs whose sink does not run after their source; None where there are none."""
+    """The pairs whose sink does not run after their source; None if there are none."""
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:
@@ -159,7 +159,7 @@ def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
 
 
 def _differing(pairs: isl.Map, source: Path, sink: Path, loop: str) -> isl.Map | None:
-    """The pairs in one iteration of all loops around `loop` and in two of `loop`; None where there are none."""
+    """The pairs in one iteration of all loops around `loop` and in different ones of `loop`; None if there are none."""
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:

@@ -1,7 +1,7 @@
-"""Proof that the integers of the loops made fit in 64 bits, at the sizes given or else at the largest there may be.
+"""Proof that all integers in the generated loops fit in 64 bits, at the given sizes or else at the largest possible.
 
-What is generated is looked at, not what was asked for: each expression in the loops gets the interval of its values,
-from the intervals of sizes and of the loops around.
+The proof looks at the generated loops, not at the schedule: it bounds the values of each expression by an interval,
+from the intervals of the sizes and of the surrounding loops.
 
     for i in 0 … floor((N + 63)/64):       N: [0, 2**48]      i: [0, 2**42]
       for j in 64*i … min(N, 64*i + 64):   j: [0, 2**48]
@@ -27,26 +27,26 @@ from poly.ir.nest import Nest
 from poly.ir.sets import PARAM, at_least, number, set_space
 
 MOST = (1 << 62) - 1
-"""No integer is larger, so that none overflows when a step or a line's length is added to it."""
+"""The largest magnitude of an integer; adding a step or the length of a row to it does not overflow."""
 
 MOST_KNOWN = 1 << 40
-"""The product of the numbers in the extents of a copy that depends on sizes."""
+"""The most bytes that the constant factors of a copy's extents may give, if the copy depends on sizes."""
 
 
 def prove(loops: Node, nest: Nest, conditions: Conditions) -> None:
-    """Refuse loops in which an integer may leave 64 bits, and conditions of statements in them.
+    """Refuse loops, or conditions of statements in them, in which an integer may exceed 64 bits.
 
     Raises:
-        ScheduleError: which loop or statement, and how large the integer may be.
+        ScheduleError: says which loop or statement, and how large the integer may be.
     """
     _Proof(nest, conditions, "the loops", largest_sizes(nest)).node(loops)
 
 
 def check_room(workspaces: Iterable[Workspace]) -> None:
-    """Refuse copies of which the known part alone is larger than all memory, so that no product of it overflows.
+    """Refuse copies whose constant factors alone exceed all memory, so that no product of their extents overflows.
 
     Raises:
-        ScheduleError: which copy.
+        ScheduleError: says which copy.
     """
     for workspace in workspaces:
         known = _known(workspace.count) * workspace.dtype.size
@@ -55,7 +55,7 @@ def check_room(workspaces: Iterable[Workspace]) -> None:
 
 
 def _known(count: Int) -> int:
-    """The product of the numbers in a product: 8*64 for `8*N*min(64, N)`."""
+    """The constant factor of a product, or the largest one in a sum: 8*64 for `8*N*min(64, N)`."""
     parts = (abs(c) * _known_part(atom) for atom, c in count.terms)
     return max(abs(count.constant), *parts, 1)
 
@@ -67,7 +67,7 @@ def _known_part(atom: Atom) -> int:
 
 
 def largest_sizes(nest: Nest) -> dict[str, Interval]:
-    """The interval of each open size: no array is larger than all memory, as if each extent of 0 were 1."""
+    """The interval of each open size for which no array exceeds all memory, counting extents of 0 as 1."""
     allowed = nest.context
     for array in nest.arrays:
         known = prod((max(extent.constant, 1) for extent in array.shape if not extent.terms), start=array.dtype.size)
@@ -87,7 +87,7 @@ def _greatest(values: isl.Set, dimension: int) -> int:
 
 @dataclass(frozen=True)
 class _Proof:
-    """What is known at a place in the loops: the intervals of names, and what to call it."""
+    """The state of the proof at a place in the loops: the intervals of names, and the place's name for messages."""
 
     nest: Nest
     conditions: Conditions
@@ -96,7 +96,7 @@ class _Proof:
 
     @property
     def known(self) -> Ranges:
-        """The intervals of expressions; each is checked."""
+        """The intervals of expressions, each of which is checked."""
         return Ranges(self.intervals, self._checked)
 
     def node(self, node: Node) -> None:
@@ -135,7 +135,7 @@ class _Proof:
             known.interval(value)
         if run.statement in self.conditions:
             iterators = self.nest.statement(run.statement).iterators
-            own = dict(zip(iterators, run.values, strict=False))  # more are of copies
+            own = dict(zip(iterators, run.values, strict=False))  # further values belong to copies
             known.look_at(replaced(self.conditions[run.statement], own))
 
     def _checked(self, interval: Interval) -> None:

@@ -1,4 +1,4 @@
-"""A contraction's loops with what the model needs of each: extent and strides."""
+"""A contraction's loops by role, with the extent and strides of each, for the model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Axis:
 
     iterator: str
     extent: int | None
-    """How many iterations it has; None where that depends on a size that is still open."""
+    """The number of iterations; None if it depends on an open size."""
     output: Int
     left: Int
     right: Int
-    """In each operand, the elements between neighbours along the loop."""
+    """The strides along the loop in `output`, `left` and `right`, in elements."""
 
     @property
     def guess(self) -> int:
@@ -38,10 +38,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Roles:
-    """The axes by role. Loops of extent 1 are left out: they are no loops.
+    """The axes by role. Loops of extent 1 are left out.
 
-    `overlaps` are the loops of the output that stay outside of all others but the batch's, for with them inside two
-    iterations of a tile would add to one element: the taps of a transposed convolution.
+    `overlaps` are the loops of the output that stay outside all others except the batch loops, since inside a tile two
+    of their iterations would add to one element: the taps of a transposed convolution.
     """
 
     contraction: Contraction
@@ -86,7 +86,7 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
 
 
 def counted(c: Contraction, extents: Mapping[str, int | None]) -> list[str]:
-    """The loops of the output by what they are worth in a tile: rows and columns before batches, long ones first.
+    """The loops of the output in order of their value in a tile: rows and columns, longest first, then batch loops.
 
     Loops of one iteration are left out.
     """
@@ -96,7 +96,7 @@ def counted(c: Contraction, extents: Mapping[str, int | None]) -> list[str]:
 
 
 def _extents(statement: Statement) -> dict[str, int | None] | None:
-    """The extent of each iterator (None: symbolic); None altogether where the domain is no box that starts at 0."""
+    """The extent of each iterator (None if symbolic), or None if the domain is not a box that starts at 0."""
     extents: dict[str, int | None] = {}
     domain = statement.domain
     box = isl.Set.universe(domain.get_space())
@@ -119,7 +119,7 @@ def _at_most(domain: isl.Set, position: int, high: isl.PwAff) -> isl.Set:
 
 
 def _oriented(r: Roles) -> Roles:
-    """Operands exchanged where only so the output is contiguous along a column loop."""
+    """The roles with the operands exchanged, if only then the output is contiguous along a column loop."""
 
     def contiguous(axes: tuple[Axis, ...]) -> bool:
         return any(axis.output.number == 1 for axis in axes)

@@ -1,4 +1,4 @@
-"""What one call of a nest does, so that a time becomes a rate: operations, and bytes that it must at least move."""
+"""The work of one call of a nest, which turns a time into a rate: operations, and the fewest bytes that it moves."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from poly.ir.counting import points
 from poly.ir.nest import Nest, Statement
 
 AFFORDABLE = 3_000_000
-"""The operations of isl that counting the points of one domain may take: about a second."""
+"""Operations that isl may use to count the points of one domain: about a second."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """`flop` counts additions, products, calls and reductions; `bytes` what the arguments read and written take."""
+    """`flop` counts arithmetic, function calls and reductions; `bytes` the arguments read, and those written."""
 
     flop: int
     bytes: int
 
 
 def work(nest: Nest) -> Work | None:
-    """The work of a nest whose sizes are all fixed.
-
-    None where the points of a domain cannot be counted in reasonable time.
-    """
+    """The work of a nest whose sizes are all fixed; None if counting a domain's points takes too much work."""
     try:
         flop = sum(_operations(statement) * _points(statement.domain) for statement in nest.statements)
     except TooCostly:
@@ -44,7 +41,7 @@ def work(nest: Nest) -> Work | None:
 
 
 def _operations(statement: Statement) -> int:
-    """Arithmetic of one instance; index arithmetic is not counted."""
+    """The arithmetic operations of one instance, without index arithmetic."""
     nodes = [node for node in walk(statement.expr) if not isinstance(node, Index)]
     return sum(isinstance(node, Binary | Unary | FunctionCall) for node in nodes) + (statement.op != "=")
 

@@ -1,4 +1,4 @@
-"""BLAS routines as a header to embed: CBLAS's names and semantics over kernels made from plain loops."""
+"""BLAS routines as a C header: CBLAS's names and semantics, over kernels that are compiled from plain loops."""
 
 from poly.blas.write import ROUTINES, write_blas
 

@@ -1,7 +1,7 @@
-"""The loops below every BLAS routine: a product of matrices, and a matrix times a vector both ways round.
+"""The nests of all BLAS routines: a matrix product, and a matrix-vector product for both layouts of the matrix.
 
-Their arrays may lie anyhow: transposed operands, column-major order and increments are strides. What is left to the C
-text around them is the arguments, beta, and the triangle of `syrk`.
+Their arrays have symbolic strides, which cover transposed operands, column-major order and increments. The C text
+around them handles the arguments, beta, and the triangle of `syrk`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ M, N, K = sizes("M N K")
 
 
 def gemm_panels(dtype: DType) -> Nest:
-    """C += alpha A B with A and B transposed or not: neighbours of either in both directions are any distance apart."""
+    """C += alpha A B with A and B transposed or not: both have arbitrary strides in both dimensions."""
 
     @nest
     def gemm_panels(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]):
@@ -42,7 +42,7 @@ def gemm_small(dtype: DType) -> Nest:
 
 
 def gemv_dots(dtype: DType) -> Nest:
-    """y += alpha A x with A's rows contiguous: a dot product for each."""
+    """y += alpha A x with A's rows contiguous: a dot product for each row."""
 
     @nest
     def gemv_dots(alpha: dtype, A: dtype[M, N], x: dtype[N], y: dtype[M]):
@@ -54,7 +54,7 @@ def gemv_dots(dtype: DType) -> Nest:
 
 
 def gemv_sums(dtype: DType) -> Nest:
-    """y += alpha A x with A's columns contiguous, which are summed up: `A[j]` is column j."""
+    """y += alpha A x with A's columns contiguous: a sum of columns, where `A[j]` is column j."""
 
     @nest
     def gemv_sums(alpha: dtype, A: dtype[N, M], x: dtype[N], y: dtype[M]):
@@ -66,6 +66,6 @@ def gemv_sums(dtype: DType) -> Nest:
 
 
 def _lying(plain: Nest, dtype: DType, **strides: tuple[str | int, ...]) -> Nest:
-    """The nest under a name of its own for the type, with the strides of its arrays given."""
+    """The nest with the type in its name, and with these strides of its arrays."""
     arrays = tuple(replace(array, strides=strides.get(array.name)) for array in plain.arrays)
     return replace(plain, name=f"{plain.name}_{dtype.name}", arrays=arrays)

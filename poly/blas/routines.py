@@ -1,12 +1,12 @@
 """The nests as routines of a header: for each instruction set a kernel, scheduled for matrices of any size.
 
-    for k_tile:                    (steps of the reduction whose panel of B lies in the second level)
+    for k_tile:                    (steps of the reduction for which a panel of B fits in L2)
       for j_tile:
         pack B                     (one panel; `gemm_small` reads it in place)
         for i_tile:
-          microkernel              (A in place: its tile's rows are few)
+          microkernel              (A in place, since a tile has few rows)
 
-No schedule depends on the machine that the header is made on.
+No schedule depends on the machine on which the header is made.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from poly.schedules.schedule import Schedule, schedule
 DTYPES = (f32, f64)
 NESTS = {"gemm": (gemm_panels, gemm_small), "gemv": (gemv_dots, gemv_sums)}
 NEEDED = {"gemm": ("gemm", "gemv"), "gemv": ("gemv",), "syrk": ("gemm", "gemv")}
-"""What each BLAS routine is made of: a product with one row or one column is a matrix times a vector."""
+"""The nests that each BLAS routine needs; a product with one row or one column is a matrix-vector product."""
 
 DEPTH = 64
-"""Vectors in one column of a panel of B: at most 256 KiB a panel with AVX-512, 48 KiB with AVX2."""
+"""Vectors per column of a panel of B: a panel has at most 256 KiB with AVX-512, and 48 KiB with AVX2."""
 
 PANEL = 256 << 10
-"""Bytes of the largest panel."""
+"""The size of the largest panel in bytes."""
 
 
 def routines(names: Sequence[str], isas: Sequence[ISA], threads: int) -> tuple[Routine, ...]:
-    """What the BLAS routines `names` need, for both types. Several `threads` share the loops of large products."""
+    """The functions that the BLAS routines `names` need, for both types; large products are shared by `threads`."""
     needed = {part for name in names for part in NEEDED[name]}
     nests = [make(dtype) for part in NESTS if part in needed for make in NESTS[part] for dtype in DTYPES]
     return tuple(_routine(check(nest), isas, threads) for nest in nests)
@@ -77,7 +77,7 @@ def scheduled(nest: Nest, isa: ISA, threads: int) -> Schedule:
 
 
 def in_place(isa: ISA, dtype: DType) -> Choice:
-    """Nothing is copied and nothing is cut but register tiles."""
+    """No copies, and no tiles but the register tiles."""
     return Choice(
         kernel=tile_shape(ASSUMED, ASSUMED, isa, dtype),
         reduce_cut=None,
@@ -93,7 +93,7 @@ def in_place(isa: ISA, dtype: DType) -> Choice:
 
 
 def by_panels(isa: ISA, dtype: DType, threads: int) -> Choice:
-    """B is copied panel by panel, and all rows pass by each; threads have panels of their own."""
+    """B is packed panel by panel, and each panel is used for all rows; each thread has its own panels."""
     return Choice(
         kernel=tile_shape(ASSUMED, ASSUMED, isa, dtype),
         reduce_cut=DEPTH * isa.lanes(dtype),

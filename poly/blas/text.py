@@ -1,7 +1,7 @@
-"""The file: CBLAS's declarations, the kernels, and CBLAS's functions on top of them, from the C text in `c/`.
+"""The text of a BLAS header: CBLAS's declarations, the kernels, and CBLAS's functions on top of them.
 
-That is written once, for a scalar `T`: `T` becomes `float` or `double`, and in names the part `T` becomes `f32` or
-`f64`; the X of a part such as `Xgemm` becomes CBLAS's letter, `s` or `d`.
+The functions' C text, in `c/`, is written once for a scalar `T`: `T` becomes `float` or `double`, and in names the part
+`T` becomes `f32` or `f64`; the X of a part such as `Xgemm` becomes CBLAS's letter, `s` or `d`.
 
     static void pfx_gemm_T(int64_t m, …, T alpha, …)   ->   static void pfx_gemm_f32(int64_t m, …, float alpha, …)
     cblas_Xgemm                                        ->   cblas_sgemm
@@ -25,10 +25,10 @@ from poly.blas.routines import DTYPES, PANEL
 LETTERS = {"f32": "s", "f64": "d"}
 
 SPEED_AT = {"gemm": 256, "gemv": 1000, "syrk": 256}
-"""The size of the matrices with which the self-test measures."""
+"""The size of the matrices that the self-test measures."""
 
 PARTS = {"gemm": ("vectors", "products"), "gemv": ("vectors",), "syrk": ("vectors", "products")}
-"""The C files that each routine needs besides its own, in their order."""
+"""The C files that each routine needs besides its own, in order."""
 
 
 def blas_text(header: Header, names: Sequence[str]) -> str:
@@ -71,7 +71,7 @@ def file(name: str) -> str:
 
 
 def typed(name: str, dtype: DType) -> str:
-    """The same for one type."""
+    """The text of `c/NAME.h` for one type."""
 
     def part(text: str) -> str:
         if text == "T":

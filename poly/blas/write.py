@@ -1,4 +1,4 @@
-"""BLAS routines to a header file."""
+"""Write BLAS routines to a header file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poly.errors import SpecError
 from poly.version import __version__
 
 ROUTINES = ("gemm", "gemv", "syrk")
-"""The BLAS routines that there are, each for float and double."""
+"""The available BLAS routines, each for float and double."""
 
 
 def write_blas(
@@ -27,17 +27,17 @@ def write_blas(
     isas: Sequence[str] | None = None,
     threads: Threading = "openmp",
 ) -> Path:
-    """Write BLAS routines with CBLAS's names and semantics as one C header to embed, and return its path.
+    """Write BLAS routines with CBLAS's names and semantics as a single C header, and return its path.
 
     `names` are some of "gemm", "gemv" and "syrk". All names in the file that are not CBLAS's begin with `prefix`
-    (default: the file's name). `isas` and `threads` are those of `Kernel.write_header`. The same arguments give the
-    same bytes.
+    (default: the file's name). `isas` and `threads` are as for `Kernel.write_header`. The same arguments give the same
+    bytes.
 
     Raises:
-        SpecError: an unknown routine, or a prefix that is no C identifier.
-        ArgumentError: no path, or a choice that is none.
+        SpecError: an unknown routine, or a prefix that is not a C identifier.
+        ArgumentError: not a path, or an invalid `threads`.
         TargetError: an unknown instruction set.
-        FileError: the file cannot be written; then it is as it was.
+        FileError: the file cannot be written; an existing one is left unchanged.
     """
     from codegen.package.values import Header
     from poly.blas.routines import routines
@@ -52,7 +52,7 @@ def write_blas(
 
 
 def checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The routines in our order, each once. Raises SpecError."""
+    """The routines in the order of `ROUTINES`, each once. Raises SpecError."""
     wanted = set()
     for name in names if is_several(names) else (names,):
         if not isinstance(name, str) or name not in ROUTINES:

@@ -1,6 +1,6 @@
-"""The commands of `poly`: its own, and those that other packages add by the entry point group `poly.commands`.
+"""The commands of `poly`: its own, and those that other packages add through the entry point group `poly.commands`.
 
-Each module here makes one command, called `command`; the name that a user types is the command's own.
+Each module here defines one command as its variable `command`; the name that users type is part of the command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OWN = (
 
 
 class UserError(click.ClickException):
-    """Something that the user can put right: one message, no traceback."""
+    """An error that the user can correct, shown as one message without a traceback."""
 
     exit_code = 2
 
@@ -43,7 +43,7 @@ class UserFileError(UserError):
 
 
 class Commands(click.Group):
-    """A group that looks up entry points when it is asked for a command, and says poly's errors in plain words."""
+    """A group that also finds the commands of entry points, and shows poly's errors as plain messages."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted({*super().list_commands(context), *(entry.name for entry in entry_points(group=GROUP))})
@@ -69,14 +69,14 @@ class Commands(click.Group):
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """A warning in plain words, without the line of ours that gave it."""
+    """Show a warning as a plain message, without the line of code that raised it."""
     click.echo(f"poly: {message}", err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def poly() -> None:
-    """Plain Python loop nests to kernels at the machine's speed."""
+    """Compile loop nests in plain Python to fast kernels."""
 
 
 for own in OWN:

@@ -1,4 +1,4 @@
-"""`poly fuzz`: the differential fuzzer, which lies with the tests and works from a checkout alone."""
+"""`poly fuzz`: the differential fuzzer, which is part of the tests and needs a checkout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TESTS = Path(poly.__file__).resolve().parent.parent / "tests"
 
 
 class FromCheckout(click.Command):
-    """The command of `tests/fuzz`, loaded when it is run: it is no part of the installed package."""
+    """The command of `tests/fuzz`, which is imported when it runs: it is not part of the installed package."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
@@ -25,7 +25,7 @@ class FromCheckout(click.Command):
 def _found() -> click.Command:
     if not (TESTS / "fuzz" / "cli.py").is_file():
         raise click.UsageError(
-            "the fuzzer lies with poly's tests, which are not installed: "
+            "the fuzzer is part of poly's tests, which are not installed: "
             "run it in a checkout, after pip install -e '.[dev]'"
         )
     sys.path.insert(0, str(TESTS))

@@ -1,4 +1,4 @@
-"""`poly header`: nests as one C file to embed."""
+"""`poly header`: write nests as a single C header."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from poly.machine.target import checked_threads
 
 
 def parse_isas(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """`avx2,neon` as names."""
+    """The instruction sets in `avx2,neon`."""
     names = None if text is None else tuple(name.strip() for name in text.split(","))
     unknown = sorted(set(names or ()) - ISAS.keys())
     if unknown:
@@ -33,7 +33,7 @@ def parse_isas(context: click.Context, option: click.Parameter, text: str | None
 
 
 def parse_routines(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """`gemm,gemv` as names."""
+    """The BLAS routines in `gemm,gemv`."""
     if text is None:
         return None
     try:
@@ -43,7 +43,7 @@ def parse_routines(context: click.Context, option: click.Parameter, text: str | 
 
 
 def parse_special(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[dict[str, int]]:
-    """`M=512,N=512`, any number of times."""
+    """The sizes in each `M=512,N=512`."""
     return [parse_sizes(context, option, tuple(text.split(","))) for text in texts]
 
 
@@ -61,9 +61,9 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     multiple=True,
     metavar="M=512,N=512,…",
     callback=parse_special,
-    help="Sizes that get a kernel of their own in a function that serves any size; may be repeated.",
+    help="Sizes with a specialised kernel, in a function that serves any size; may be repeated.",
 )
-@click.option("--tuned", is_flag=True, help="A kernel of its own for every size that was tuned on this machine.")
+@click.option("--tuned", is_flag=True, help="A specialised kernel for each size that was tuned on this machine.")
 @click.option(
     "--isa", "isas", callback=parse_isas, metavar="NAME,…", help=f"Instruction sets, of {', '.join(ISAS)} (all)."
 )
@@ -74,12 +74,12 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     show_default=True,
     help="How parallel loops run.",
 )
-@click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules are chosen for (this machine's).")
-@click.option("--prefix", help="What every name begins with (the nest's name, or the file's).")
+@click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
+@click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
-@click.option("-MD", "depends", is_flag=True, help="Write what the header is made from beside it, for make or ninja.")
+@click.option("-MD", "depends", is_flag=True, help="Also write the header's dependencies, for make or ninja.")
 @click.option(
-    "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for that (OUTPUT.d)."
+    "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for these (OUTPUT.d)."
 )
 def command(
     nests: str | None,
@@ -96,12 +96,12 @@ def command(
     depends: bool,
     depend_file: Path | None,
 ) -> None:
-    """Write a nest, or all nests in a file, as one C header with nothing to install.
+    """Write a nest, or all nests in a file, as a single C header without dependencies.
 
     \b
     poly header gemm.py:matmul -o matmul.h                         any size
-    poly header gemm.py:matmul --special M=512,N=512,K=512 -o …    and one size with a kernel of its own
-    poly header gemm.py:matmul --size M=16 --size N=16 …           these sizes alone
+    poly header gemm.py:matmul --special M=512,N=512,K=512 -o …    and a specialised kernel for one size
+    poly header gemm.py:matmul --size M=16 --size N=16 …           only these sizes
     poly header --blas gemm,gemv,syrk -o blas.h                    cblas_sgemm, cblas_dgemm and so on
     """
     if blas is not None:
@@ -121,7 +121,7 @@ def command(
 
 
 def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
-    """Each size belongs to a nest. Raises SpecError."""
+    """Check that each size belongs to a nest. Raises SpecError."""
     known = {size for nest in opened.nests for size in nest.sizes}
     for name in (name for sizes in given for name in sizes):
         if name not in known:
@@ -134,7 +134,7 @@ def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
 def _kernels(
     nest: Nest, sizes: dict[str, int], special: list[dict[str, int]], tuned: bool, threads: int
 ) -> list[Kernel]:
-    """The kernels of one nest: with the sizes that are fixed, and further ones of their own."""
+    """The kernels of one nest: the general one, with `sizes` fixed, and the specialised ones."""
     base = compile_nest(
         nest, sizes={name: value for name, value in sizes.items() if name in nest.sizes}, threads=threads
     )
@@ -145,7 +145,7 @@ def _kernels(
 
 
 def _rules(output: Path, opened: NestFile) -> str:
-    """What the header depends on, as a rule of make; a source that is gone is no error."""
+    """The header's dependencies as a rule for make; a source that no longer exists is not an error."""
     names = [str(path).replace(" ", "\\ ").replace("$", "$$") for path in opened.sources]
     target = str(output).replace(" ", "\\ ").replace("$", "$$")
     return "".join([f"{target}: {' '.join(names)}\n", *(f"\n{name}:\n" for name in names)])

@@ -1,4 +1,4 @@
-"""`poly machine`: what this machine is, how fast it was measured to be, and its OpenCL devices."""
+"""`poly machine`: this machine's properties and measured rates, and its OpenCL devices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from poly.machine.opencl import opencl_facts, opencl_table
 
 @click.command("machine")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--measure", is_flag=True, help="Measure and try devices anew, though there are figures from before.")
+@click.option("--measure", is_flag=True, help="Measure rates and try devices again, even if results are stored.")
 def command(as_json: bool, measure: bool) -> None:
-    """Show the machine: cores, caches, FMA peak and bandwidths, measured once and kept; then the OpenCL devices."""
+    """Show the machine: cores, caches, FMA peak and bandwidths (measured once and stored), and OpenCL devices."""
     here = machine()
     rates = measured(here, anew=measure)
     findings = survey(anew=measure)

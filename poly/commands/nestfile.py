@@ -1,4 +1,4 @@
-"""`FILE.py:NAME`: the nest of that name in a Python file."""
+"""`FILE.py:NAME`: the nest with that name in a Python file."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from poly.ir.nest import Nest
 
 MODULE = "poly_nest_file"
 LONGEST = 500
-"""Characters of what a user's file raises that are shown."""
+"""The most characters shown of an error that a user's file raises."""
 
 
 @dataclass(frozen=True)
 class NestFile:
-    """Nests from a file, each under the name that it has there, and the user's files that they were read from."""
+    """Nests from a file, each named like its variable there, and the user's files from which they were read."""
 
     nests: tuple[Nest, ...]
     sources: tuple[Path, ...]
 
 
 def open_nests(where: str) -> NestFile:
-    """The nest that `FILE.py:NAME` means, or all nests in `FILE.py` in the order in which they stand there.
+    """The nest at `FILE.py:NAME`, or all nests in `FILE.py`, in the file's order.
 
-    Raises SpecError as `load_nest`, and where a file holds no nest.
+    Raises SpecError as `load_nest` does, and if a file has no nest.
     """
     file, _, name = where.rpartition(":")
     if file and name.isidentifier():
@@ -48,7 +48,7 @@ def open_nests(where: str) -> NestFile:
 
 
 def _nests(module: ModuleType) -> dict[str, Nest]:
-    """The nests of a module by their names; one with several has the first."""
+    """The nests of a module by name; a nest with several names has the first."""
     found: dict[str, Nest] = {}
     for key, value in vars(module).items():
         if isinstance(value, Nest) and not any(value is other for other in found.values()):
@@ -57,7 +57,7 @@ def _nests(module: ModuleType) -> dict[str, Nest]:
 
 
 def _sources(path: Path) -> tuple[Path, ...]:
-    """The file, and the modules beside it or below that it has imported."""
+    """The file, and the modules in or below its directory that it has imported."""
     folder = path.resolve().parent
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     beside = {Path(file) for file in files if file and folder in Path(file).parents and Path(file) != path.resolve()}
@@ -66,9 +66,9 @@ def _sources(path: Path) -> tuple[Path, ...]:
 
 
 def load_nest(where: str) -> Nest:
-    """The nest that `FILE.py:NAME` means; the file is run, as an import would.
+    """The nest at `FILE.py:NAME`; the file is run, as by an import.
 
-    Raises SpecError where the text has another form, the file is missing or fails, or holds no nest of that name.
+    Raises SpecError if the text has another form, the file is missing or fails, or it has no nest with that name.
     """
     file, colon, name = where.rpartition(":")
     if not colon or not file or not name.isidentifier():
@@ -84,12 +84,12 @@ def load_nest(where: str) -> Nest:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name too long for any file
+    except OSError:  # the name is too long for a file
         return False
 
 
 def _line(path: Path, error: BaseException) -> str:
-    """`:12`, the line of the file at which it failed; nothing where that is not known."""
+    """`:12`, the line at which the file failed; empty if it is not known."""
     steps = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         steps.append((error.filename, error.lineno))
@@ -118,7 +118,7 @@ def _run(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except PolyError:
         raise
-    except (Exception, SystemExit) as error:  # whatever the user's file does
+    except (Exception, SystemExit) as error:  # the user's file may raise anything
         raise SpecError(f"{path}{_line(path, error)} cannot be run: {_words(error)}") from error
     finally:
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""`poly opencl`: nests as OpenCL kernels with a C host program."""
+"""`poly opencl`: write nests as OpenCL kernels with a C host program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poly.opencl_kernel import OpenCLKernel
 
 
 def parse_target(context: click.Context, option: click.Parameter, text: str) -> str:
-    """A target that is a device's."""
+    """The target, which must be an OpenCL device."""
     if text.partition(":")[0] != "opencl":
         raise click.BadParameter(f"{text!r} is no OpenCL device: expected opencl, opencl:cpu, …", context, option)
     return text
@@ -30,7 +30,7 @@ def parse_target(context: click.Context, option: click.Parameter, text: str) -> 
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The directory to write into; it is made if need be.",
+    help="The directory to write into; it is created if it does not exist.",
 )
 @size_option
 @click.option(
@@ -38,7 +38,7 @@ def parse_target(context: click.Context, option: click.Parameter, text: str) -> 
     default="opencl",
     show_default=True,
     callback=parse_target,
-    help="The device that the kernels are made for, as for poly.compile: opencl:cpu, opencl:gpu, opencl:NAME.",
+    help="The device to compile for, as for poly.compile: opencl:cpu, opencl:gpu, opencl:NAME.",
 )
 def command(nests: str, output: Path, sizes: dict[str, int], target: str) -> None:
     """Write a nest, or all nests in a file, as OpenCL kernels with a C library and a program that checks them.

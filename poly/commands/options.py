@@ -10,7 +10,7 @@ from microkernels.errors import shown
 
 
 def parse_sizes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
-    """`M=512`, any number of times, as sizes and their values."""
+    """The sizes and their values in each `M=512`."""
     sizes = {}
     for text in texts:
         name, _, value = text.partition("=")

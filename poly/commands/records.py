@@ -1,4 +1,4 @@
-"""`poly records`: what the tuner has found, listed, looked at, carried to another machine, and removed."""
+"""`poly records`: list, show, export, import and remove tuning records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command() -> None:
 
 
 def chosen(wrapped: Command) -> Command:
-    """The options that say which records are meant: they become the argument `choice`."""
+    """Add the options that select records, which become the argument `choice`."""
 
     @functools.wraps(wrapped)
     def run(nest: str | None, target: str | None, all_machines: bool, **others: Any) -> Any:
@@ -34,9 +34,9 @@ def chosen(wrapped: Command) -> Command:
         machines = None if all_machines else machines_of(Store.open())
         return wrapped(choice=RecordFilter(nest=nest, target=isa, machines=machines), **others)
 
-    with_machines = click.option("--all-machines", is_flag=True, help="Those of other machines too.")(run)
+    with_machines = click.option("--all-machines", is_flag=True, help="Include those of other machines.")(run)
     with_target = click.option("--target", metavar="ISA", help="Only those for an instruction set: avx512, opencl512.")
-    with_nest = click.option("--nest", metavar="NAME", help="Only those of nests of this name.")
+    with_nest = click.option("--nest", metavar="NAME", help="Only those of nests with this name.")
     return with_nest(with_target(with_machines))
 
 
@@ -44,7 +44,7 @@ def chosen(wrapped: Command) -> Command:
 @chosen
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_records(choice: RecordFilter, as_json: bool) -> None:
-    """List the records, those of this machine unless told otherwise."""
+    """List the records, by default those of this machine."""
     found = Store.open().records(choice)
     if as_json:
         click.echo(json.dumps([{"id": record.id, **record.facts()} for record in found], indent=1))
@@ -60,7 +60,7 @@ def list_records(choice: RecordFilter, as_json: bool) -> None:
 @click.argument("number", metavar="ID", type=int)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_record(number: int, as_json: bool) -> None:
-    """Show one record: what it holds for, how it was found, and its schedule."""
+    """Show one record: its problem, how it was found, and its schedule."""
     store = Store.open()
     found = store.record(number)
     if as_json:
@@ -79,7 +79,7 @@ def export_records(file: Path, choice: RecordFilter) -> None:
 
 
 def take_in(file: Path) -> None:
-    """Merge a file into the store, and say what became of its records."""
+    """Merge a file into the store, and report what became of its records."""
     done = merge(Store.open(), file)
     click.echo(
         f"{done.new} new, {done.better} in place of worse ones, {done.left} left out: no better than what is here"
@@ -91,24 +91,24 @@ def take_in(file: Path) -> None:
 @command.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_records(file: Path) -> None:
-    """Take in the records of FILE, which `poly records export` wrote. Of two for one problem the better one stays."""
+    """Add the records of FILE, from `poly records export`. Of two records for one problem, the better is kept."""
     take_in(file)
 
 
 @command.command("merge")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def merge_records(file: Path) -> None:
-    """Take in the records of another store, a file records.sqlite. Of two for one problem the better one stays."""
+    """Add the records of another store, a file records.sqlite. Of two records for one problem, the better is kept."""
     take_in(file)
 
 
 @command.command("clear")
 @chosen
-@click.option("--id", "number", type=int, help="Only the record of this number.")
-@click.option("--outdated", is_flag=True, help="Only those of other versions of poly, which are not used any more.")
+@click.option("--id", "number", type=int, help="Only the record with this number.")
+@click.option("--outdated", is_flag=True, help="Only those of other versions of poly, which are no longer used.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 def clear_records(choice: RecordFilter, number: int | None, outdated: bool, yes: bool) -> None:
-    """Remove records, and what was measured to find them."""
+    """Remove records, and the trials of the searches that found them."""
     store = Store.open()
     machines = choice.machines if number is None else None
     meant = RecordFilter(number, choice.nest, choice.target, machines, __version__ if outdated else None)

@@ -1,4 +1,4 @@
-"""Records in words."""
+"""Tuning records as text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from poly.tuning.yardstick import time_text
 
 
 def record_rows(records: Iterable[Record], machines: bool) -> tuple[list[str], list[list[str]]]:
-    """The heads and rows of a table of records; with `machines`, or where one is of a device, it names what runs each.
+    """The headings and rows of a table of records; with `machines`, or if one is of a device, it has their machines.
 
-    A target `avx2 x 4` is one with 4 threads.
+    A target `avx2 x 4` means 4 threads.
     """
     records = list(records)
     machines = machines or any(record.key.of_device for record in records)
@@ -38,7 +38,7 @@ def _cells(record: Record) -> list[str]:
 
 
 def record_text(record: Record, trials: Sequence[StoredTrial]) -> str:
-    """All of a record, one fact a line, and the steps of its schedule."""
+    """A whole record, one fact per line, and the steps of its schedule."""
     key = record.key
     traits, values = read_point(record.point)
     failed = sum(bool(trial.failure) for trial in trials)
@@ -65,7 +65,7 @@ def record_text(record: Record, trials: Sequence[StoredTrial]) -> str:
 
 
 def step_texts(schedule: str) -> list[str]:
-    """The steps in a schedule's JSON text as calls: `tile(i=6, j=64)`."""
+    """The steps in a schedule's JSON as calls: `tile(i=6, j=64)`."""
     return [
         f"{step['step']}({', '.join((*map(repr, step['args']), *(f'{n}={v!r}' for n, v in step['kwargs'].items())))})"
         for step in json.loads(schedule)
@@ -73,7 +73,7 @@ def step_texts(schedule: str) -> list[str]:
 
 
 def sizes_text(record: Record) -> str:
-    """`K=512 M=512`; `any (K=512 M=512)` where they are open, and were these when it was measured."""
+    """`K=512 M=512`; or `any (K=512 M=512)` for open sizes, with the values at which they were measured."""
     fixed = " ".join(f"{name}={value}" for name, value in record.key.sizes)
     at = " ".join(f"{name}={value}" for name, value in record.at)
     return " ".join(filter(None, (fixed, f"any ({at})" if at else ""))) or "none"

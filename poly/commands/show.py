@@ -1,4 +1,4 @@
-"""`poly show`: a nest, its dependences, its schedule, the C made from it, and what the model says of it."""
+"""`poly show`: a nest, its dependences, its schedule, the C made from it, and the model's explanation."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from poly.schedules.schedule import Schedule
 @size_option
 @target_option
 @threads_option
-@click.option("--steps", metavar="JSON", help="Show this schedule instead: steps, as Schedule.to_json writes them.")
-@click.option("--dependences", "wanted", flag_value="dependences", help="The dependences alone.")
-@click.option("--schedule", "wanted", flag_value="schedule", help="The schedule's loops alone.")
-@click.option("--source", "wanted", flag_value="source", help="The generated C alone.")
-@click.option("--model", "wanted", flag_value="model", help="Working sets, bytes of each level, roofline, times.")
-@click.option("--against", metavar="JSON", help="With --model: compare with a schedule of these steps, and say why.")
-@click.option("--full", is_flag=True, help="Print the microkernels in the generated C, too, instead of one line.")
+@click.option("--steps", metavar="JSON", help="Show the schedule with these steps, as Schedule.to_json writes them.")
+@click.option("--dependences", "wanted", flag_value="dependences", help="Show only the dependences.")
+@click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
+@click.option("--source", "wanted", flag_value="source", help="Show only the generated C.")
+@click.option("--model", "wanted", flag_value="model", help="Show working sets, bytes of each level, roofline, times.")
+@click.option("--against", metavar="JSON", help="With --model: compare with a schedule with these steps.")
+@click.option("--full", is_flag=True, help="Print the microkernels in the generated C in full.")
 @click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="With --model: draw the roofline.")
 def command(
@@ -68,7 +68,7 @@ def command(
 
 
 def _folded(source: str, routines: str) -> str:
-    """The source with its microkernels as one line."""
+    """The source with one line in place of its microkernels."""
     lines = routines.count("\n") + 1
     return source.replace(routines, f"/* {lines} lines of microkernels: --full shows them */") if routines else source
 
@@ -80,7 +80,7 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
     from poly.explanation.plot import draw
 
     if kept(machine()) is None:
-        click.echo("Measuring this machine's rates, once; they are kept.", err=True)
+        click.echo("Measuring this machine's rates; this is done once.", err=True)
     if other is None:
         explanation = explain(kernel)
         click.echo(json.dumps(facts(explanation), indent=1) if as_json else explanation)

@@ -1,4 +1,4 @@
-"""Tables for people: by rich on a terminal, plain columns elsewhere."""
+"""Tables for people to read: with rich on a terminal, as plain columns elsewhere."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Rows = Sequence[Sequence[str]]
 
 
 def print_table(head: Sequence[str], rows: Rows) -> None:
-    """Print rows below their heads; the first column stands at the left, the others at the right."""
+    """Print rows below their headings; the first column is left-aligned, the others are right-aligned."""
     if not (sys.stdout.isatty() and _by_rich(head, rows)):
         for line in columns([head, *rows]):
             click.echo(line.rstrip())
 
 
 def _by_rich(head: Sequence[str], rows: Rows) -> bool:
-    """Print with rich, where there is rich."""
+    """Print with rich; False if rich is not installed."""
     try:
         from rich.console import Console
         from rich.table import Table

@@ -1,4 +1,4 @@
-"""`poly tune`: search for the fastest schedule of a nest, and keep it."""
+"""`poly tune`: search for the fastest schedule of a nest, and record it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poly.tuning.options import Options, Start
 from poly.tuning.session import tuned
 
 INTERRUPTED = 130
-"""The exit status of a program that Ctrl-C ended."""
+"""The exit status of a program that is ended by Ctrl-C."""
 
 
 @click.command("tune")
@@ -25,14 +25,14 @@ INTERRUPTED = 130
     callback=parse_sizes,
     help="A size that stays open, and the value at which it is measured; may be repeated.",
 )
-@click.option("--trials", type=int, help="Judge at most so many schedules.")
-@click.option("--seconds", type=float, help="Begin no measurement after so many seconds.")
+@click.option("--trials", type=int, help="The most schedules to judge.")
+@click.option("--seconds", type=float, help="Begin no measurement after this many seconds.")
 @click.option("--strategy", default="droplet", show_default=True, help="How to search.")
 @click.option("--start", type=click.Choice(["model", "origin"]), default="model", show_default=True)
 @target_option
 @threads_option
-@click.option("--cold", is_flag=True, help="Empty the caches before each call.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of whatever chance there is.")
+@click.option("--cold", is_flag=True, help="Flush the caches before each call.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
 @click.option("--quiet", is_flag=True, help="Show nothing while the search runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -54,10 +54,10 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Search for the fastest schedule of a nest by measuring, and keep it for poly.compile.
+    """Search for the fastest schedule of a nest by measuring, and record it for poly.compile.
 
-    Without --trials or --seconds the search ends when it expects to gain less than 1 %. Ctrl-C ends it with the best so
-    far (status 130); the same command again goes on.
+    Without --trials or --seconds the search ends when it expects to gain less than 1 %. Ctrl-C ends it with the best
+    result so far (status 130); the same command continues it.
     """
     options = Options(
         strategy=strategy,

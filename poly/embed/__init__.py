@@ -1,4 +1,4 @@
-"""From kernels to one C header: what each instruction set and size runs."""
+"""Write kernels as a single C header, with variants for each instruction set and size."""
 
 from poly.embed.write import write_header
 

@@ -1,4 +1,4 @@
-"""Files that a user asked for, and errors that say what is wrong with where they should lie."""
+"""Output files, and errors that say why a path cannot be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poly.errors import FileError
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write a text file in one step. Raises FileError; then what was there is as it was."""
+    """Write a text file atomically. Raises FileError, and then leaves an existing file unchanged."""
     try:
         write_file(path, text)
     except OSError as error:
@@ -18,7 +18,7 @@ def write_output(path: Path, text: str) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a directory where it is missing, and those above it. Raises FileError."""
+    """Create a directory and its parents if they do not exist. Raises FileError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -27,4 +27,4 @@ def make_folder(path: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> FileError:
     problem = f"{shown(str(path))} cannot be written: {error.strerror or error}"
-    return FileError(f"{problem}. Give a path in a directory that is there and that you may write to.")
+    return FileError(f"{problem}. Give a path in an existing directory that you may write to.")

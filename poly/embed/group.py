@@ -1,4 +1,4 @@
-"""Kernels that make one function: those of one nest, at open sizes and at sizes of their own."""
+"""Groups of kernels that become one function: those of one nest, for open sizes and for fixed ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poly.scheduled import Scheduled
 
 @dataclass(frozen=True)
 class Group:
-    """The kernels of one function: `base` serves every size, each of `special` the sizes that it was compiled for."""
+    """The kernels of one function: `base` serves all sizes, each of `special` the sizes that it was compiled for."""
 
     base: Scheduled
     special: tuple[Scheduled, ...]
@@ -22,10 +22,11 @@ class Group:
 
 
 def groups(kernels: Sequence[Scheduled]) -> tuple[Group, ...]:
-    """The kernels by nest, in the order in which nests come first.
+    """The kernels grouped by nest, in order of first appearance.
 
     Raises:
-        SpecError: there is no kernel, two nests have one name, or no kernel of a nest serves its others' sizes.
+        SpecError: there are no kernels, two nests have the same name, two kernels serve the same sizes, or no kernel of
+            a nest serves the sizes of all its others.
     """
     if not kernels:
         raise SpecError("a header needs at least one kernel.")

@@ -1,4 +1,4 @@
-"""What the functions of a header are called: everything under one prefix, nothing twice, nothing that is C's."""
+"""The names of a header's functions: all with one prefix, none declared twice, none reserved in C."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from poly.errors import SpecError
 from poly.ir.nest import Nest
 
 OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
-"""What every header declares behind its prefix."""
+"""The names, after the prefix, that every header declares."""
 PLACEHOLDER = "pfx_"
-"""What the header's names begin with while it is written."""
+"""The prefix of a header's names before its own prefix is inserted."""
 DECLARED = ("", "_with_workspace", "_workspace_size", "_call", "_sizes", "_check", "_select", "_need", "_most", "_run")
-"""What a function's name is followed by in those that are there for it."""
+"""The suffixes of the names that are declared for each function."""
 
 
 def checked_prefix(name: str) -> str:
-    """The prefix. Raises SpecError where it is none."""
+    """The prefix, unchanged. Raises SpecError if it is not valid."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise SpecError(
             f"{shown(name)} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
@@ -28,10 +28,10 @@ def checked_prefix(name: str) -> str:
 
 
 def check_arguments(nest: Nest, prefix: str) -> None:
-    """There is a result, and no size, array or scalar is called as the header's own functions and macros may be.
+    """Check that a nest has a result, and that its names can't clash with the header's own functions and macros.
 
     Raises:
-        SpecError: says which is wrong, and what to do.
+        SpecError: says what is wrong, and what to do.
     """
     if not any(array.kind == "array" and array.name in nest.written for array in nest.arrays):
         raise SpecError(
@@ -46,10 +46,10 @@ def check_arguments(nest: Nest, prefix: str) -> None:
 
 
 def function_names(nests: Sequence[str], prefix: str) -> tuple[str, ...]:
-    """The functions' names: `PREFIX_nest`, and `PREFIX` alone for the nest of that name.
+    """The functions' names: `PREFIX_nest`, and just `PREFIX` for a nest with that name.
 
     Raises:
-        SpecError: two functions would have one name, or one that C has.
+        SpecError: two functions would have the same name, or one would have a name that is reserved in C.
     """
     names = tuple(prefix if nest == prefix else f"{prefix}_{nest}" for nest in nests)
     taken = [f"{prefix}_{name}" for name in OWN]

@@ -1,4 +1,4 @@
-"""A kernel for an OpenCL device as files: the kernels, a C library that launches them, a program that checks it."""
+"""A kernel for an OpenCL device as files: the kernels, a C library that launches them, and a program that checks it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 
 
 def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
-    """Write a kernel as OpenCL and C, and return the directory.
+    """Write a kernel as OpenCL and C files, and return the directory.
 
-    For a nest `matmul`, these are `matmul.cl`, the kernels; `matmul.h` and `matmul.c`, a C99 library that builds and
-    launches them; and `matmul_check.c`, a program that checks them against the plain loops on any device, and measures
-    them. The same kernel gives the same bytes.
+    For a nest `matmul`, the files are `matmul.cl`, the kernels; `matmul.h` and `matmul.c`, a C99 library that builds
+    and launches them; and `matmul_check.c`, a program that checks them against the plain loops on any device, and
+    measures them. The same kernel gives the same bytes.
 
     Raises:
-        SpecError: this is no OpenCL kernel, or a size or array is called like a function of the library.
-        ArgumentError: no path.
-        FileError: a file cannot be written; then it is as it was.
+        SpecError: not an OpenCL kernel, a nest with f16 arrays or without results, or a size or array whose name may
+            clash with a function of the library.
+        ArgumentError: not a path.
+        FileError: a file cannot be written; an existing one is left unchanged.
     """
     from codegen.package.opencl.files import files
 
@@ -50,7 +51,7 @@ def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
 
 
 def standalone(kernel: Scheduled) -> Standalone:
-    """What the files are made of. Raises SpecError as `write_opencl`."""
+    """The contents of the files. Raises SpecError as `write_opencl` does."""
     from codegen.package.opencl.standalone import Standalone
 
     if not isinstance(kernel, Scheduled) or not isinstance(kernel.isa, DeviceISA):

@@ -29,13 +29,13 @@ from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule, schedule
 
 USUAL = Caches(32 << 10, 512 << 10, 1 << 20)
-"""The caches that a core of another family is taken to have: nearly every one of the last ten years has these."""
+"""The caches that are assumed for a core of another architecture; nearly all cores of the last ten years have them."""
 
 
 def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: int | None, dense: bool) -> Routine:
     """The function `name` of a header with `prefix`, with kernels for each of `isas`.
 
-    `threads` replaces the number that kernels were scheduled for. A `dense` one takes no strides.
+    `threads` replaces the number of threads for which the kernels were scheduled. A `dense` function takes no strides.
     """
     nest = check(group.base.nest)
     open_nest = nest if dense else with_strides(nest)
@@ -62,7 +62,7 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
 
 
 def _variants(group: Group, nest: Nest, isa: ISA, threads: int | None, dense: bool) -> list[Variant]:
-    """Kernels for the special sizes, and behind them the one that serves every call."""
+    """Kernels for the special sizes, and after them those for all other calls."""
     found = [
         _variant(kernel, check(kernel.nest), isa, threads, _special(kernel, group.base), True)
         for kernel in group.special
@@ -75,7 +75,7 @@ def _variants(group: Group, nest: Nest, isa: ISA, threads: int | None, dense: bo
 
 
 def _special(kernel: Scheduled, base: Scheduled) -> tuple[tuple[str, int], ...]:
-    """The sizes that the kernel fixes and the base leaves open."""
+    """The kernel's values of the sizes that are open in the base."""
     known = dict(kernel.nest.fixed)
     return tuple((size, known[size]) for size in base.nest.sizes)
 
@@ -101,10 +101,10 @@ def _program(nest: Nest, made: Schedule, isa: ISA) -> Program:
 
 
 def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule:
-    """The schedule of `nest`, the kernel's own or the same with strides, on an instruction set.
+    """The schedule of `nest`, which is the kernel's nest or the same with strides, for an instruction set.
 
-    On the kernel's own it is the kernel's, where that can be. On another it is that of a record, if the kernel
-    follows one, or the model's.
+    For the kernel's own instruction set it is the kernel's schedule, if that is legal. Otherwise it is that of a
+    record, if the kernel follows one, or the model's.
     """
     here = isa == kernel.isa and threads == kernel.threads
     if here and kernel.basis is not None:
@@ -119,7 +119,7 @@ def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule
 
 
 def note(kernel: Scheduled) -> str:
-    """Where the schedule for some sizes comes from."""
+    """A sentence that says where a kernel's schedule comes from."""
     sizes = ", ".join(f"{name} = {value}" for name, value in kernel.nest.fixed) or "any size"
     threads = f"{kernel.threads} thread{'s' if kernel.threads > 1 else ''}"
     return f"For {sizes}: {_origin(kernel)}, for {kernel.isa.name} and {threads}."

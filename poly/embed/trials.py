@@ -1,4 +1,4 @@
-"""The sizes at which a header tests itself: small ones of all kinds to check, and some to time."""
+"""The sizes at which a header tests itself: small ones of all kinds for checks, and some for timings."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Sizes = dict[str, int]
 FactsAt = Callable[[Sizes], Facts]
 
 LIMIT = 129
-"""Drawn sizes go from 1 to this: to twice the columns of the largest register tile, and one more."""
+"""Random sizes are from 1 to this: twice the columns of the largest register tile, and one more."""
 DRAWN = 36
 ITERATIONS = 1 << 20
-"""What plain loops may run through to check one trial: a millisecond or two."""
+"""The most iterations of the plain loops that check one trial: a millisecond or two."""
 LONG = 1100
-"""One size at a time is as large as this: more than a block of a cache."""
+"""The value of one size at a time that is longer than a cache block."""
 OTHERS = 7
-"""What the other sizes are then."""
+"""The value of all other sizes in such trials."""
 
 FLOPS = 1 << 28
 BYTES = 1 << 25
-"""What a timed call at open sizes has at most: some milliseconds of work, and arrays of 32 MiB."""
+"""The most work of a timed call at open sizes, a few milliseconds, and the most bytes of its arrays, 32 MiB."""
 LADDER = (*(1 << at for at in (20, 18, 16, 14, 13)), *(n << at for at in range(10, -1, -1) for n in (4, 3)), 2)
 WINDOW = 3
-"""A size that only widens an input is that of a window, such as `R` in `P + R - 1`: it has this value then."""
+"""The value, in timed calls, of a window's size: one that only widens an input, such as `R` in `P + R - 1`."""
 
 
 def trials(nest: Nest, special: Sequence[Mapping[str, int]]) -> tuple[SelfTestSizes, ...]:
-    """Trials of a nest, and of kernels for `special` values of all its open sizes: the same for the same nest."""
+    """The trials of a nest, and of kernels for `special` values of its open sizes; always the same for a nest."""
     timed = [dict(sizes) for sizes in special] or ([{}] if not nest.sizes else [])
     usual = _usual(nest)
     if usual is not None and usual not in timed:
@@ -48,7 +48,7 @@ def trials(nest: Nest, special: Sequence[Mapping[str, int]]) -> tuple[SelfTestSi
 
 
 def _facts_at(nest: Nest) -> FactsAt:
-    """The nest's facts by the values of its open sizes, each found once."""
+    """The nest's facts by the values of its open sizes, each computed once."""
 
     @cache
     def found(*values: int) -> Facts:
@@ -58,7 +58,7 @@ def _facts_at(nest: Nest) -> FactsAt:
 
 
 def _small(nest: Nest, special: Sequence[Mapping[str, int]], at: FactsAt) -> Iterator[Sizes]:
-    """Sizes to check: all equal, each empty or long, drawn ones, and neighbours of the special ones."""
+    """Sizes for checks: all equal, each one empty or long, random ones, and neighbours of the special ones."""
     names = nest.sizes
     if not names:
         return
@@ -74,7 +74,7 @@ def _small(nest: Nest, special: Sequence[Mapping[str, int]], at: FactsAt) -> Ite
 
 
 def _drawn(nest: Nest, draws: int = 50 * DRAWN) -> Iterator[Sizes]:
-    """Sizes by lot, in turn evenly and with as many small ones as large ones."""
+    """Random sizes, alternately uniform and biased towards small ones."""
     generator = Random(0)
     for number in range(draws):
         spread = 1.0 if number % 2 else 3.0
@@ -82,20 +82,20 @@ def _drawn(nest: Nest, draws: int = 50 * DRAWN) -> Iterator[Sizes]:
 
 
 def _affordable(nest: Nest, sizes: Sizes, at: FactsAt) -> bool:
-    """Every array has its elements, and plain loops are through in no time."""
+    """Whether no array has a negative extent, and the plain loops are fast enough."""
     if any(extent.evaluate(sizes) < 0 for array in nest.arguments for extent in array.shape):
         return False
     return at(sizes).iterations <= ITERATIONS
 
 
 def _timed(nest: Nest, sizes: Sizes, at: FactsAt) -> SelfTestSizes:
-    """The trial at sizes that are timed, with its flops where they can be counted."""
+    """The trial at sizes that are timed, with its operations if they can be counted."""
     done = work(nest.with_sizes(sizes))
     return SelfTestSizes(tuple(sizes.items()), done.flop if done else 0, max(1, at(sizes).length))
 
 
 def _usual(nest: Nest) -> Sizes | None:
-    """Open sizes at which a call has about as much to do as FLOPS and BYTES allow; None where no sizes are open."""
+    """Open sizes at which a call does about as much work as FLOPS and BYTES permit; None if there are none."""
     if not nest.sizes:
         return None
     windows = _windows(nest)
@@ -119,7 +119,7 @@ def _timeable(nest: Nest, sizes: Sizes) -> bool:
 
 
 def _windows(nest: Nest) -> frozenset[str]:
-    """Sizes that stand beside others in extents, and in no extent of an output."""
+    """Sizes that occur together with others in extents, and in no extent of an output."""
     outputs = {name for a in nest.arguments if a.name in nest.written for e in a.shape for name in e.names}
     beside = {name for a in nest.arguments for e in a.shape if len(e.names) > 1 for name in e.names}
     return frozenset(beside - outputs)

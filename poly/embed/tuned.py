@@ -12,7 +12,7 @@ from poly.records import Store, key_for
 def tuned_sizes(nest: Nest, isa: ISA, threads: int) -> list[dict[str, int]]:
     """Every combination of the nest's open sizes that has a record which poly.compile would follow, smallest first.
 
-    Raises RecordError where the store cannot be used, ToolchainError where there is no compiler.
+    Raises RecordError if the store cannot be used, and ToolchainError if there is no compiler.
     """
     wanted = key_for(nest, isa, threads)
     known = dict(nest.fixed)

@@ -1,4 +1,4 @@
-"""Kernels to a header file."""
+"""Write kernels to a header file."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def write_header(
     threads: Threading | None = None,
     dense: bool = False,
 ) -> Path:
-    """Write kernels as one C header to embed, and return its path.
+    """Write kernels as a single C header, and return its path.
 
-    Kernels of one nest make one function: one with open sizes serves every call, those with fixed sizes take over
-    where their sizes come up. Every name in the file begins with `prefix` (default: the nest's name, or that of the
-    file where there are several). `isas` are the instruction sets, of "avx512", "avx2", "neon" and "portable"
-    (default: all; the portable one is always there). `threads` says how parallel loops run: "openmp", "pthreads"
-    or "none" (default: "openmp", or "none" where the kernels were compiled for one thread). With `dense`, the
-    functions take no strides. The same kernels give the same bytes.
+    Kernels of one nest become one function: the one with open sizes serves any call, and those with fixed sizes take
+    over for calls with their sizes. Every name in the file begins with `prefix` (default: the nest's name, or the
+    file's if there are several nests). `isas` are the instruction sets, of "avx512", "avx2", "neon" and "portable"
+    (default: all; "portable" is always included). `threads` says how parallel loops run: "openmp", "pthreads" or "none"
+    (default: "openmp", or "none" if the kernels were compiled for one thread). With `dense`, the functions take no
+    strides. The same kernels give the same bytes.
 
     Raises:
-        SpecError: no kernel, a nest without results, kernels that don't go together, or a prefix that is no C
-            identifier.
+        SpecError: not a kernel, a nest without results, kernels that don't go together, a prefix that is not a C
+            identifier, or names that clash.
         TargetError: an unknown instruction set.
-        ArgumentError: no path, or a choice that is none.
-        FileError: the file cannot be written; then it is as it was.
+        ArgumentError: not a path, or an invalid `threads` or `dense`.
+        FileError: the file cannot be written; an existing one is left unchanged.
     """
     from codegen.package.header.text import header_text
 
@@ -63,7 +63,7 @@ def make(
     threads: Threading | None = None,
     dense: bool = False,
 ) -> Header:
-    """The header as a value; `stem` is its file's name without the suffix. Raises as `write_header`."""
+    """The header as a value; `stem` is its file's name without the suffix. Raises the errors of `write_header`."""
     from codegen.package import Header
     from poly.embed.routine import routine
 
@@ -96,7 +96,7 @@ def _threading(given: Any) -> Threading | None:
 
 
 def chosen_isas(names: Sequence[str] | None) -> tuple[ISA, ...]:
-    """The instruction sets, best first; the portable one is always among them."""
+    """The instruction sets, best first, always with the portable one."""
     wanted = {"portable"}
     for name in ISAS if names is None else names if is_several(names) else (names,):
         if not isinstance(name, str) or name not in ISAS:

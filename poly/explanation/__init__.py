@@ -1,4 +1,4 @@
-"""Explanations: what a schedule moves and reuses, what binds it, and why one is expected to be faster than another."""
+"""Explanations: what data a schedule moves and reuses, what bounds it, and why it should beat another one."""
 
 from poly.explanation.comparison import Comparison, compare
 from poly.explanation.explained import explain

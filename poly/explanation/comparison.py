@@ -1,4 +1,4 @@
-"""Why one schedule is expected to be faster than another: where they differ, in sentences with numbers."""
+"""Why one schedule is expected to be faster than another, in sentences with numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from poly.schedules.schedule import Schedule
 from poly.tuning.yardstick import time_text
 
 SAME = 0.03
-"""Differences of times below this part of the larger one are none."""
+"""Times that differ by less than this fraction of the larger one count as equal."""
 
 LITTLE = 0.02
-"""What takes less than this part of a call is not worth a sentence."""
+"""Differences below this fraction of a call's time are not mentioned."""
 
 Winner = Literal["first", "second", "neither"]
 
@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def winner(self) -> Winner:
-        """Which is expected to be faster."""
+        """The schedule that is expected to be faster."""
         first, second = self.first.expected, self.second.expected
         if abs(first - second) <= SAME * max(first, second):
             return "neither"
@@ -57,10 +57,10 @@ def compare(
     sizes: Mapping[str, int] | None = None,
     **more: int,
 ) -> Comparison:
-    """Why one of two kernels or schedules is expected to be faster; arguments and errors are those of `explain`.
+    """Explain why one of two kernels or schedules is expected to be faster; arguments and errors are as for `explain`.
 
     Raises:
-        SpecError: they are of different nests.
+        SpecError: the schedules are for different nests or sizes.
     """
     fixed = checked_sizes(sizes, more)
     one, other = (subject(what, target, threads, fixed) for what in (first, second))
@@ -102,7 +102,7 @@ def _bound(one: Explanation) -> str:
 
 
 def _levels(made: Comparison) -> Iterator[str]:
-    """Where the levels deliver different numbers of bytes, and what stays in the cache before them."""
+    """The levels that deliver different numbers of bytes, and the loops that fit in the cache before them."""
     least = LITTLE * min(made.first.expected, made.second.expected)
     for one, other in zip(made.first.levels, made.second.levels, strict=True):
         if abs(one.seconds - other.seconds) <= least:
@@ -124,7 +124,7 @@ def _why(made: Comparison, one: Level, other: Level) -> str:
 
 
 def _parts(made: Comparison) -> Iterator[str]:
-    """Differences of the predictions that no level of memory explains."""
+    """The differences between the predictions that are not due to a level of memory."""
     one, other = made.first.prediction, made.second.prediction
     if one is None or other is None:
         return
@@ -144,7 +144,7 @@ def _measured(made: Comparison) -> Iterator[str]:
 
 
 def side_by_side(first: Explanation, second: Explanation) -> Iterator[str]:
-    """A table of both: bytes of each level and the time of each resource."""
+    """A table of both: the bytes of each level and the time of each resource."""
     rows: list[tuple[str, ...]] = [("", "first", "", "second", "")]
     for name in first.times:
         cells = (cell for one in (first, second) for cell in (_bytes(one, name), time_text(one.times[name])))

@@ -1,4 +1,4 @@
-"""What was measured of a schedule before: its record, or a trial of a search."""
+"""Earlier measurements of a schedule: its tuning record, or a trial of a search."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from poly.schedules.schedule import Schedule
 def measurement(
     nest: Nest, schedule: Schedule, target: Backend, threads: int, sizes: Mapping[str, int]
 ) -> Measurement | None:
-    """The time of a call with this schedule, at these values of the sizes that `nest` leaves open; None if unknown.
+    """The time of a call with this schedule, at these values of the sizes that are open in `nest`; None if unknown.
 
     Raises:
         RecordError: the store cannot be read.
-        ToolchainError: there is no compiler, whose name is part of what a record holds for.
+        ToolchainError: there is no C compiler, which is part of a record's key.
     """
     store = Store.open()
     if not store.exists():

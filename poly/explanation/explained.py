@@ -1,4 +1,4 @@
-"""Explain a schedule: from its sets, the machine's measured rates, the model and the records."""
+"""Explain a schedule from its sets, the machine's measured rates, the model and the tuning records."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def explain(
     sizes: Mapping[str, int] | None = None,
     **more: int,
 ) -> Explanation:
-    """Why a kernel or schedule is as fast as it is; `print` shows it.
+    """Explain the speed of a kernel or schedule; `print` shows the explanation.
 
-    Working sets, footprints and bytes are exact sets of the schedule. A working set may fill three quarters of a cache,
-    and what the call before has left in one is there. Rates are those that were measured on this machine (once, some
-    seconds; then kept). `target` and `threads` are those of `poly.compile`; a kernel has its own. Sizes that are still
-    open are given by keyword or as `sizes`.
+    Working sets, footprints and bytes are counted from the schedule's exact sets. A working set may fill three quarters
+    of a cache, and caches keep their contents from the previous call. Rates are measured on this machine (once, in a
+    few seconds, and then stored). `target` and `threads` are as for `poly.compile`; a kernel has its own. Open sizes
+    are given by keyword or as `sizes`.
 
     Raises:
-        SpecError: neither kernel nor schedule; an unknown size.
+        SpecError: neither a kernel nor a schedule, or an unknown size.
         ScheduleError: a size is left open.
         TargetError: an unknown target, or a GPU.
         RecordError: the store of records cannot be read.
@@ -57,7 +57,7 @@ def explain(
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be explained: a schedule, the same at given sizes, and the threads of a target that run it."""
+    """The subject of an explanation: a schedule, the same at given sizes, and the target and threads that run it."""
 
     schedule: Schedule
     fixed: Schedule
@@ -67,7 +67,7 @@ class Subject:
 
 
 def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes: dict[str, int]) -> Subject:
-    """The arguments of `explain`, checked; raises as it does."""
+    """The arguments of `explain`, checked. Raises the same errors."""
     if isinstance(what, Scheduled):
         device = what.device if isinstance(what, OpenCLKernel) else None
         schedule, goal, count = what.schedule, Backend(what.isa, device), what.threads
@@ -77,15 +77,15 @@ def subject(what: Scheduled | Schedule, target: str, threads: int | None, sizes:
     else:
         raise SpecError(f"{shown(what)} is no kernel and no schedule. Make one with poly.compile or poly.schedule.")
     if is_gpu(goal.isa):
-        raise TargetError("explanations know the caches of this CPU: there are none for a GPU's schedules.")
+        raise TargetError("explanations are based on this CPU's caches: there are none for a GPU's schedules.")
     return Subject(schedule, _fixed(schedule, sizes), goal, count, sizes)
 
 
 @limited(CALL)
 def explanation_of(of: Subject) -> Explanation:
-    """From the schedule's own sets; without conditions where these take too much work.
+    """The explanation from the schedule's exact sets, or from sets without conditions if these take too much work.
 
-    Raises ScheduleError, RecordError and ToolchainError as `explain`.
+    Raises ScheduleError, RecordError and ToolchainError, as `explain` does.
     """
     simple = without_conditions(of.fixed.nest)
     if simple is of.fixed.nest:
@@ -128,7 +128,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
 
 
 def _fixed(schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
-    """The same steps for given sizes; what was proven for all sizes holds for these."""
+    """The same steps at given sizes, without another proof: they are legal for all sizes."""
     if not sizes:
         return schedule
     return Schedule(schedule.nest.with_sizes(sizes), schedule.steps, fix_tree(schedule.tree, sizes))
@@ -139,10 +139,10 @@ def _usable(whole: Caches) -> Caches:
 
 
 def _rate(known: Measured, level: str, threads: int) -> float:
-    """Bytes a second that are read from a level, all threads together."""
+    """Bytes per second that all threads together read from a level."""
     return known.bandwidth(level, threads).read * 1e9
 
 
 def _dtypes(nest: Nest) -> tuple[DType, ...]:
-    """The types that the statements compute, the first one's first."""
+    """The types that the statements compute, in their order."""
     return tuple(dict.fromkeys(nest.array(s.target.array).dtype for s in nest.statements))

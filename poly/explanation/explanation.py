@@ -13,17 +13,17 @@ from poly.schedules.schedule import Schedule
 from poly.tuning.yardstick import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
-ESTIMATED = "Some sets were too large or too irregular to count: boxes around them stand for them."
+ESTIMATED = "Some sets were too large or too irregular to count: their bounding boxes were counted instead."
 
-UNCONDITIONAL = "The sets are too irregular: all this is for the loops without the conditions of their statements."
+UNCONDITIONAL = "The sets are too irregular: all figures are for the loops without the conditions of their statements."
 
 
 @dataclass(frozen=True)
 class Explanation:
     """Where the time of a schedule goes.
 
-    `flop` counts the operations of a call and `peak` is how many of them the cores do in a second. `levels` are L1,
-    which loads and stores ask, to memory. `caches` are the bytes that a working set may fill of each cache.
+    `flop` is the number of operations of a call, and `peak` the most operations per second of all cores. `levels` go
+    from L1, which serves loads and stores, to memory. `caches` are the bytes of each cache that a working set may fill.
     """
 
     schedule: Schedule
@@ -44,7 +44,7 @@ class Explanation:
 
     @property
     def arithmetic(self) -> float:
-        """Seconds of the operations at the peak."""
+        """Seconds that the operations take at peak speed."""
         return self.flop / self.peak
 
     @property
@@ -54,22 +54,22 @@ class Explanation:
 
     @property
     def bound(self) -> str:
-        """The resource that takes longest."""
+        """The resource that takes the longest."""
         return max(self.times, key=lambda name: self.times[name])
 
     @property
     def expected(self) -> float:
-        """Seconds of a call: as predicted, or else as the roofline says."""
+        """Seconds of a call, from the model's prediction or else from the roofline."""
         return self.prediction.seconds if self.prediction else self.times[self.bound]
 
     @property
     def exact(self) -> bool:
-        """Whether all sets were counted exactly; where not, some numbers are estimates."""
+        """Whether all sets were counted exactly; otherwise some numbers are estimates."""
         sets = [found for reuse in self.reuses for found in (reuse.least, reuse.most)]
         return not self.rough and all(found.exact for found in sets) and all(f.footprint.exact for f in self.footprints)
 
     def __str__(self) -> str:
-        """All of it as text: times, the roofline, footprints, working sets."""
+        """The whole explanation as text: times, roofline, footprints, working sets."""
         placed = {"pessimistic": self.pessimistic, "optimistic": self.optimistic}
         sections = (
             self._times(),
@@ -84,7 +84,7 @@ class Explanation:
         return "" if self.exact else f"\n\n{UNCONDITIONAL if self.rough else ESTIMATED}"
 
     def _times(self) -> Iterator[str]:
-        """What is explained, then the predicted, the measured and the least time, each with where it comes from."""
+        """The subject, then the predicted, the measured and the roofline's time, each with its source."""
         nest = self.schedule.nest
         sizes = "".join(f", {name} = {value}" for name, value in nest.fixed)
         yield f"{nest.name}{sizes}, {self.threads} thread{'s' if self.threads > 1 else ''}, {self.target}"
@@ -100,4 +100,4 @@ class Explanation:
             yield "predicted", cost.seconds, shares
         if self.measurement is not None:
             yield "measured", self.measurement.seconds, self.measurement.source
-        yield "roofline", self.times[self.bound], f"bound by {self.bound}: what that takes alone, at its measured rate"
+        yield "roofline", self.times[self.bound], f"bound by {self.bound}: its time alone, at its measured rate"

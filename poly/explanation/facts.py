@@ -1,4 +1,4 @@
-"""An explanation as plain values for JSON: bytes, seconds, operations a second."""
+"""An explanation as plain values for JSON: bytes, seconds, operations per second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Facts = dict[str, Any]
 
 
 def facts(explanation: Explanation) -> Facts:
-    """All that an explanation says. `intensity` is None at a level that delivers nothing."""
+    """All facts of an explanation. `intensity` is None for a level that delivers no bytes."""
     prediction, measurement = explanation.prediction, explanation.measurement
     return {
         "nest": explanation.schedule.nest.name,
@@ -55,7 +55,7 @@ def facts(explanation: Explanation) -> Facts:
 
 
 def comparison_facts(explanation: Comparison) -> Facts:
-    """Both explanations, who wins, and why."""
+    """Both explanations, the winner, and the reasons."""
     both = {"first": facts(explanation.first), "second": facts(explanation.second)}
     return {**both, "winner": explanation.winner, "sentences": list(explanation.sentences)}
 

@@ -1,4 +1,4 @@
-"""The roofline as a picture: operations a second over operations a byte, with a roof for each level of memory."""
+"""A plot of the roofline: operations per second over operations per byte, with a roof for each level of memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COLOURS = ("#4c78a8", "#54a24b", "#b279a2", "#9d9da1")
 MARKS = ("o", "s", "D")
 INK, GRID = "#1f2430", "#e5e7eb"
 MARGIN = 4.0
-"""How many times further than the least and the greatest intensity the axis goes."""
+"""The factor by which the axis extends beyond the least and the greatest intensity."""
 
 
 def draw(explanations: Mapping[str, Explanation], path: Path) -> None:
-    """Draw explanations of one machine, by name, into a file whose ending tells its kind (`.svg`, `.png`).
+    """Draw explanations of one machine, by name, into a file; its suffix selects the format (`.svg`, `.png`).
 
-    Each has a point for each level of memory: how many operations it does for a byte of it, and how fast it is, as
+    Each explanation has a point for each level of memory: its operations per byte of that level, and its speed, as
     measured or else as expected.
     """
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def draw(explanations: Mapping[str, Explanation], path: Path) -> None:
 
 
 def save(figure: Figure, path: Path, dpi: float = 100) -> None:
-    """Write a picture whole or not at all; the name's ending tells its kind. Raises OSError."""
+    """Write a figure atomically; the suffix selects the format. Raises OSError."""
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=dpi)
     write_file(path if path.suffix else path.with_suffix(".png"), picture.getvalue())

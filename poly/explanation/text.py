@@ -17,7 +17,7 @@ KIB = 1024
 
 
 def bytes_text(count: float) -> str:
-    """`1.2 MB`: decimal units, as bandwidths have them."""
+    """`1.2 MB`: decimal units, as for bandwidths."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"
@@ -25,7 +25,7 @@ def bytes_text(count: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """`1.25 MiB`: binary units, as caches have them."""
+    """`1.25 MiB`: binary units, as for caches."""
     for unit, name in ((KIB**3, "GiB"), (KIB**2, "MiB"), (KIB, "KiB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"
@@ -33,7 +33,7 @@ def size_text(count: int) -> str:
 
 
 def roofline(flop: int, peak: float, levels: Sequence[Level]) -> Iterator[str]:
-    """A line for each resource, with the operations a second that it allows; the bars are the time that each takes."""
+    """A line for each resource, with the operations per second that it permits, and a bar of the time it takes."""
     rows = [("roofline", "bytes", "flop/byte", "GB/s", "GFLOP/s", "time")]
     seconds = [flop / peak, *(level.seconds for level in levels)]
     rows.append((ARITHMETIC, "", "", "", f"{peak / 1e9:.4g}", time_text(seconds[0])))
@@ -53,7 +53,7 @@ def _bar(share: float) -> str:
 
 
 def loops(footprints: Sequence[LoopFootprint], caches: Caches) -> Iterator[str]:
-    """A line for each loop: what one of its iterations touches, and the cache that it stays in."""
+    """A line for each loop: the bytes that one iteration touches, and the cache in which they fit."""
     rows = [("loops", "iterations", "one touches", "stays in")]
     for found in footprints:
         name = "  " * found.depth + found.loop
@@ -63,13 +63,13 @@ def loops(footprints: Sequence[LoopFootprint], caches: Caches) -> Iterator[str]:
 
 
 def _place(size: int, caches: Caches) -> str:
-    """The first cache that has room for so many bytes."""
+    """The first cache in which this many bytes fit."""
     levels = (("L1", caches.l1), ("L2", caches.l2), ("L3", caches.l3))
     return next((name for name, room in levels if size <= room), "memory")
 
 
 def working_sets(reuses: Sequence[Reuse], caches: Caches) -> Iterator[str]:
-    """A line for each array and loop that carries its reuse, with the working sets and the caches they fit in."""
+    """A line for each array and loop that carries its reuse, with the working sets and the caches in which they fit."""
     groups: dict[tuple[str, str], list[Reuse]] = {}
     for reuse in reuses:
         groups.setdefault((reuse.array, reuse.loop or "statements"), []).append(reuse)
@@ -85,7 +85,7 @@ def working_sets(reuses: Sequence[Reuse], caches: Caches) -> Iterator[str]:
 
 
 def placements(named: Mapping[str, Placement]) -> Iterator[str]:
-    """The bytes of working sets that each cache holds, a line for each rule."""
+    """The bytes of working sets in each cache, one line for each placement rule."""
     rows: list[tuple[str, ...]] = [("working sets in", "L1", "L2", "L3", "memory")]
     for name, placed in named.items():
         rows.append((name, *map(size_text, (placed.l1, placed.l2, placed.l3, placed.memory))))

@@ -1,4 +1,4 @@
-"""What an explanation consists of: levels of memory, measurements."""
+"""The parts of an explanation: levels of memory and measurements."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from poly.working_sets import LevelTraffic
 
 ARITHMETIC = "multiply-adds"
-"""The resource beside the levels of memory."""
+"""The name of the arithmetic resource, besides the levels of memory."""
 
 
 @dataclass(frozen=True)
 class Level:
     """One level of memory on the roofline.
 
-    `rate` is the bandwidth that was measured, in bytes a second, all threads together. `fits` names the loops of which
-    an iteration stays in the cache before it.
+    `rate` is the measured bandwidth of all threads together, in bytes per second. `fits` names the loops of which an
+    iteration fits in the cache before this level.
     """
 
     name: str
@@ -34,21 +34,21 @@ class Level:
 
     @property
     def seconds(self) -> float:
-        """What its bytes take at the measured bandwidth."""
+        """The time of the level's bytes at the measured bandwidth."""
         return self.bytes / self.rate
 
     def intensity(self, flop: int) -> float:
-        """Operations for each of its bytes."""
+        """Operations per byte of this level."""
         return flop / self.bytes if self.bytes else float("inf")
 
     def roof(self, flop: int, peak: float) -> float:
-        """Operations a second that it allows, at most the peak."""
+        """Operations per second that the level permits, at most the peak."""
         return min(peak, self.intensity(flop) * self.rate)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds of a call as a search measured them, and where they stand; `point` is the text of the space's point."""
+    """Seconds of a call as a search measured them, and their source; `point` is the search space's point as text."""
 
     seconds: float
     source: str

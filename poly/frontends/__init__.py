@@ -1,1 +1,1 @@
-"""The front doors: each turns what a user writes into a `poly.nest.Nest`."""
+"""The front ends: each turns a user's text into a `poly.ir.nest.Nest`."""

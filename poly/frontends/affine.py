@@ -1,4 +1,4 @@
-"""Indices, bounds and conditions: Python expressions as affine ones."""
+"""Indices, bounds and conditions: Python expressions as affine expressions and integer sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORM = "An index, bound or condition is a sum of loop indices and sizes, each ti
 
 
 def affine(node: ast.expr, scope: Scope) -> Affine:
-    """An affine expression of indices and sizes.
+    """A Python expression as an affine expression of indices and sizes.
 
     Raises:
         SpecError: it is not affine, a name in it is neither an index nor a size, or an integer in it is too large.
@@ -34,7 +34,7 @@ def affine(node: ast.expr, scope: Scope) -> Affine:
 
 
 def shortened(value: int) -> str:
-    """An integer in a message."""
+    """An integer as text for a message; a long one is described by its number of digits."""
     digits = value.bit_length() * 3 // 10
     return str(value) if digits < 40 else f"of about {digits} digits"
 
@@ -92,9 +92,9 @@ def _name(node: ast.Name, name: str, scope: Scope) -> Affine:
 
 
 def condition(node: ast.expr, scope: Scope, space: isl.Space) -> isl.Set:
-    """The set of those indices, on a `space` of sizes and the indices of the loops around, that fulfil a condition.
+    """The set of indices that satisfy a condition, in a `space` of sizes and the indices of the loops around it.
 
-    Integer division and remainder by positive integers are allowed in it.
+    Integer division and remainder by positive integers are allowed.
 
     Raises:
         SpecError: it is not affine.
@@ -132,7 +132,7 @@ def _comparison(
 
 
 def _quasi_affine(node: ast.expr, scope: Scope, space: isl.Space) -> isl.Aff:
-    """An affine expression in which `//` and `%` by positive integers may stand, as a function on the space."""
+    """An affine expression that may have `//` and `%` by positive integers, as a function on the space."""
     match node:
         case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=right):
             divisor = affine(right, scope)

@@ -1,4 +1,4 @@
-"""`einsum("mk,kn->mn")` as a nest: the loops are written out as Python text, and read by the Python front end.
+"""`einsum("mk,kn->mn")` as a nest: its loops are written as Python text, which the Python front end reads.
 
 def einsum(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
     for m in range(M):
@@ -23,7 +23,7 @@ from poly.frontends.source import Source
 from poly.ir.nest import Nest
 
 MOST_OPERANDS = len(ascii_uppercase) - 1
-"""The operands and the output each have a letter."""
+"""Each operand and the output is named by a letter."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Subscripts:
 
     @property
     def letters(self) -> str:
-        """Every letter once: those of the output, then those that are summed over, as they come."""
+        """Every letter once: those of the output, then those that are summed over, in order of appearance."""
         return "".join(dict.fromkeys(self.output + "".join(self.operands)))
 
     @property
@@ -47,13 +47,13 @@ class Subscripts:
 def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Nest:
     """The nest of an einsum in NumPy's notation; it assigns its output.
 
-    The operands are `A, B` and the output `C`; with one operand, `A` and `B`; with more, all go on in the alphabet, the
-    output last. An operand without letters is a scalar by value, an output without letters an array of rank 0. The size
-    of the index `m` is `M`; where an array or another index has that name already, it is `Nm`. Sizes are given by the
-    letter, `m=512`; the others stay symbolic.
+    The operands and the output are named in alphabetical order, the output last: `A`, `B` and `C` for two operands. An
+    operand without letters is a scalar by value, an output without letters an array of rank 0. The size of the index
+    `m` is `M`, or `Nm` if an array or another index is called `M`. Sizes are given by their letter, `m=512`; the others
+    stay symbolic.
 
     Raises:
-        SpecError: the subscripts are malformed, or a size is given to no index.
+        SpecError: malformed subscripts, an unknown dtype, or a size for a letter that is not an index.
     """
     if not isinstance(subscripts, str):
         raise SpecError(f'the subscripts of an einsum are a text such as "mk,kn->mn", not {shown(subscripts)}.')
@@ -74,10 +74,11 @@ def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **s
 
 
 def parse_subscripts(subscripts: str) -> Subscripts:
-    """Read NumPy's notation; without `->` the output is the letters that stand once, sorted.
+    """Parse NumPy's notation; without `->` the output has the letters that occur once, sorted.
 
     Raises:
-        SpecError: a character is no letter, or the output has a letter twice or one that no operand has.
+        SpecError: an invalid character, too many operands, or an output with a repeated letter or one that no operand
+            has.
     """
     inputs, arrow, output = subscripts.partition("->")
     _check_characters(subscripts, len(inputs) if arrow else len(subscripts))
@@ -106,7 +107,7 @@ def _check_characters(subscripts: str, arrow: int) -> None:
         if character not in allowed and position not in (arrow, arrow + 1):
             comma = ", a comma" if position < arrow else ""
             why = f"`{plain(character)}` is neither a letter{comma} nor the one arrow `->`"
-            remedy = "Give each dimension a letter of its own." if character == "." else "Write it like `mk,kn->mn`."
+            remedy = "Give each dimension its own letter." if character == "." else "Write it like `mk,kn->mn`."
             raise _error(subscripts, position, why, remedy)
 
 
@@ -121,7 +122,7 @@ def _size(letter: str, taken: str) -> str:
 
 
 def _loops(parsed: Subscripts, arrays: str, names: dict[str, str], dtype: DType) -> str:
-    """The text of the function."""
+    """The text of the Python function."""
     terms = [_element(a, letters) if letters else a for a, letters in zip(arrays, parsed.operands, strict=False)]
     result = _element(arrays[-1], parsed.output)
     product = " * ".join(terms)

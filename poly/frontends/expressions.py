@@ -16,11 +16,11 @@ KNOWN = "exp, sqrt, tanh, abs, min and max"
 
 
 def expression(node: ast.expr, scope: Scope) -> Expr:
-    """The value of a Python expression; what is made of numbers alone is reckoned here, as Python does.
+    """A Python expression as an `Expr`; expressions of numbers alone are folded to constants, as Python evaluates them.
 
     Raises:
-        SpecError: it holds something else than numbers, names, elements, + - * / and the known functions, or numbers
-            in it are divided by 0 or beyond all floats.
+        SpecError: it has anything but numbers, names, elements, + - * / and the known functions, or a constant in it
+            divides by 0 or overflows.
     """
     found = _expression(node, scope)
     try:
@@ -50,7 +50,7 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
             raise scope.source.error(
                 node,
                 f"`{ast.unparse(node)}` uses an operator that is not one of + - * /",
-                "Write powers as products, and integer division as loops of their own.",
+                "Write powers as products, and integer division as separate loops.",
             )
         case ast.Call():
             return _call(node, scope)
@@ -108,7 +108,7 @@ def element(node: ast.Subscript, scope: Scope) -> Load:
     """One element of an array, `A[i, k]`.
 
     Raises:
-        SpecError: no array, a slice, a wrong number of indices, or an index that is not affine.
+        SpecError: not an array, a slice, a wrong number of indices, or an index that is not affine.
     """
     if not isinstance(node.value, ast.Name):
         raise scope.source.error(

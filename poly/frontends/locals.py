@@ -1,4 +1,4 @@
-"""Locals as arrays over the loops around them, so that no iteration waits for another one's copy.
+"""Locals expanded to arrays over the loops around them, so that each iteration has its own copy.
 
 for i in range(M):                 for i in range(M):
     acc = 0.0                          acc[i] = 0.0
@@ -19,19 +19,19 @@ from poly.ir.nest import Array
 
 
 class Locals:
-    """The locals of one function, as a walk through it meets them."""
+    """The locals of one function, collected during the walk through it."""
 
     def __init__(self, sizes: Collection[str], arguments: Iterable[str]) -> None:
         self.sizes = sizes
         self.current: dict[str, Local] = {}
-        """What each name stands for now."""
+        """The local that each name stands for at the current place of the walk."""
         self.declared: dict[str, DType] = {}
-        """The types of scalars that have been declared."""
+        """The declared types of scalars."""
         self.arrays: list[Array] = []
         self._taken = {*sizes, *arguments}
 
     def define(self, name: str, dtype: DType, shape: tuple[Affine, ...], loops: tuple[Loop, ...]) -> Local:
-        """A new local that belongs to `loops`; an earlier one of that name is no longer meant."""
+        """A new local that belongs to `loops`; from here on, it hides an earlier one of the same name."""
         unique, count = name, 1
         while unique in self._taken:
             count += 1
@@ -64,10 +64,10 @@ def _extreme(bound: Affine, ranges: dict[str, tuple[Affine, Affine]], highest: b
 
 
 def restarts(name: str, statement: ast.stmt, loop: ast.For, function: ast.FunctionDef) -> bool:
-    """Whether every pass of `loop` starts with a new value of the scalar `name`, assigned by `statement`.
+    """Whether every iteration of `loop` gives the scalar `name` a new value, assigned by `statement`.
 
-    So it is when `statement` stands directly in the loop, is the first there to name the scalar, and nothing outside of
-    the loop reads the scalar. Then the scalar belongs to the loop, whatever was assigned to it before.
+    This is so if `statement` is directly in the loop, is the first there to name the scalar, and does not read it, and
+    nothing outside the loop reads it. Then the scalar belongs to the loop, whatever was assigned to it before.
     """
     if statement not in loop.body:
         return False
@@ -83,6 +83,6 @@ def _uses(name: str, node: ast.AST) -> list[ast.Name]:
 
 
 def _reads(name: str, node: ast.AST) -> list[ast.Name]:
-    """Where a scalar's value is used, also by `+=`."""
+    """The places that read a scalar's value, including updates such as `+=`."""
     updated = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
     return [use for use in _uses(name, node) if isinstance(use.ctx, ast.Load) or use in updated]

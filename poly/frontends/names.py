@@ -1,4 +1,4 @@
-"""What a function's free names stand for, and which names a nest may use."""
+"""The meaning of a function's free names, and the names that a nest may use."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from poly.frontends.source import Source
 
 _WORDS = "and or not exists implies mod floor ceil floord ceild min max rat true false infty infinity nan"
 SET_WORDS = frozenset(_WORDS.split())
-"""Words of isl's notation for sets, in which sizes, indices and arrays appear; in capitals too."""
+"""Reserved words of isl's notation for sets, in which sizes, indices and arrays appear; in any case of letters."""
 
 
 def environment(function: Callable[..., Any]) -> dict[str, Any]:
-    """The names visible in a function: globals, the locals of the function being run that defines it, its closure.
+    """The names visible in a function: builtins, globals, locals of the running function that defines it, its closure.
 
-    The middle ones matter for annotations that are strings: Python keeps no cell for the names in them.
+    The defining function's locals matter for annotations that are strings: Python keeps no cells for names in them.
     """
     names = dict(vars(builtins))
     names.update(function.__globals__)
@@ -53,7 +53,7 @@ def constants(function: ast.FunctionDef, source: Source, names: Mapping[str, Any
     """The sizes and numbers among the free names of a function's body.
 
     Raises:
-        SpecError: a product of sizes.
+        SpecError: a name stands for a product of sizes.
     """
     own = {arg.arg for arg in function.args.args}
     own |= {node.id for node in _names(function) if not isinstance(node.ctx, ast.Load)}
@@ -73,9 +73,9 @@ def constants(function: ast.FunctionDef, source: Source, names: Mapping[str, Any
 
 
 def functions(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, str]:
-    """The calls in a body that mean one of FUNCTIONS, as they are written: `{"np.exp": "exp", "max": "max"}`.
+    """The calls in a body, as written, that stand for one of FUNCTIONS: `{"np.exp": "exp", "max": "max"}`.
 
-    They may come from Python, math or NumPy; a bare name that stands for nothing is taken as the function too.
+    The functions may come from Python, math or NumPy; an undefined bare name stands for the function too.
     """
     called = {ast.unparse(node.func): node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
     return {text: name for text, node in called.items() if (name := _function(node, names)) is not None}
@@ -100,30 +100,30 @@ def _names(function: ast.FunctionDef) -> Iterator[ast.Name]:
 
 
 def check(name: str, node: ast.AST, source: Source) -> None:
-    """Refuse a name that can't go to C or to isl.
+    """Refuse a name that can't be used in C or isl.
 
     Raises:
-        SpecError: it is not ASCII, a word of C, Python or isl, or a function's.
+        SpecError: it is not an ASCII identifier, or it is a reserved word of C, Python or isl, or a known function.
     """
     if not name.isascii() or not name.isidentifier():
         raise source.error(node, f"`{name}` is not an ASCII identifier", "Use letters, digits and underscores.")
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
     if name in FUNCTIONS or name.lower() in SET_WORDS:
-        raise source.error(node, f"`{name}` has a meaning of its own in poly", f"Use another name, such as `{name}_`.")
+        raise source.error(node, f"`{name}` is reserved in poly", f"Use another name, such as `{name}_`.")
 
 
 def annotation(node: ast.expr, source: Source, environment: Mapping[str, Any]) -> DType | ArrayType:
-    """What an annotation means: `f32`, or `f32[M, K]` with a shape of sizes and integers.
+    """The type that an annotation stands for: `f32`, or `f32[M, K]` with a shape of sizes and integers.
 
     Raises:
-        SpecError: it is neither.
+        SpecError: it is neither, or an extent is negative, not affine or too large.
     """
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     remedy = "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar."
     try:
         value = eval(text, {"__builtins__": {}}, dict(environment))
-    except Exception as error:  # whatever the user's expression raises
+    except Exception as error:  # the user's expression may raise anything
         raise source.error(node, f"`{text}` is no type ({error})", remedy) from None
     if isinstance(value, DType):
         return value

@@ -23,21 +23,21 @@ from poly.ir.nest import Array, Nest
 from poly.ir.sets import at_least
 
 DEEPEST = 150
-"""Levels of an expression, or of conditions in each other; a sum of 100 terms has 100."""
+"""The most levels of nested expressions and statements; a sum of 100 terms has 100."""
 
 READ = QUESTION
-"""Operations that isl may take for the domains of a nest's statements."""
+"""Operations that isl may use for the domains of a nest's statements."""
 
 
 def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
     """The loops of a function as a nest.
 
-    Its arguments are annotated with `f32[M, K]` (arrays) or `f32` (scalars by value). The body is made of `for` over
-    `range`, `if`, and assignments, with bounds, conditions and indices affine in sizes and outer indices.
-    `reassociate` says whether the updates of one element by a reduction may change places.
+    Its arguments are annotated with `f32[M, K]` (arrays) or `f32` (scalars by value). The body consists of `for` over
+    `range`, `if`, and assignments, with bounds, conditions and indices that are affine in sizes and outer indices.
+    `reassociate` says whether a reduction's updates of one element may be reordered.
 
     Raises:
-        SpecError: something in it is outside of that; the message shows where, and how to write it instead.
+        SpecError: anything else in the function; the message shows where, and how to write it instead.
         TooCostly: the conditions of its statements have too many parts.
     """
     if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
@@ -47,10 +47,10 @@ def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
 
 @limited(READ)
 def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool = True) -> Nest:
-    """The loops of a function that is given as text; `environment` says what its free names stand for.
+    """The loops of a function given as text; `environment` has the values of its free names.
 
     Raises:
-        SpecError, TooCostly: as `parse`.
+        SpecError, TooCostly: as for `parse`.
     """
     checked_flag("reassociate", reassociate)
     function = _definition(source)
@@ -106,7 +106,7 @@ def _unreadable(source: Source, why: str) -> SpecError:
 
 
 def _check_depth(function: ast.FunctionDef, source: Source) -> None:
-    """Refuse expressions and conditions that are nested more deeply than the functions that walk through them go."""
+    """Refuse expressions and statements nested more deeply than the recursive functions of the front end can follow."""
     below: list[tuple[ast.AST, ast.stmt, int]] = [(node, node, 1) for node in function.body]
     while below:
         node, statement, depth = below.pop()
@@ -133,7 +133,7 @@ def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[s
 
 
 def _sizes(arguments: Mapping[str, Array], constants: Mapping[str, Affine | float]) -> tuple[str, ...]:
-    """Every size, in the order in which shapes and then the body name them."""
+    """Every size, in order of appearance, first in the shapes and then in the body."""
     extents = [extent for array in arguments.values() for extent in array.shape]
     extents += [value for value in constants.values() if isinstance(value, Linear)]
     return tuple(dict.fromkeys(name for extent in extents for name, _ in extent.terms))
@@ -150,7 +150,7 @@ def _check_sizes(
 
 
 def _prefix(arguments: Mapping[str, Array]) -> str:
-    """What the names of statements begin with: `S`, unless an argument is called `S0` or the like."""
+    """The prefix of statement names: `S`, unless an argument is called `S0` or the like."""
     prefix = "S"
     while any(name.startswith(prefix) and name[len(prefix) :].isdecimal() for name in arguments):
         prefix += "_"

@@ -16,12 +16,12 @@ from poly.ir.sets import function, number, zero
 
 
 def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> Loop:
-    """The loop.
+    """The loop of a `for` statement.
 
-    A bound may be a `max` (where it is the lower one) or a `min` (the upper one) of affine expressions.
+    The lower bound may be a `max`, and the upper bound a `min`, of affine expressions.
 
     Raises:
-        SpecError: no range, a bound that is not affine, a step that is not constant, a name already used.
+        SpecError: not a range, a bound that is not affine, a step that is not constant, or a name already in use.
     """
     name = _target(node, scope, sizes)
     arguments = _range_arguments(node, scope)
@@ -30,7 +30,7 @@ def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> Loop:
     if step.terms or step.constant == 0:
         raise scope.source.error(
             arguments[2],
-            f"the step `{ast.unparse(arguments[2])}` is no constant other than 0",
+            f"the step `{ast.unparse(arguments[2])}` is not a nonzero constant",
             "Use a literal or a global integer as the step.",
         )
     if step.constant > 0:
@@ -52,7 +52,7 @@ def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> Loop:
 
 
 def values(loop: Loop, outer: isl.Set, indices: tuple[str, ...]) -> isl.Set:
-    """The set of the indices of the loops around that run, with one dimension more for those of this loop."""
+    """The domain of the loop's body: `outer`, the domain of the loop, with one more dimension for the loop's index."""
     domain = outer.add_dims(isl.dim_type.set, 1).set_dim_name(isl.dim_type.set, len(indices), loop.name)
     space = domain.get_space()
     own = function(space, Affine.name(loop.name), (*indices, loop.name))
@@ -100,7 +100,7 @@ def _bounds(node: ast.expr, function: str, scope: Scope) -> tuple[Affine, ...]:
         case ast.Call(func=ast.Name(id="min" | "max")):
             raise scope.source.error(
                 node,
-                f"`{ast.unparse(node)}` here makes the loop's values no simple interval",
+                f"with `{ast.unparse(node)}` here, the loop's values are not an interval",
                 "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
             )
     return (affine(node, scope),)

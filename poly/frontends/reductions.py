@@ -1,4 +1,4 @@
-"""Updates that may be done in any order, told apart from plain assignments."""
+"""Recognition of reductions: updates that may run in any order, as opposed to plain assignments."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from poly.ir.nest import Op
 def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
     """The operator and operand of `place = expr`.
 
-        x = x + e        ->    x += e      (and x = e + x; so for *)
+        x = x + e        ->    x += e      (and x = e + x; likewise for *)
         x = x - e        ->    x += -e
-        x = max(x, e)    ->    x max= e    (and min; not max(e, x), which Python answers otherwise where x is NaN)
+        x = max(x, e)    ->    x max= e    (and min; not max(e, x), which differs in Python if x is NaN)
 
-    Anything else stays `=`; so does an update whose operand reads the place itself.
+    Anything else stays `=`, as does an update whose operand reads the updated element.
     """
     op: Op
     update: Expr

@@ -1,4 +1,4 @@
-"""What the names mean at one place of the loops."""
+"""The meaning of names at one place in the loops."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from poly.ir.nest import Array
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """`for name in range(...)`: `max(lower) <= name < min(upper)`, every `step`-th from the first one that runs.
+    """`for name in range(...)`: `max(lower) <= name < min(upper)`, in steps of `step` from the first iteration.
 
-    Compared by identity: two loops may look the same.
+    Loops are compared by identity, since two of them may look the same.
     """
 
     name: str
@@ -26,15 +26,15 @@ class Loop:
 
     @property
     def first(self) -> Affine:
-        """The index of the first iteration, where the step is not 1."""
+        """The index of the first iteration of a loop whose step is not 1."""
         return self.lower[0] if self.step > 0 else self.upper[0] - 1
 
 
 @dataclass(frozen=True)
 class Local:
-    """A local of the user's, as an array over the `loops` around its definition.
+    """A local of the user's function, as an array over the `loops` around its definition.
 
-    `prefix` are the array's leading indices, one for each loop; `rank` is the number of indices that the user writes.
+    `prefix` has the array's leading indices, one for each loop; `rank` is the number of indices that the user writes.
     """
 
     array: Array
@@ -45,9 +45,9 @@ class Local:
 
 @dataclass(frozen=True)
 class Scope:
-    """The names that may be used: indices of `loops`, `arguments`, `constants` from around the function, `locals`.
+    """The names in scope: indices of `loops`, `arguments`, `constants` from outside the function, and `locals`.
 
-    `functions` are the calls that may be made, as written (`np.exp`), with the functions that they mean.
+    `functions` maps the permitted calls, as written (`np.exp`), to the functions that they stand for.
     """
 
     source: Source
@@ -57,7 +57,7 @@ class Scope:
     locals: Mapping[str, Local]
     loops: tuple[Loop, ...] = ()
     assigned: frozenset[str] = frozenset()
-    """The arrays of the local scalars that surely have a value here."""
+    """The arrays of local scalars that are certain to have a value here."""
 
     @property
     def indices(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Scope:
         )
 
     def ended(self, node: ast.Name, local: Local) -> SpecError:
-        """The error for a local that is used after the loop that it belongs to."""
+        """The error for a local that is used outside the loop to which it belongs."""
         return self.source.error(
             node,
             f"`{node.id}` belongs to the loop over `{local.loops[-1].name}`, which does not run here",

@@ -1,4 +1,4 @@
-"""A function's text, and errors that point into it."""
+"""A function's text, and errors that point to places in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from microkernels.errors import plain
 from poly.errors import SpecError
 
 PART, WORDS = 120, 500
-"""Characters of a line before, at and behind what is marked; of what is said about it."""
+"""The most characters of a line before, in and after the marked part; and of a reason or remedy."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Source:
         """The dedented text of a function.
 
         Raises:
-            SpecError: Python can't find it.
+            SpecError: Python can't find the text.
         """
         try:
             lines, first = inspect.getsourcelines(function)
@@ -40,11 +40,11 @@ class Source:
         return Source(textwrap.dedent("".join(lines)), inspect.getsourcefile(function) or "<unknown>", first)
 
     def line(self, number: int) -> str:
-        """A line of the text, counted from 1, without its line end; empty where there is none."""
+        """A line of the text, counted from 1, without its line ending; empty if there is no such line."""
         return next(iter(self.text.splitlines()[number - 1 : number]), "")
 
     def error(self, node: ast.AST, why: str, remedy: str) -> SpecError:
-        """The error for one expression: place, reason, the line with a caret below the expression, remedy."""
+        """The error for one node: file and line, reason, the line with carets below the node, and remedy."""
         row, start = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         raw = self.line(row).encode()
         end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", None) == row else None
@@ -59,7 +59,7 @@ class Source:
 
 
 def _cut(text: str, most: int = PART, left: bool = False) -> str:
-    """So much of a text that it can be read: its beginning, or its end."""
+    """A text shortened to its first `most` characters, or with `left` to its last ones."""
     if len(text) <= most:
         return text
     return f"…{text[-most:]}" if left else f"{text[:most]}…"

@@ -1,4 +1,4 @@
-"""What a statement assigns: an array's element, or a local, which is declared on the way."""
+"""The targets of assignments: elements of arrays, and locals, which their first assignment defines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poly.frontends.scope import Local, Scope
 
 
 class Targets:
-    """The assignments of one function; `locals` fills up with what they define."""
+    """The assignments of one function; `locals` collects the locals that they define."""
 
     def __init__(self, definition: ast.FunctionDef, locals_: Locals, environment: Mapping[str, Any]) -> None:
         self.locals = locals_
@@ -25,10 +25,10 @@ class Targets:
         self._environment = environment
 
     def declare(self, node: ast.AnnAssign, target: ast.Name, scope: Scope) -> None:
-        """`tmp: f32[N]` makes a local array; `acc: f32` says the type of a scalar.
+        """Declare a local: `tmp: f32[N]` defines an array; `acc: f32` sets the type of a scalar.
 
         Raises:
-            SpecError: the name or type can't be that of a local, or an array gets a value.
+            SpecError: the name or type can't be that of a local, or an array is given a value.
         """
         kind = names.annotation(node.annotation, scope.source, self._environment)
         self._check_name(target, scope)
@@ -48,10 +48,10 @@ class Targets:
         self.locals.define(target.id, kind.dtype, shape, scope.loops)
 
     def assigned(self, node: ast.stmt, target: ast.expr, expr: Expr, scope: Scope, around: ast.For | None) -> Load:
-        """What `target = expr` assigns; a scalar that is new, or restarts in the loop `around`, is defined.
+        """The element that `target = expr` assigns; a scalar that is new, or restarts in the loop `around`, is defined.
 
         Raises:
-            SpecError: it can't be assigned.
+            SpecError: the target can't be assigned.
         """
         match target:
             case ast.Subscript():
@@ -62,10 +62,10 @@ class Targets:
         raise _unassignable(target, scope)
 
     def updated(self, target: ast.expr, scope: Scope) -> Load:
-        """What `target += expr` updates.
+        """The element that `target += expr` updates.
 
         Raises:
-            SpecError: it can't be assigned, or has no value yet.
+            SpecError: the target can't be assigned, or has no value yet.
         """
         match target:
             case ast.Subscript():
@@ -89,7 +89,7 @@ class Targets:
         return self.locals.define(target.id, self._type(target, expr, scope), (), scope.loops)
 
     def _type(self, target: ast.Name, expr: Expr, scope: Scope) -> DType:
-        """As declared; or that of what the scalar is made from; or the one type that all arguments have."""
+        """A scalar's type: as declared, else that of the elements in its value, else the one type of all arguments."""
         if target.id in self.locals.declared:
             return self.locals.declared[target.id]
         types = {self.type_of(load, scope) for load in loads(expr)} or {a.dtype for a in scope.arguments.values()}

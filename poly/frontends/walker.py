@@ -27,7 +27,7 @@ UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: 
 
 
 class Walker:
-    """Walks one function. `statements` fills up on the way, and so do the locals of `targets`."""
+    """Walks one function, and collects its `statements` and the locals of `targets`."""
 
     def __init__(self, scope: Scope, targets: Targets, sizes: tuple[str, ...], prefix: str) -> None:
         self.statements: list[Statement] = []
@@ -41,7 +41,7 @@ class Walker:
         """The tree of the function's loops.
 
         Raises:
-            SpecError: something in it is outside of what a nest may hold, or it assigns nothing.
+            SpecError: the function has something that a nest can't have, or assigns nothing.
         """
         nodes = self._block(definition.body, isl.Set.universe(set_space(self._sizes, 0)))
         if not nodes:
@@ -83,7 +83,7 @@ class Walker:
         return [Band(loop.name, tuple((name, self._index(name, depth, loop.step)) for name in statements(body)), body)]
 
     def _index(self, statement: str, depth: int, step: int) -> isl.PwAff:
-        """A loop's place in the order: its index, or minus it where the loop counts down."""
+        """The schedule function of a loop: its index, negated if the loop counts down."""
         domain = next(s.domain for s in self.statements if s.name == statement)
         index = coordinate(domain, depth)
         return index if step > 0 else index.neg()
@@ -133,7 +133,7 @@ class Walker:
         return Leaf(name)
 
     def _check_numbers(self, node: ast.stmt, place: Load, op: Op, expr: Expr) -> None:
-        """NumPy refuses an integer that the type which it takes has not; so does a nest."""
+        """Refuse an integer that is not representable in the type which it takes, as NumPy does."""
 
         def dtype_of(array: str) -> DType:
             return self._targets.type_of(Load(array, ()), self._scope)
@@ -144,7 +144,7 @@ class Walker:
             raise self._scope.source.error(
                 node,
                 f"the integer {shortened(value)} meets the type {kind}, which has no such number",
-                "Give the arrays a type that has it, or reckon in f64 by a fraction: `2.0 * x`.",
+                "Give the arrays a type that has it, or compute in f64 with a fraction: `2.0 * x`.",
             )
 
 
@@ -153,7 +153,7 @@ def _sequence(nodes: list[Node]) -> Node:
 
 
 def _refusal(node: ast.stmt, source: Source) -> SpecError:
-    """The error for a statement that has no place in a nest."""
+    """The error for a kind of statement that a nest can't have."""
     match node:
         case ast.While(test=test):
             return source.error(test, "a `while` loop has no affine bounds", "Write `for i in range(N):`.")
@@ -170,4 +170,4 @@ def _refusal(node: ast.stmt, source: Source) -> SpecError:
         case ast.Expr(value=value):
             return source.error(value, "this value goes nowhere", "Assign it to an element: `A[i] = ...`.")
     word = ast.unparse(node).split()[0]
-    return source.error(node, f"`{word}` can't stand in a nest", "Use `for` over `range`, `if` and assignments.")
+    return source.error(node, f"`{word}` is not allowed in a nest", "Use `for` over `range`, `if` and assignments.")

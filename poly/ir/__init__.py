@@ -1,1 +1,1 @@
-"""The representation: nests and loop trees as integer sets, and the questions about sets that all else asks."""
+"""The intermediate representation: nests and loop trees as integer sets, and the queries on sets that others share."""

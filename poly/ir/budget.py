@@ -1,8 +1,8 @@
-"""A bound on isl's work: some questions about sets take it for ever, and most of memory.
+"""Budgets for isl's work: some queries on sets would take isl unbounded time, and most of the memory.
 
-Budgets count isl's operations, not time, so that what comes out doesn't depend on how busy the machine is. They nest:
-what is spent inside of one is spent of those around it too. A public call has one for all that it asks, each costly
-question a smaller one, after which a cheaper answer serves that is still safe.
+Budgets count isl's operations, not time, so that results don't depend on the machine's load. They nest: operations
+inside a budget are charged to the enclosing ones too. A public call has one budget for all its queries, and each costly
+query a smaller one; when that is spent, a cheaper answer is used that is still safe.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import islpy as isl
 from poly.errors import PolyError
 
 CALL = 24_000_000
-"""The operations of one public call: some seconds."""
+"""The operations of one public call: a few seconds."""
 
 QUESTION = 1_000_000
-"""The most between two budgets, less than a second: isl can't be interrupted, so Ctrl-C waits that long."""
+"""The operations of one query, less than a second. isl can't be interrupted, so Ctrl-C takes up to that long."""
 
 LOCALS = 16
-"""The most local variables of a set that loops are made for. To eliminate them isl compares pairs of bounds over and
-over, which counts as no operation: forty-eight that bound each other took it minutes."""
+"""The most local variables of a set that loops are generated for. To eliminate them isl compares pairs of bounds again
+and again, without counting operations: for forty-eight variables that bound each other, this took minutes."""
 
 GAUGE = isl.Set("{ [i] : 0 <= i < 10 and (exists k : i = 3k + 1) }")
-"""Whatever is asked of it tells by its failure that the operations are spent."""
+"""A query on this set fails if and only if the operations are spent."""
 
 
 class TooCostly(PolyError):
-    """isl could not answer with the operations that it was given."""
+    """isl could not answer within its budget of operations."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class TooCostly(PolyError):
 
 @dataclass
 class _Budget:
-    """How many operations there are, and how many of them are spent."""
+    """A number of operations, and how many of them are spent."""
 
     whole: int
     spent: int = 0
@@ -54,7 +54,7 @@ class _Budget:
         return self.whole - self.spent
 
     def without(self, reserve: int) -> int:
-        """What is left without so many percent of all."""
+        """The operations left, less `reserve` percent of the whole budget."""
         return self.left - self.whole * reserve // 100
 
     def pay(self, operations: int) -> None:
@@ -62,21 +62,22 @@ class _Budget:
 
 
 _current: _Budget | None = None
-"""The innermost budget that is in force."""
+"""The innermost budget in force."""
 
 _asking = threading.RLock()
-"""Held while a budget is in force: isl counts for all threads together."""
+"""Held while a budget is in force, since isl counts the operations of all threads together."""
 
 
 @contextmanager
 def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[None]:
-    """Let isl do at most so many operations inside, and no more than are left of the budget around it.
+    """Limit isl to this number of operations inside the context, and to what is left of the enclosing budget.
 
-    With `apart` the budget around doesn't count: for what is kept, and must be the same whoever asked first. `reserve`
-    percent of the budget around are not for this: so one of many questions leaves enough for their cheaper answers.
+    With `apart` the enclosing budget is neither a limit nor charged: for cached results, which must not depend on the
+    first caller. `reserve` percent of the enclosing budget are withheld, so that one of many queries leaves enough for
+    the cheaper answers.
 
     Raises:
-        TooCostly: they did not suffice.
+        TooCostly: the operations did not suffice.
     """
     global _current
     with _asking:
@@ -93,12 +94,12 @@ def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[
         except TooCostly:
             raise
         except isl.Error as error:
-            raise TooCostly from error  # or a fault of isl's own, where the cheaper answer serves as well
+            raise TooCostly from error  # or an error inside isl, for which the cheaper answer serves as well
         except Exception as error:
             _refuse_spent(error)
             raise
         finally:
-            _current = around  # before all else: Ctrl-C may come at any time
+            _current = around  # first, since Ctrl-C may come at any time
             try:
                 budget.pay(_used())
                 if around is not None and not apart:
@@ -109,9 +110,9 @@ def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Let isl work without a limit inside, and count on.
+    """Suspend the limit inside the context; isl still counts its operations.
 
-    isl crashes where its operations are spent while it prints a set, which itself takes few.
+    isl crashes if its operations run out while it prints a set, which itself takes few.
     """
     with _asking:
         context = isl.DEFAULT_CONTEXT
@@ -124,27 +125,27 @@ def unlimited() -> Iterator[None]:
 
 
 def printed(value: Any) -> str:
-    """isl's text of a set or a map, also where a limit is in force."""
+    """isl's text of a set or a map, safe while a limit is in force."""
     with unlimited():
         return str(value)
 
 
 def refuse_tangled(points: isl.Set) -> None:
-    """Raise TooCostly for a set with so many local variables that no count of operations bounds the work on it."""
+    """Raise TooCostly for a set with more than `LOCALS` local variables: a limit doesn't bound isl's work on it."""
     pieces = points.get_basic_set_list()
     if any(pieces.get_at(at).dim(isl.dim_type.div) > LOCALS for at in range(pieces.n_basic_set())):
         raise TooCostly
 
 
 def _count() -> None:
-    """Let isl count anew, up to what is left of the budget."""
+    """Restart isl's counter, with a limit of what is left of the budget."""
     context = isl.DEFAULT_CONTEXT
     context.reset_operations()
     context.set_max_operations(0 if _current is None else max(1, min(QUESTION, _current.left)))
 
 
 def _refuse_spent(error: Exception | None = None) -> None:
-    """Believe nothing that was found beyond the limit: where isl fails, islpy may give None, no pieces or no error."""
+    """Raise TooCostly if the limit is reached: islpy may have returned None, or no pieces, instead of an error."""
     if _is_spent():
         raise TooCostly from error
 
@@ -159,7 +160,7 @@ def _is_spent() -> bool:
 
 
 def _used() -> int:
-    """The operations since isl began to count, up to twice as many: it only tells when a limit is reached."""
+    """The operations since the counter's restart, overestimated by up to 2x: isl only tells if a limit is reached."""
     limit = 16
     while True:
         isl.DEFAULT_CONTEXT.set_max_operations(limit)
@@ -169,7 +170,7 @@ def _used() -> int:
 
 
 def _in_child() -> None:
-    """In a child of a fork no other thread asks any more."""
+    """Reset the lock and the budget in a forked child, which has no other threads."""
     global _asking, _current
     _asking, _current = threading.RLock(), None
     _count()

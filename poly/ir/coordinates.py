@@ -2,7 +2,7 @@
 
     loops  i_tile = floor(i/6), i, pq = 28*p + q, k    gives    i = i, p = pq/28, q = pq - 28*(pq/28), k = k
 
-Quotients are *atoms*: names of their own in the affine expressions, with their C text kept beside them.
+Quotients are *atoms*: additional names in the affine expressions, with their definitions kept beside them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Coordinates:
 
 
 def solve(iterators: Sequence[str], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]) -> Coordinates | None:
-    """The iterators as functions of the loops' values, or None where the loops don't determine them in a simple way."""
+    """The iterators as functions of the loops' values, or None if the loops don't determine them in a simple way."""
     own = own_names("iterator", len(iterators))
     found = _solved(own, domain, loops)
     values = {i: found.iterators[name] for i, name in zip(iterators, own, strict=True)} if found else {}
@@ -38,7 +38,7 @@ def solve(iterators: Sequence[str], domain: isl.Set, loops: Sequence[tuple[str, 
 
 
 def _solved(iterators: tuple[str, ...], domain: isl.Set, loops: Sequence[tuple[str, isl.PwAff]]) -> Coordinates | None:
-    """The same where no iterator is called like a loop or a size."""
+    """The same for iterators whose names differ from those of all loops and sizes."""
     found = dict(_fixed(iterators, domain))
     atoms: dict[str, tuple[str, int]] = {}
     taken = frozenset({*parameters(domain), *(name for name, _ in loops)})
@@ -62,7 +62,7 @@ def _solved(iterators: tuple[str, ...], domain: isl.Set, loops: Sequence[tuple[s
 
 
 def _fixed(iterators: Sequence[str], domain: isl.Set) -> Iterator[tuple[str, Affine]]:
-    """Iterators with one value only: no loop needs to count them."""
+    """Iterators with a single value, which no loop needs to count."""
     for position, iterator in enumerate(iterators):
         value = domain.plain_get_val_if_fixed(isl.dim_type.set, position)
         if value.is_int():
@@ -70,7 +70,7 @@ def _fixed(iterators: Sequence[str], domain: isl.Set) -> Iterator[tuple[str, Aff
 
 
 def linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
-    """The function as an affine expression of iterators and sizes; None for a quotient or a piecewise one."""
+    """The function as an affine expression of iterators and sizes; None if it is a quotient or piecewise."""
     pieces = function.get_pieces()
     if len(pieces) != 1:
         return None

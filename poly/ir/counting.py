@@ -1,4 +1,4 @@
-"""How many distinct elements a set holds."""
+"""The number of elements of a set."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import islpy as isl
 from poly.ir.budget import QUESTION, TooCostly, limited
 
 COUNTING = QUESTION
-"""Operations that isl may take to count one set."""
+"""Operations that isl may use to count one set."""
 
 RESERVE = 50
-"""Percent of an analysis's operations that are for all but counting; sets whose turn comes later get boxes."""
+"""Percent of an analysis's operations that counting must leave to the rest; beyond it, sets are counted as boxes."""
 
 EXISTENTIALS = 8
-"""The most in all pieces of a set that is counted: to tell such pieces apart takes time that isl doesn't count."""
+"""The most existentials, in all pieces together, of a set that is counted exactly: making such pieces disjoint takes
+time that isl doesn't count as operations."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """A number of elements. Where it could not be counted in time, it is that of a box around them: not exact."""
+    """A number of elements; if not `exact`, that of the bounding box of a set that takes too much work to count."""
 
     elements: int
     exact: bool = True
@@ -30,8 +31,8 @@ class Count:
 def points(elements: isl.Set) -> int:
     """The number of points of a bounded set without parameters.
 
-    A projection keeps isl's mark that a set's pieces are disjoint, though they may overlap then, and isl counts marked
-    pieces one by one. A union has no mark.
+    The set is rebuilt as a union first. isl counts the pieces of a set one by one if they are marked as disjoint, and a
+    projection keeps that mark although the pieces may overlap then; a union drops it.
 
     Raises:
         TooCostly: the set has too many pieces with existentials.
@@ -49,7 +50,7 @@ def points(elements: isl.Set) -> int:
 
 def count(elements: isl.Set) -> Count:
     """The number of elements of a bounded set without parameters."""
-    whole = elements.coalesce()  # also drops pieces that are empty, whose bounds would count
+    whole = elements.coalesce()  # also drops empty pieces, whose bounds would enlarge the box
     if whole.is_empty():
         return Count(0)
     ends = [(whole.dim_min_val(d), whole.dim_max_val(d)) for d in range(whole.dim(isl.dim_type.set))]

@@ -14,10 +14,10 @@ from poly.ir.tree import Band, Copy, Node, Sequence, bands, children
 
 
 def find_loop(tree: Node, name: str) -> Band:
-    """The loop of that name.
+    """The loop with that name.
 
     Raises:
-        ScheduleError: there is none; the message lists the loops.
+        ScheduleError: no such loop; the message lists the loops.
     """
     for band in bands(tree):
         if band.name == name:
@@ -27,7 +27,7 @@ def find_loop(tree: Node, name: str) -> Band:
 
 
 def edit(tree: Node, old: Node, new: Node) -> Node:
-    """The tree with the node `old` (that very object) replaced."""
+    """The tree with the node `old`, compared by identity, replaced by `new`."""
     if tree is old:
         return new
     match tree:
@@ -41,13 +41,13 @@ def edit(tree: Node, old: Node, new: Node) -> Node:
 
 
 def sequence(nodes: list[Node]) -> Node:
-    """The nodes in order; sequences within are spliced, and a single node stands alone."""
+    """The nodes as a sequence; nested sequences are spliced, and a single node is returned itself."""
     flat = [leaf for node in nodes for leaf in (node.children if isinstance(node, Sequence) else (node,))]
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 
 def chain(top: Node, bottom: Node) -> list[Node]:
-    """The nodes from `top` down to `bottom`, both included; empty where `bottom` is not below `top`."""
+    """The nodes from `top` down to `bottom`, both included; empty if `bottom` is not below `top`."""
     if top is bottom:
         return [top]
     for child in children(top):
@@ -58,12 +58,12 @@ def chain(top: Node, bottom: Node) -> list[Node]:
 
 
 def map_functions(band: Band, change: Callable[[str, isl.PwAff], isl.PwAff]) -> Band:
-    """The loop with `change(statement, function)` for each of its functions."""
+    """The loop with each of its functions replaced by `change(statement, function)`."""
     return replace(band, functions=tuple((name, change(name, function)) for name, function in band.functions))
 
 
 def fresh(tree: Node, name: str, separator: str = "") -> str:
-    """`name`, or else `name2`, `name3`, …: the first that no loop has."""
+    """The first of `name`, `name2`, `name3`, … that no loop has."""
     used = {band.name for band in bands(tree)}
     return next(candidate for candidate in _numbered(name, separator) if candidate not in used)
 
@@ -75,7 +75,7 @@ def _numbered(name: str, separator: str) -> Iterator[str]:
 
 
 def rename_repeats(tree: Node) -> Node:
-    """The tree with every loop's name its own: the second loop `j` becomes `j_2`, the third `j_3`."""
+    """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`."""
     used = {band.name for band in bands(tree)}
     seen: set[str] = set()
 
@@ -97,7 +97,7 @@ def rename_repeats(tree: Node) -> Node:
 
 
 def parent(tree: Node, node: Node) -> Node | None:
-    """The node right above."""
+    """The node directly above `node`; None if there is none."""
     for child in children(tree):
         if child is node:
             return tree

@@ -1,4 +1,4 @@
-"""Sizes that get a value: they leave sets, functions, expressions and loop trees."""
+"""Replace sizes by values in sets, functions, expressions and loop trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Values = Mapping[str, int]
 
 
 def fix_set(domain: isl.Set, values: Values) -> isl.Set:
-    """The set for given values of some parameters, which it then no longer has."""
+    """The set for given values of some parameters, which are removed from its space."""
     for name, value in values.items():
         position = domain.find_dim_by_name(isl.dim_type.param, name)
         if position >= 0:
@@ -23,7 +23,7 @@ def fix_set(domain: isl.Set, values: Values) -> isl.Set:
 
 
 def fix_function(function: isl.PwAff, values: Values) -> isl.PwAff:
-    """The function for given values of some parameters, which it then no longer has."""
+    """The function for given values of some parameters, which are removed from its space."""
     graph = isl.Map.from_pw_aff(function)
     for name, value in values.items():
         position = graph.find_dim_by_name(isl.dim_type.param, name)
@@ -37,7 +37,7 @@ def fix_load(load: Load, values: Values) -> Load:
 
 
 def fix_expr(expr: Expr, values: Values) -> Expr:
-    """The expression with values in place of sizes; what has become a number is a `Const`."""
+    """The expression with values in place of sizes; an index expression that becomes a number is a `Const`."""
     match expr:
         case Index(affine):
             fixed = affine.substitute(values)

@@ -1,4 +1,4 @@
-"""Loops over sets that are simpler than the statements' own, where isl would take too long for those.
+"""Loops over simplified domains, with conditions on the statements, where isl would take too long for exact loops.
 
 for i in range(N):                            for i in range(N):
   if i % 7 == 0 or i % 5 == 3:       ->         S0 where i % 7 == 0 or i % 5 == 3
@@ -6,7 +6,7 @@ for i in range(N):                            for i in range(N):
   if i % 3 == 1:
     S1
 
-isl cuts loops up until no statement needs a condition, and there may be too many pieces.
+isl separates loops until no statement needs a condition, which may make too many pieces.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.nest import Nest, Statement
 
 SIMPLE = 200_000
-"""Operations that isl may take to make one condition short; else it has all pieces of the domain, one by one."""
+"""Operations that isl may use to simplify one condition; beyond them, it lists all pieces of the domain."""
 
 GUARDED = 1_000_000
-"""Operations that isl may take for the conditions of all statements."""
+"""Operations that isl may use for the conditions of all statements."""
 
 Conditions = Mapping[str, Test]
-"""Of statements by name, in their iterators and the sizes."""
+"""The conditions of statements, by name, in terms of their iterators and the sizes."""
 
 NONE: Conditions = {}
 
 
 def without_conditions(nest: Nest) -> Nest:
-    """The nest whose statements run in all of the hulls of their domains; itself where they do so already."""
+    """The nest with the hulls of the statements' domains as domains; itself if nothing changes."""
     simple = tuple(map(unconditional, nest.statements))
     return nest if simple == nest.statements else replace(nest, statements=simple)
 
 
 @limited(GUARDED)
 def guarded(nest: Nest) -> tuple[Nest, Conditions]:
-    """The nest without conditions, and those under which each of its statements runs, where it has any.
+    """The nest without conditions, and the conditions of the statements that have any.
 
     Raises:
-        TooCostly: even that takes too much work.
+        TooCostly: even this takes too much work.
     """
     simple = without_conditions(nest)
     pairs = zip(nest.statements, simple.statements, strict=True)
@@ -52,15 +52,15 @@ def guarded(nest: Nest) -> tuple[Nest, Conditions]:
 
 
 def unconditional(statement: Statement) -> Statement:
-    """The statement in all of the hull of its domain; itself where it runs there already."""
+    """The statement with the hull of its domain as its domain; itself if the two are equal."""
     around = _hull(statement.domain)
     return statement if around.is_equal(statement.domain) else replace(statement, domain=around)
 
 
 def _hull(domain: isl.Set) -> isl.Set:
-    """A bounded set without existentials that holds a bounded set: one piece, where that is bounded.
+    """A bounded superset of a bounded set, without existentials; a single piece if that is bounded.
 
-    `l < M or l < N` has no bound from above that is one piece.
+    `l < M or l < N`, for example, has no upper bound that is a single piece.
     """
     refuse_tangled(domain)
     flat = domain.remove_divs()
@@ -69,7 +69,7 @@ def _hull(domain: isl.Set) -> isl.Set:
 
 
 def _condition(statement: Statement, around: isl.Set) -> Test:
-    """What tells of a point of `around` whether it is an instance."""
+    """The condition under which a point of `around` is an instance of the statement."""
     try:
         with limited(SIMPLE):
             return _expression(statement, statement.domain.gist(around))

@@ -1,4 +1,4 @@
-"""The instances of a statement, seen from the loops around it: what the outer loops leave to the inner ones."""
+"""The instances of a statement, grouped by the values of outer loops: the part of them that is left to inner loops."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def coordinates(domain: isl.Set, names: Sequence[str]) -> dict[str, isl.PwAff]:
 
 
 def iterations(domain: isl.Set) -> int:
-    """The iterations in the box around a domain."""
+    """The number of iterations in the bounding box of a domain."""
     return 0 if domain.is_empty() else prod(box_extents(domain))
 
 
 def box_extents(domain: isl.Set) -> tuple[int, ...]:
-    """The sides of the box around a domain that is not empty."""
+    """The extents of the bounding box of a non-empty domain."""
     ends = ((domain.dim_min_val(at), domain.dim_max_val(at)) for at in range(domain.dim(isl.dim_type.set)))
     return tuple(last.to_python() - first.to_python() + 1 for first, last in ends)
 
 
 def loop_values(domain: isl.Set, functions: Iterable[isl.PwAff]) -> isl.Map:
     """`{ S[i, j] -> [values of the functions] }`."""
-    result = isl.Map.from_domain(isl.Set.universe(domain.get_space()))  # the domain comes once: isl adds up its locals
+    result = isl.Map.from_domain(isl.Set.universe(domain.get_space()))  # each use of the domain adds its locals
     for function in functions:
         result = result.flat_range_product(isl.Map.from_pw_aff(function))
     return result.intersect_domain(domain)
@@ -41,7 +41,7 @@ def loop_values(domain: isl.Set, functions: Iterable[isl.PwAff]) -> isl.Map:
 
 @dataclass(frozen=True)
 class Instances:
-    """Those of one statement, grouped by the values of `loops` (name and function of each, outermost first)."""
+    """The instances of a statement, grouped by the values of `loops` (name and function of each, outermost first)."""
 
     name: str
     """The name of the groups' set: `name[loop, …]`."""
@@ -76,18 +76,18 @@ class Instances:
         return self.values([function]).dim_max(0).gist(self.domain).coalesce()
 
     def count(self, function: isl.PwAff) -> isl.PwAff:
-        """How many values from the least to the greatest."""
+        """The number of integers from the least to the greatest value in each group."""
         high, low = self.values([function]).dim_max(0), self.values([function]).dim_min(0)
         return high.sub(low).add_constant_val(isl.Val(1)).gist(self.domain).coalesce()
 
     def most(self, function: isl.PwAff) -> isl.PwAff:
-        """The greatest count of any group: a function of the sizes alone."""
+        """The greatest count of any group, as a function of the sizes alone."""
         high, low = self.values([function]).dim_max(0), self.values([function]).dim_min(0)
         counts = isl.Map.from_pw_aff(high.sub(low).add_constant_val(isl.Val(1)).intersect_domain(self.domain))
         return counts.range().coalesce().dim_max(0)
 
     def is_box(self, functions: Sequence[isl.PwAff]) -> bool:
-        """Whether the functions' values in each group are all the combinations of each one's range."""
+        """Whether the functions take all combinations of values in their ranges, in each group."""
         joint = self.values(functions)
         box = isl.Map.from_domain(self.domain)
         for function in functions:

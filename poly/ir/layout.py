@@ -1,4 +1,4 @@
-"""Where an array's elements lie: strides, and the offset of an access."""
+"""The layout of arrays in memory: strides, and the offset of an access."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poly.ir.nest import Array
 
 
 def strides(array: Array) -> tuple[Int, ...]:
-    """Elements between neighbours along each dimension: row-major and dense, unless the array names its own."""
+    """The strides of each dimension, in elements: row-major and dense, unless the array has its own."""
     if array.strides is not None:
         return tuple(Linear.name(s) if isinstance(s, str) else Linear.of(s) for s in array.strides)
     result: list[Int] = [Linear.of(1)]
@@ -20,7 +20,7 @@ def strides(array: Array) -> tuple[Int, ...]:
 
 
 def step(array: Array, access: Load, iterator: str) -> Int:
-    """How many elements further the access is when `iterator` grows by one."""
+    """The stride of an access along `iterator`, in elements."""
     total: Int = Linear()
     for index, stride in zip(access.indices, strides(array), strict=True):
         total = total + stride * index.coefficient(iterator)
@@ -28,7 +28,7 @@ def step(array: Array, access: Load, iterator: str) -> Int:
 
 
 def offset(array: Array, access: Load, iterators: Mapping[str, Affine]) -> Int:
-    """The offset (in elements) of the element accessed, with each iterator replaced by its expression."""
+    """The offset of the accessed element, in elements, with each iterator replaced by its expression."""
     total: Int = Linear()
     for index, stride in zip(access.indices, strides(array), strict=True):
         total = total + stride * index.substitute(iterators)

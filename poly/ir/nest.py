@@ -1,4 +1,4 @@
-"""The model: a loop nest as integer sets. Front ends make it, everything else reads it."""
+"""The polyhedral model: a loop nest as integer sets. Front ends make it, and all else reads it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Op = Literal["=", "+", "*", "min", "max"]
 class Array:
     """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
 
-    `strides` (in elements) name sizes or give integers where the array is not dense; None means dense, row-major.
-    An extent of a local that comes out below 0, at sizes for which no loop around it runs, means 0.
+    `strides` (in elements) are integers or names of sizes, for an array that is not dense; None means dense, row-major.
+    A negative extent of a local, at sizes for which no loop around it runs, means 0.
     """
 
     name: str
@@ -61,9 +61,9 @@ class Array:
 class Statement:
     """`target op= expr` for each point of `domain`.
 
-    `op` is "=" or a reduction's ("-=" is "+" of the negative). `iterators` name the domain's dimensions, outermost
-    first; `text` is the source line that the statement stands on.
-    A local scalar is an array over the loops around its definition, so it carries no false dependence.
+    `op` is "=" or a reduction's operator ("-=" is "+" of the negated value). `iterators` name the domain's dimensions,
+    outermost first; `text` is the statement's source line.
+    A local scalar is an array over the loops around its definition, so that it causes no false dependences.
     """
 
     name: str
@@ -77,11 +77,11 @@ class Statement:
 
     @property
     def reads(self) -> tuple[Load, ...]:
-        """What it reads: for a reduction the target too."""
+        """The accesses that read, which include the target of a reduction."""
         return (() if self.op == "=" else (self.target,)) + loads(self.expr)
 
     def __str__(self) -> str:
-        """The statement's line, then its domain and access relations, one a line."""
+        """The statement's source line, then its domain and access relations, each on its own line."""
         kind = "" if self.op == "=" else f"   (reduction by {self.op})"
         text = printed(self.domain)
         domain = text.partition(" -> ")[2] if self.domain.dim(isl.dim_type.param) else text
@@ -99,10 +99,10 @@ class Statement:
 class Nest:
     """A loop nest.
 
-    `sizes` are its parameters that are still symbolic; `fixed` those that were given a value. Every set's parameters
-    are exactly `sizes`, in that order, and `context` holds what is known of them (each at least 0). `tree` is the order
-    as written. `source` is the text of the loops as a Python function, from `file`; `names` says what the free names in
-    it stand for. `opened` is the digest of the nest that this one was before sizes were fixed or a statement parted.
+    `sizes` are the parameters that are symbolic, `fixed` those that have a value. The parameters of each set are
+    exactly `sizes`, in that order, and `context` has the constraints on them (each is at least 0). `tree` is the order
+    as written. `source` is the text of the loops as a Python function, from `file`; `names` has the values of its free
+    names. `opened` is the digest of the nest before sizes were fixed or a statement was parted.
     """
 
     name: str
@@ -119,10 +119,10 @@ class Nest:
     opened: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _ = self.structure  # isl may write a set in another way after it has worked with it
+        _ = self.structure  # now, since isl may print a set differently after operations on it
 
     def statement(self, name: str) -> Statement:
-        """The statement of that name. Raises SpecError where there is none."""
+        """The statement with that name. Raises SpecError if there is none."""
         for statement in self.statements:
             if isinstance(name, str) and statement.name == name:
                 return statement
@@ -130,7 +130,7 @@ class Nest:
         raise SpecError(f"{self.name} has no statement {plain(name)}. Its statements: {known}.")
 
     def array(self, name: str) -> Array:
-        """The argument or local of that name. Raises SpecError where there is none."""
+        """The argument or local with that name. Raises SpecError if there is none."""
         for array in self.arrays:
             if isinstance(name, str) and array.name == name:
                 return array
@@ -144,7 +144,7 @@ class Nest:
 
     @property
     def integers(self) -> tuple[str, ...]:
-        """The integers that a kernel takes before the arrays: open sizes, then strides that are not known."""
+        """The integers that a kernel takes before the arrays: open sizes, then symbolic strides."""
         return (*self.sizes, *(s for array in self.arrays for s in array.strides or () if isinstance(s, str)))
 
     @property
@@ -154,7 +154,7 @@ class Nest:
 
     @cached_property
     def structure(self) -> str:
-        """What tells nests apart: a digest of arrays, statements and loops, all sizes open, without the name."""
+        """A digest of arrays, statements and loops with all sizes open, which identifies the nest but for its name."""
         if self.opened:
             return self.opened
         arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
@@ -171,10 +171,10 @@ class Nest:
         return "\n".join((head, body, *(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements)))
 
     def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Nest:
-        """The same nest with some sizes fixed: they leave the sets, shapes and expressions.
+        """The same nest with some sizes replaced by values, in the sets, shapes and expressions.
 
         Raises:
-            SpecError: no dictionary, no such size, or a value that is no integer from 0 to 2**48.
+            SpecError: not a dictionary, no such open size, or a value that is not an integer from 0 to 2**48.
         """
         fixed = _checked_values(self, values)
         return replace(
@@ -191,13 +191,13 @@ class Nest:
 
 
 def difference(one: Nest, other: Nest) -> str | None:
-    """Where the loops of two nests first differ; None where they are the same but for their name and sizes' values."""
+    """The first difference between the loops of two nests; None if only their names and values of sizes differ."""
     if one.structure == other.structure:
         return None
     if _arguments(one) != _arguments(other):
         return f"they take {_arguments(one)}, and {_arguments(other)}"
     if one.reassociate != other.reassociate:
-        return "only one of them allows to reassociate reductions"
+        return "only one of them allows reassociation of reductions"
     numbers, others = _numbers(one), _numbers(other)
     unlike = (name for name in numbers if name in others and numbers[name] != others[name])
     difference = (f"{name} is {numbers[name]} in the one, {others[name]} in the other" for name in unlike)
@@ -209,12 +209,12 @@ def _arguments(nest: Nest) -> str:
 
 
 def _numbers(nest: Nest) -> dict[str, str]:
-    """What the free names in the loops stand for, but for sizes that were given a value."""
+    """The values of the free names in the loops, except for fixed sizes."""
     return {name: shown(value) for name, value in nest.names if name not in dict(nest.fixed)}
 
 
 def checked_nest(value: Any) -> Nest:
-    """A nest as it is. Raises SpecError for anything else."""
+    """The nest, unchanged. Raises SpecError for anything else."""
     if not isinstance(value, Nest):
         raise SpecError(f"{shown(value)} is no nest. Make one with @poly.nest or poly.einsum.")
     return value

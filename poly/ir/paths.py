@@ -1,4 +1,4 @@
-"""Where statements stand in a loop tree, and the order in which the tree runs their instances."""
+"""The positions of statements in a loop tree, and the order in which the tree runs their instances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a sequence."""
+    """A position in a sequence."""
 
     index: int
 
@@ -25,7 +25,7 @@ Path = tuple[Band | Position, ...]
 def paths(tree: Node) -> dict[str, Path]:
     """The path of each statement, in textual order.
 
-    The loops that a microkernel absorbs count too: rows, columns, then those that it reduces.
+    It includes the loops that a microkernel absorbs: rows, columns, then those of the reduction.
     """
     found: dict[str, Path] = {}
     _collect(tree, (), found)
@@ -49,9 +49,9 @@ def _collect(node: Node, above: Path, found: dict[str, Path]) -> None:
 
 
 def times(nest: Nest, tree: Node) -> Mapping[str, isl.Map]:
-    """For each statement the map from its instances to their time: `{ S1[i, k] -> [i, 1, k] }`.
+    """For each statement, the map from its instances to their time vectors: `{ S1[i, k] -> [i, 1, k] }`.
 
-    The order of execution is the lexicographic order of these vectors, all padded with zeros to one length.
+    The order of execution is the lexicographic order of these vectors, which are padded with zeros to one length.
     """
     found = paths(tree)
     length = max((len(path) for path in found.values()), default=0)

@@ -1,4 +1,4 @@
-"""The loops as written, run by Python on NumPy arrays: the oracle of every test. No sets, no schedule, no compiler."""
+"""An interpreter for the loops as written, on NumPy arrays: the oracle of all tests, without sets or schedules."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from poly.ir.nest import Array, Nest
 from poly.ir.sizes import fitted
 
 TYPES = {np.dtype(dtype.numpy_name).type: dtype for dtype in DTYPES.values()}
-"""The scalar types by NumPy's."""
+"""The scalar types by NumPy's type."""
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide"}
-"""The functions that take the place of operators."""
+"""The names, in `_functions`, of the functions that replace operators."""
 PREFIX = "_poly_"
-"""Before the names of what the loops get from here."""
+"""The prefix of the names that this module adds to the loops."""
 
 
 def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
     """Run the loops of a nest on its arguments; arrays are updated in place.
 
-    Each operation has the type that NumPy gives it, each local the type that it was declared with. `keywords` are
-    arguments by name, and the sizes that no array tells. Values that overflow or are no numbers go through without a
-    warning. Integers wrap around, also a loop's index that meets a smaller type; a fraction that is assigned to an
-    integer is cut off, and is the type's least number where the type has no such number. What Python's own numbers
-    divided by 0 are is what a float's are.
+    Each operation has the type that NumPy gives it, each local its declared type. `keywords` are arguments by name, and
+    the sizes that do not follow from the arrays. Overflows and NaNs cause no warnings. Integers wrap around, as does a
+    loop's index that is combined with a smaller type; a fraction that is assigned to an integer is truncated, and
+    becomes the type's least value if the type cannot represent the result. Python's own numbers are divided by 0 as
+    NumPy's floats are.
 
     Raises:
         ArgumentError: the arguments don't fit the nest.
     """
     taken = fitted(nest, arguments, keywords)
     if all(taken.values[name].size == 0 for name in nest.written & taken.values.keys()):
-        return  # such arrays may be as long as one likes
+        return  # there is nothing to write, and the other extents of empty arrays may be huge
     values = {array.name: _argument(array, taken.values[array.name]) for array in nest.arguments}
     with np.errstate(all="ignore"):
         _function(nest, taken.sizes)(**values)
@@ -50,12 +50,12 @@ def _argument(array: Array, value: Any) -> Any:
 
 
 def _cast(dtype: DType) -> type[np.generic]:
-    """The NumPy type; called, it makes a scalar of a value."""
+    """The NumPy type, which makes a scalar of a value when it is called."""
     return np.dtype(dtype.numpy_name).type
 
 
 def _maker(dtype: DType) -> Callable[[Any], Any]:
-    """The function that makes a scalar of a value."""
+    """The function that converts a value to a scalar of this type."""
     kind = _cast(dtype)
     return kind if dtype.is_float else lambda value: _number(value, kind)
 
@@ -73,7 +73,7 @@ def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
 
 
 def _functions() -> dict[str, Callable[..., Any]]:
-    """What the calls in a nest mean, its operators among them, and `local`, which makes a local array."""
+    """The functions that a nest's calls and operators stand for, and `local`, which makes a local array."""
     return {
         "exp": _real(np.exp), "sqrt": _real(np.sqrt), "tanh": _real(np.tanh), "local": _local, "divide": _divided,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
@@ -82,7 +82,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
 
 
 def _real(function: np.ufunc) -> Callable[[Any], Any]:
-    """The function of a NumPy scalar in its own type, and of a Python number as a Python number."""
+    """The function on a NumPy float in its own type, on a NumPy integer in float64, on a Python number as a float."""
 
     def apply(value: Any) -> Any:
         if isinstance(value, np.integer):
@@ -93,7 +93,7 @@ def _real(function: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _joined(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The function of two values of which one may be a Python integer: it takes the type of a NumPy integer."""
+    """The function of two values, which converts a Python integer to the other's type if that is a NumPy integer."""
 
     def apply(a: Any, b: Any) -> Any:
         if isinstance(a, np.integer) and isinstance(b, int):
@@ -104,7 +104,7 @@ def _joined(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`min` or `max` with a result of the type in which all values meet."""
+    """`min` or `max`, with a result of the common type of all values."""
 
     def apply(first: Any, *others: Any) -> Any:
         for other in others:
@@ -119,14 +119,14 @@ def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _divided(a: Any, b: Any) -> Any:
-    """True division; that of Python's numbers by 0 is what IEEE 754 says."""
+    """True division; a division of Python's numbers by 0 follows IEEE 754."""
     if isinstance(a, np.generic) or isinstance(b, np.generic) or b != 0:
         return a / b
     return float(np.float64(a) / np.float64(b))
 
 
 def _number(value: Any, kind: type[np.generic]) -> Any:
-    """A value in a NumPy type, as the generated code converts it."""
+    """A value converted to a NumPy type as the generated code converts it."""
     if not issubclass(kind, np.integer):
         return kind(value)
     plain = int(value) if isinstance(value, int | np.integer) else float(value)
@@ -134,17 +134,17 @@ def _number(value: Any, kind: type[np.generic]) -> Any:
 
 
 def _local(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """A local array; floats start as NaN, so that a test sees an element that was read before it was written."""
+    """A local array; floats start as NaN, so that tests notice elements that are read before they are written."""
     extents = [max(extent, 0) for extent in shape]
     kind = np.dtype(DTYPES[dtype].numpy_name)
     return np.full(extents, np.nan if kind.kind == "f" else 0, kind)
 
 
 class _Runnable(ast.NodeTransformer):
-    """The function without types and decorators; locals are made in their types, and calls go to `_functions`.
+    """The function without types and decorators; locals get their types, and calls are replaced by `_functions`.
 
-    So do divisions and, where there are integers, all operators and assignments: NumPy refuses a Python integer that
-    an array's type has not, and its arithmetic is too slow to go there without need.
+    Divisions are replaced too and, if the nest has integers, all operators and assignments: NumPy refuses a Python
+    integer that an array's type cannot represent. In other nests operators stay, since functions are slower.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -181,14 +181,14 @@ class _Runnable(ast.NodeTransformer):
         return self._call(OPERATORS[type(node.op)], [left, right])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        return node  # indices are Python's
+        return node  # indices are plain Python
 
     def visit_If(self, node: ast.If) -> ast.AST:
         node.body, node.orelse = ([self.visit(statement) for statement in part] for part in (node.body, node.orelse))
-        return node  # so are conditions
+        return node  # conditions are plain Python
 
     def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """The value that an assignment stores; a local scalar has no array that would convert it."""
+        """The value that an assignment stores, converted unless the array does it: for local scalars and integers."""
         if isinstance(target, ast.Name):
             return self._call(self._types[target.id], [value])
         assert isinstance(target, ast.Subscript), "the front end takes names and elements alone"

@@ -1,6 +1,6 @@
 """Sets and functions of sizes, iterators and array elements, built from spaces.
 
-No name goes into isl's notation: in `[N] -> { A[d0] : 0 <= d0 < N }` a size called `d0` would be taken for the index.
+Names are never parsed in isl's notation: in `[N] -> { A[d0] : 0 <= d0 < N }` a size called `d0` would be the index.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from poly.ir.budget import TooCostly, limited
 PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
 
 LEAST = 50_000
-"""Operations that isl may take for the first point of a set."""
+"""Operations that isl may use to find the first point of a set."""
 
 
 def number(value: int) -> isl.Val:
-    """An integer of any size; isl's own constructor takes 64 bits."""
+    """An integer of any size, as a value of isl, whose own constructor takes 64 bits."""
     return isl.Val(str(value))
 
 
@@ -37,7 +37,7 @@ def parameters(space: isl.Space | isl.Set | isl.PwAff) -> tuple[str, ...]:
 
 
 def own_names(what: str, count: int) -> tuple[str, ...]:
-    """Names for the dimensions of a set of the engine's own, `A_box'0` and so on, which no user can write."""
+    """Names for the dimensions of an internal set, such as `A_box'0`, which differ from all that a user can write."""
     return tuple(f"{what}'{at}" for at in range(count))
 
 
@@ -57,7 +57,7 @@ def index(space: isl.Space, position: int) -> isl.Aff:
 
 
 def conjunction(conditions: Iterable[isl.Set], space: isl.Space) -> isl.Set:
-    """What fulfils all conditions; everything where there are none."""
+    """The points that satisfy all conditions; the universe if there are none."""
     return reduce(isl.Set.intersect, conditions, isl.Set.universe(space))
 
 
@@ -78,16 +78,16 @@ def zero(space: isl.Space) -> isl.Aff:
 
 
 def at_least(sizes: Sequence[str], values: Iterable[Affine], least: int) -> isl.Set:
-    """`[M, N] -> { : M >= 1 and N >= 1 }`: the sizes for which none of the values is below `least`."""
+    """`[M, N] -> { : M >= 1 and N >= 1 }`: the sizes for which all values are at least `least`."""
     space = set_space(sizes, 0)
     bound = function(space, Affine.of(least))
     return conjunction((bound.le_set(function(space, value)) for value in values), space).params()
 
 
 def first_point(points: isl.Set) -> tuple[int, ...]:
-    """The first point of a set that is not empty and has no parameters; any, where that takes too much work.
+    """The first point of a non-empty set without parameters; any point if finding the first takes too much work.
 
-    isl takes some sets with quotients in them for empty when it is asked for their first point, but not for any point.
+    For some sets with quotients isl finds no lexicographic minimum, as if they were empty, but it finds a sample point.
     """
     try:
         with limited(LEAST):
@@ -106,7 +106,7 @@ def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: S
 
 
 def mapped(space: isl.Space, name: str, functions: Sequence[isl.Aff]) -> isl.Map:
-    """`{ domain -> name[values of the functions] }`; the functions are on the space, which is the domain's."""
+    """`{ domain -> name[values of the functions] }`, for functions on the domain's `space`."""
     target = isl.Space.map_from_domain_and_range(space, set_space(parameters(space), len(functions), name))
     values = isl.MultiAff.zero(target)
     for at, value in enumerate(functions):

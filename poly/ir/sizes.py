@@ -1,4 +1,4 @@
-"""The sizes of a nest, read from the arrays of a call."""
+"""The sizes of a nest, deduced from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from poly.ir.nest import Array, Nest
 def deduce_sizes(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
     """The value of each open size: from plain extents first, then from composite ones such as `P + R - 1`.
 
-    `keywords` may hold arguments by name, must hold the sizes that no array tells, and may hold others: these are
-    compared.
+    `keywords` may have arguments by name, and must have the sizes that do not follow from the arrays. It may have other
+    sizes, which must agree with the arrays.
 
     Raises:
         ArgumentError: the arguments don't fit the nest or each other.
@@ -27,7 +27,7 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
     """The arguments by name, checked, and the sizes.
 
     Raises:
-        ArgumentError: as `deduce_sizes`.
+        ArgumentError: as for `deduce_sizes`.
     """
     buffers = tuple(_buffer(array, nest) for array in nest.arguments)
     names = [buffer.name for buffer in buffers]

@@ -1,4 +1,4 @@
-"""Arrays that are not dense: a nest whose strides are sizes."""
+"""Nests for arrays that are not dense, with symbolic strides."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from poly.ir.nest import Array, Nest
 
 
 def with_strides(nest: Nest) -> Nest:
-    """The same nest with the strides of its arrays as further sizes: `A_ld` of a matrix, else `A_stride0`, …
+    """The same nest with symbolic strides for its arrays: `A_ld` for a matrix, otherwise `A_stride0`, …
 
-    Neighbours along the last dimension stay neighbours.
+    The last dimension stays contiguous.
     """
     indices = (iterator for statement in nest.statements for iterator in statement.iterators)
     taken = frozenset({*nest.sizes, *(array.name for array in nest.arrays), *indices})

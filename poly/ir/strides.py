@@ -1,4 +1,4 @@
-"""How statements walk through memory: the iterator that a loop moves, and the stride of each access along it."""
+"""How loops step through memory: the iterator that a loop advances, and the stride of each access along it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from poly.ir.paths import Path
 from poly.ir.tree import Band
 
 STRIDED = 16
-"""What an access costs that touches another cache line each time, where one to the next element costs 1."""
+"""The cost of an access that touches another cache line each time; one that goes to the next element costs 1."""
 
 
 def moved_iterator(statement: Statement, path: Path, loop: str) -> str | None:
     """The iterator that grows by one with each iteration of a loop, for fixed values of the loops around it.
 
-    `path` leads to the statement. None where there is no such iterator, or more than one.
+    `path` leads to the statement. None if no iterator does, or more than one.
     """
     fixed: set[str] = set()
     for band in (node for node in path if isinstance(node, Band)):
@@ -30,15 +30,15 @@ def moved_iterator(statement: Statement, path: Path, loop: str) -> str | None:
 
 
 def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
-    """What the statement's accesses cost with `iterator` innermost.
+    """The cost of the statement's accesses with `iterator` innermost.
 
-    It is the sum over accesses: 0 for one that stays, 1 for one that goes to the next element, else STRIDED.
+    Each access adds 0 if it stays at one element, 1 if it goes to the next element, and otherwise STRIDED.
     """
     return sum(_cost(nest, access, iterator) for access in accesses(statement))
 
 
 def is_contiguous(nest: Nest, statement: Statement, iterator: str) -> bool:
-    """Whether each access stays or goes to the next element as `iterator` grows."""
+    """Whether each access stays at one element, or goes to the next one, as `iterator` grows."""
     return all(_cost(nest, access, iterator) <= 1 for access in accesses(statement))
 
 
@@ -48,7 +48,7 @@ def is_contiguous_along(nest: Nest, access: Load, iterator: str) -> bool:
 
 
 def accesses(statement: Statement) -> tuple[Load, ...]:
-    """The elements that an instance touches, each once."""
+    """The distinct accesses of a statement."""
     return tuple(dict.fromkeys((statement.target, *statement.reads)))
 
 
@@ -59,7 +59,7 @@ def _cost(nest: Nest, access: Load, iterator: str) -> int:
 
 
 def _coefficients(statement: Statement, band: Band) -> dict[str, int]:
-    """The iterators in a loop's function with their coefficients; none where it is not simply affine."""
+    """The iterators in a loop's function with their coefficients; empty if it is a quotient or piecewise."""
     pieces = band.function(statement.name).get_pieces()
     if len(pieces) != 1 or pieces[0][1].dim(isl.dim_type.div):
         return {}
@@ -69,7 +69,7 @@ def _coefficients(statement: Statement, band: Band) -> dict[str, int]:
 
 
 def extent(nest: Nest, band: Band) -> int | None:
-    """How many values a loop takes in all; None where that depends on sizes or is nothing."""
+    """The span of a loop's values, from the least to the greatest; None if it depends on sizes or is empty."""
     lows, highs = [], []
     for name, function in band.functions:
         values = isl.Map.from_pw_aff(function).intersect_domain(nest.statement(name).domain).range()
@@ -84,7 +84,7 @@ def extent(nest: Nest, band: Band) -> int | None:
 
 
 def lines(nest: Nest, access: Load, iterator: str) -> int:
-    """How many times the fewest lines neighbours touch: 0 where all touch one element, 1 for elements side by side."""
+    """Cache lines that an access touches along `iterator`, relative to contiguous elements; 0 if it stays at one."""
     if not any(index.coefficient(iterator) for index in access.indices):
         return 0
     apart = step(nest.array(access.array), access, iterator).number

@@ -1,4 +1,4 @@
-"""The loop tree: what a schedule is made of. Immutable; every transformation returns a new tree.
+"""The loop tree, which schedules transform. It is immutable: every transformation returns a new tree.
 
     Band("i", {S0: i, S1: i})            for i:
       Sequence                              S0
@@ -6,9 +6,9 @@
         Band("j", {S1: j})                    S1
           Leaf("S1")
 
-A band is one loop. For each statement below it, it says which quasi-affine function of the statement's own
-iterators the loop counts: `i`, `floor(i/6)`, `t + i`, `-i`. The order of execution is the lexicographic order of
-these functions and of the positions in sequences, outermost first.
+A band is one loop. For each statement below it, the band has the quasi-affine function of the statement's iterators
+that the loop counts: `i`, `floor(i/6)`, `t + i`, `-i`. The order of execution is the lexicographic order of these
+functions and of the positions in sequences, outermost first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import islpy as isl
 from microkernels.kernel import Microkernel
 
 Memory = Literal["global", "local", "private"]
-"""Where a copy lies on an OpenCL device: in reach of all, of one work-group, or of one work-item."""
+"""The memory of a copy on an OpenCL device: shared by all, by a work-group, or private to a work-item."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Children in order. A statement stands below exactly one of them."""
+    """Children in order. Each statement is below exactly one of them."""
 
     children: tuple[Node, ...]
 
@@ -54,9 +54,9 @@ class Band:
     vectorize: bool = False
     unroll: int = 0
     group: bool = False
-    """On an OpenCL device, work-groups share the iterations; such a loop is parallel, too."""
+    """On an OpenCL device, work-groups share the iterations; such a loop is also `parallel`."""
     items: int = 0
-    """On an OpenCL device, so many work-items of a group share the iterations (0: each item runs them all)."""
+    """On an OpenCL device, the number of work-items of a group that share the iterations; 0 if they are not shared."""
 
     def function(self, statement: str) -> isl.PwAff:
         return dict(self.functions)[statement]
@@ -64,23 +64,23 @@ class Band:
 
 @dataclass(frozen=True)
 class Copy:
-    """Before `body` runs, copy what it reads of `array` into a buffer, and read that instead.
+    """Before `body` runs, copy the part of `array` that it reads into a buffer, and read that instead.
 
-    Where a microkernel below reads the array, the copy is laid out in that kernel's panels.
-    Where plain statements do, it is a dense box, the array's footprint for one pass of `body`.
+    If a microkernel below reads the array, the copy is laid out in that kernel's panels. If plain statements read it,
+    the copy is a dense box, the array's footprint in one run of `body`.
     """
 
     array: str
     body: Node
     role: str | None = None
-    """`left` or `right` where one microkernel reads the array in both roles."""
+    """`left` or `right`, if one microkernel reads the array in both roles."""
     statement: str | None = None
-    """Whose reads, where not those of all statements below."""
+    """The statement whose reads are packed; None for all statements below."""
     memory: Memory = "global"
     pad: int = 0
-    """So many elements of a box lie unused behind each of its rows."""
+    """The number of unused elements after each row of a box."""
     buffers: int = 1
-    """With 2, the passes of the loop around fill two boxes in turn."""
+    """With 2, the iterations of the surrounding loop fill two boxes in turn."""
 
     @property
     def label(self) -> str:
@@ -94,7 +94,7 @@ class Copy:
 class Micro:
     """A microkernel in place of the innermost loops of one contraction statement.
 
-    The loops that it absorbs are kept, by the role that they have in the kernel's contract; their bodies are not used.
+    The loops that it absorbs are kept, by their role in the kernel's contract; their bodies are not used.
     """
 
     kernel: Microkernel
@@ -103,9 +103,9 @@ class Micro:
     columns: Band | None
     reduce: tuple[Band, ...]
     exchanged: bool = False
-    """The operands have changed sides: `left` is the one that `poly.analysis.contraction.recognise` calls right."""
+    """Whether the operands have changed sides: `left` is what `poly.analysis.contraction.recognise` calls `right`."""
     initial: str | None = None
-    """A statement that assigns the output's start value 0, done by the kernel's first visit of each element."""
+    """A statement that sets the output to 0, which the kernel's first visit to each element does instead."""
 
 
 Node = Leaf | Sequence | Band | Copy | Micro
@@ -121,7 +121,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, parents first."""
+    """The node and all nodes below it, parents first."""
     yield node
     for child in children(node):
         yield from walk(child)

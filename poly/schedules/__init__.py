@@ -1,1 +1,1 @@
-"""Schedules: nests with steps, each proven legal, and what refuses the others."""
+"""Schedules: the steps that transform a nest's loops, each proven legal or refused."""

@@ -1,15 +1,15 @@
-"""PARLOOPER's loop strings: a terse way to write the order, the blocks and the parallel loops of a nest.
+"""PARLOOPER's loop strings: a terse notation for the order, the blocks and the parallel loops of a nest.
 
     bcaBCb        letters are the nest's loops (a is the first), outermost first; capitals run in parallel
-    bcabcb        a letter that comes n times is cut into blocks n - 1 times
+    bcabcb        a loop whose letter occurs n times is blocked n - 1 times
     bc|aBCb       a barrier after loop c
     aBC@schedule(dynamic,1)     text for the OpenMP pragma
     aB{R:16}c     a grid of threads
     a[,,,(32,8)]  block sizes in the string
 
 The grammar is that of Georganas et al., "Harnessing Deep Learning and HPC Kernels via High-Level Loop and Tensor
-Abstractions on CPU Architectures" (arXiv 2304.12576). What it says is translated to steps of a schedule, and so each
-string is checked.
+Abstractions on CPU Architectures" (arXiv 2304.12576). A string is translated to steps of a schedule, which are proven
+legal like any others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEVEL = re.compile(
 )
 SCHEDULE = re.compile(r"\s*schedule\s*\(\s*(static|dynamic|guided|auto|runtime)\s*(,\s*\d+\s*)?\)\s*")
 LONGEST = 512
-"""Characters of a loop string."""
+"""The most characters of a loop string."""
 
 Blocks = Mapping[str, int | tuple[int, ...]]
 """Block sizes by letter, outermost first."""
@@ -43,7 +43,7 @@ Blocks = Mapping[str, int | tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Letter:
-    """One letter of a loop string, and what is written behind it."""
+    """One letter of a loop string, with its suffixes."""
 
     letter: str
     parallel: bool
@@ -58,7 +58,7 @@ def parse(text: str) -> tuple[Letter, ...]:
     """The levels of a loop string, outermost first.
 
     Raises:
-        ScheduleError: not in the grammar; the message shows where.
+        ScheduleError: the string is not in the grammar; the message shows where.
     """
     checked_text("a loop string", text, "'bAb'", ScheduleError)
     if len(text) > LONGEST:
@@ -96,13 +96,13 @@ def _level(match: re.Match[str]) -> Letter:
 def translate(text: str, tree: Node, blocks: Blocks) -> tuple[Step, ...]:
     """The steps that bring the loops of `tree` into the form of a loop string.
 
-    Loops that the string leaves out stay innermost, in their order. OpenMP's choice of who runs which iteration changes
-    no result, and every parallel loop ends with a barrier: `@schedule(...)` and barriers outside of parallel loops need
-    no step.
+    Loops that the string leaves out stay innermost, in their order. `@schedule(...)` and barriers outside parallel
+    loops need no step: how OpenMP distributes the iterations changes no result, and every parallel loop ends with a
+    barrier.
 
     Raises:
-        ScheduleError: not in the grammar, or what the model can't say: thread grids, two groups of parallel loops, a
-            barrier in a parallel loop, other ranges than the nest's.
+        ScheduleError: the string is not in the grammar, or asks for what steps can't express: thread grids, two groups
+            of parallel loops, a barrier in a parallel loop, or ranges other than the nest's.
     """
     levels = parse(text)
     if not isinstance(blocks, Mapping):
@@ -127,13 +127,13 @@ def translate(text: str, tree: Node, blocks: Blocks) -> tuple[Step, ...]:
 
 
 def _around(tree: Node, named: frozenset[str]) -> list[str]:
-    """The loops around a named one that are not named themselves."""
+    """The loops around the innermost named loop that are not named themselves."""
     innermost = [band for band in bands(tree) if band.name in named][-1]
     return [band.name for band in bands(tree) if band.name not in named and chain(band, innermost)]
 
 
 def _tile_name(loop: str, used: set[str]) -> str:
-    """The name that splitting gives to the loop over blocks."""
+    """The name that `split` gives to the loop over blocks."""
     name, number = f"{loop}_tile", 2
     while name in used:
         name, number = f"{loop}_tile{number}", number + 1
@@ -154,7 +154,7 @@ def _loops(text: str, tree: Node, levels: tuple[Letter, ...]) -> dict[str, str]:
 
 
 def _blocks(text: str, letter: str, levels: tuple[Letter, ...], given: Blocks) -> tuple[int, ...]:
-    """The block sizes of one letter, outermost first: from the string, or else from the call."""
+    """The block sizes of one letter, outermost first: from the call, or else from the string."""
     own = [level for level in levels if level.letter == letter]
     baked = next((level.blocks for level in own if level.blocks), ())
     value = given.get(letter, baked)
@@ -184,7 +184,7 @@ def _check_unused(text: str, blocks: Blocks, loops: Mapping[str, str]) -> None:
 
 
 def _check_model(text: str, levels: tuple[Letter, ...]) -> None:
-    """Refuse what a schedule can't say."""
+    """Refuse a string that the steps of a schedule can't express."""
     for place, level in enumerate(levels):
         within = any(above.parallel for above in levels[:place])
         reason = _outside_model(level, within, within and not levels[place - 1].parallel)
@@ -193,9 +193,9 @@ def _check_model(text: str, levels: tuple[Letter, ...]) -> None:
 
 
 def _outside_model(level: Letter, within: bool, after_group: bool) -> str | None:
-    """Why a level can't be said, and what to write instead.
+    """Why a level can't be expressed, and what to write instead; None if it can.
 
-    It stands `within` a parallel loop, and perhaps `after_group`: letters that are not parallel come between.
+    `within`: the level is inside a parallel loop; `after_group`: and the level directly around it is not parallel.
     """
     if level.parallel and after_group:
         return (
@@ -204,12 +204,12 @@ def _outside_model(level: Letter, within: bool, after_group: bool) -> str | None
         )
     if level.barrier and (within or level.parallel):
         return (
-            f"the barrier after {level.letter} stands in a parallel loop, whose threads may come to it at different "
-            "times. Remedy: put it behind a loop that is outside of the capitals."
+            f"the barrier after {level.letter} is inside a parallel loop, whose threads may reach it at different "
+            "times. Remedy: put it after a loop that is outside the capitals."
         )
     if level.grid:
         return (
-            f"a grid of threads {level.grid} is not in the model. "
+            f"a grid of threads {level.grid} is not supported. "
             "Remedy: leave it out; the threads then share the iterations of the loops in capitals."
         )
     start, end, step = level.range

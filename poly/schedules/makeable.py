@@ -1,6 +1,7 @@
-"""Whether the microkernels and copies in a loop tree can be made, asked after each step: what was accepted compiles.
+"""Whether code can be generated for the microkernels and copies in a loop tree.
 
-Left to the compilation is only what depends on the target: its instruction set, its memories and their sizes.
+This is checked after each step, so that an accepted schedule compiles. Only checks that depend on the target are left
+to the compilation: its instruction set, its memories and their sizes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class _Above:
 
 
 def check_makeable(nest: Nest, tree: Node) -> None:
-    """Refuse a tree with a microkernel or a copy that cannot be made.
+    """Refuse a tree with a microkernel or a copy for which no code can be generated.
 
     Raises:
-        ScheduleError: which, why, and what to do.
+        ScheduleError: says which one, why, and what to do.
     """
     if any(isinstance(node, Micro | Copy) for node in walk(tree)):
         _check(nest, tree, _Above())
@@ -54,7 +55,7 @@ def _check(nest: Nest, node: Node, above: _Above) -> None:
 
 
 def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
-    """The operand that a copy lays out in panels; none where it is a box."""
+    """The operand that a copy lays out in panels; empty for a copy that is a box."""
     micros = reading_kernels(nest, node)
     if not micros:
         if node.role is not None and not boxed_reads(nest, nest, node):
@@ -66,7 +67,7 @@ def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
     micro = micros[0]
     kernel = micro.kernel
     if kernel.in_place or kernel.by_group:
-        way = "brings its operands into panels of its own" if kernel.by_group else "reads its operands where they lie"
+        way = "packs its operands into its own panels" if kernel.by_group else "reads its operands in place"
         raise ScheduleError(f"pack({node.array}): {kernel} {way}. Remedy: leave this step out.")
     if node.label != node.array:
         raise ScheduleError(
@@ -84,7 +85,7 @@ def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
 
 
 def _check_panel(node: Copy, kernel: Microkernel, role: Side) -> None:
-    """Lanes are neighbours in a panel: rows of the left operand, columns of the right one."""
+    """Refuse a panel whose lanes (rows of the left operand, columns of the right) are not contiguous for the kernel."""
     contract = kernel.contract
     along = contract.rows if role == "left" else contract.columns
     if contract.contiguous(role) not in (None, along):
@@ -95,7 +96,7 @@ def _check_panel(node: Copy, kernel: Microkernel, role: Side) -> None:
 
 
 def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
-    """The kernel walks through the reduction by strides, and along what its contract wants contiguous as it lies."""
+    """Refuse operands without constant strides along the reduction, or not contiguous where the contract wants it."""
     loops = tuple((band.name, band.function(node.statement)) for band in above.bands)
     left, right, output = checked_operands(nest, node, loops)
     kernel = node.kernel
@@ -121,7 +122,7 @@ def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Ban
 
 
 def _check_contiguous(nest: Nest, node: Micro, loops: Loops, side: Side, operand: Operand, which: str) -> None:
-    """Refuse an operand that isn't contiguous where the contract wants it to be, which `which` names in a step."""
+    """Refuse an operand that isn't contiguous along the contract's loop; `which` names it in a proposed `pack`."""
     contract = node.kernel.contract
     band = taken_bands(node).get(contract.contiguous(side) or "")
     if band and not (operand.is_linear(band.name) and operand.stride(band.name).number == 1):
@@ -136,6 +137,6 @@ def _check_contiguous(nest: Nest, node: Micro, loops: Loops, side: Side, operand
 
 
 def _runs_once(nest: Nest, node: Micro, loops: Loops, band: Band) -> bool:
-    """Whether a tile has one iteration of a loop: then it has no neighbours along it."""
+    """Whether a tile has a single iteration of a loop, so that the stride along it does not matter."""
     domain = nest.statement(node.statement).domain
     return constants(Instances("tile", domain, loops).count(band.function(node.statement))) == frozenset({1})

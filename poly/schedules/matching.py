@@ -32,26 +32,26 @@ from poly.lowering.tile import begins_at_lows, late_start
 
 
 def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, initial: str | None = None) -> Node:
-    """The tree with the microkernel `name` over the innermost loops of a contraction.
+    """The tree with the microkernel `name` in place of the innermost loops of a contraction.
 
-    `statement` says which (the first one that has no kernel yet, where none is named); `initial` names a statement that
-    sets the output to 0 and whose work the kernel takes over.
+    `statement` names the contraction (by default, the first one without a kernel); `initial` names a statement that
+    sets the output to 0, whose work the kernel takes over.
 
     Raises:
-        ScheduleError: no contraction, one whose sums must keep their order, or loops that do not fit the kernel's tile;
-            it says which, and what to do.
+        ScheduleError: no contraction, a sum whose order must be kept, or loops that do not fit the kernel's tile. The
+            message says which, and what to do.
         TargetError: no such microkernel.
     """
     if not nest.reassociate:
         raise ScheduleError(
             f"microkernel({name}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
-            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow to reassociate."
+            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow reassociation."
         )
     chosen, contraction = _chosen(nest, tree, name, statement)
     kernel = find(name, nest.array(chosen.target.array).dtype)
     if initial is not None and initial != zeroing(nest, chosen):
         raise ScheduleError(
-            f"microkernel({kernel}): {plain(initial)} does not set to 0 what {chosen.name} adds to, unseen by others."
+            f"microkernel({kernel}): {plain(initial)} does not set the output of {chosen.name} to 0 directly before it."
         )
     bands = _innermost(tree, chosen)
     found = [
@@ -86,7 +86,7 @@ def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple
 
 
 def _innermost(tree: Node, statement: Statement) -> list[Band]:
-    """The bands directly around a statement, from inside out, up to a place that other statements share."""
+    """The bands directly around a statement, innermost first, up to a node that is not a band."""
     path = paths(tree)[statement.name]
     bands: list[Band] = []
     for entry in reversed(path):
@@ -97,7 +97,7 @@ def _innermost(tree: Node, statement: Statement) -> list[Band]:
 
 
 def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], kernel: Microkernel) -> Micro | None:
-    """The microkernel with the bands that it takes; None where columns or reduction are not among the innermost."""
+    """The microkernel with the bands that it replaces; None if one that it needs is not among the innermost bands."""
     rows: Band | None = None
     columns: Band | None = None
     reduce: list[Band] = []
@@ -117,7 +117,7 @@ def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], k
 
 
 def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
-    """What is wrong with these loops for this kernel; None where they fit."""
+    """Why the loops do not fit the kernel; None if they do."""
     held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
     if not distinct(statement, [function for _, function in held]):
         return _overlap(statement, contraction, micro)
@@ -126,7 +126,7 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
 
 def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, isl.PwAff], ...]:
-    """The loops around those that the kernel takes."""
+    """The loops around those that the kernel replaces."""
     path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
     outer = [band for band in path if not any(band is taken for taken in inner_bands(micro))]
     return tuple((band.name, band.function(statement.name)) for band in outer)
@@ -142,7 +142,7 @@ def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> st
 
 
 def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> bool:
-    """Whether the right operand is copied into panels, or contiguous along some loop of the columns."""
+    """Whether the kernel can load the right operand: from panels, or contiguous along a loop over columns."""
     if micro.kernel.contract.contiguous("right") is None or "right" in _packed(tree, statement, contraction):
         return True
     right = contraction.right
@@ -173,7 +173,7 @@ def _lacking(statement: Statement, contraction: Contraction, bands: list[Band], 
 
 
 def _check_copies(taken: Band, kernel: Microkernel) -> None:
-    """Refuse to take loops with a copy among them."""
+    """Refuse loops that have a copy inside them."""
     for node in walk(taken):
         if isinstance(node, Copy):
             raise ScheduleError(
@@ -183,12 +183,12 @@ def _check_copies(taken: Band, kernel: Microkernel) -> None:
 
 
 def _is_point(statement: Statement, band: Band) -> bool:
-    """Whether the loop counts iterations, not tiles: its function is linear."""
+    """Whether the loop counts points, not tiles: its function is linear."""
     return linear(statement.iterators, band.function(statement.name)) is not None
 
 
 def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
-    """The one role whose iterators the loop counts, or `mixed`."""
+    """The role of the iterators that the loop counts, or `mixed` if they have several roles."""
     function = band.function(statement.name)
     roles = [
         role
@@ -199,7 +199,7 @@ def _role(statement: Statement, contraction: Contraction, band: Band) -> str:
 
 
 def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, micro: Micro, tree: Node) -> str | None:
-    """Arrays that aren't contiguous along the loops along which the kernel's contract wants them to be."""
+    """Why an array is not contiguous along the loop that the kernel's contract wants; None if all arrays fit."""
     contract = micro.kernel.contract
     if not (micro.kernel.in_place or micro.kernel.is_whole):
         return None
@@ -218,14 +218,14 @@ def _layout_misfit(nest: Nest, statement: Statement, contraction: Contraction, m
 
 
 def _other_layout(kernel: Microkernel, side: Side, array: str) -> str:
-    """How an array could be made to lie as the contract says."""
+    """A remedy for an array whose layout does not fit the contract."""
     lanes = {"left": kernel.contract.rows, "right": kernel.contract.columns}.get(side)
     packable = kernel.is_whole and lanes == kernel.contract.contiguous(side)
     return f"pack({array}) before" if packable else f"another kernel, or {array} stored in another order"
 
 
 def _is_contiguous(nest: Nest, statement: Statement, access: Load, band: Band) -> bool:
-    """Whether neighbours along a loop are neighbours in an array."""
+    """Whether an array is contiguous along a loop."""
     function = linear(statement.iterators, band.function(statement.name))
     counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
     array = nest.array(access.array)
@@ -233,7 +233,7 @@ def _is_contiguous(nest: Nest, statement: Statement, access: Load, band: Band) -
 
 
 def _tile_misfit(statement: Statement, micro: Micro, tree: Node) -> str | None:
-    """Tiles larger than the kernel's."""
+    """Why the loops' tiles do not fit the kernel's tile: one is larger; None if they fit."""
     kernel = micro.kernel
     if not isinstance(kernel, TileKernel):
         return None
@@ -254,7 +254,7 @@ def _tile_misfit(statement: Statement, micro: Micro, tree: Node) -> str | None:
 
 
 def _exceeds(count: isl.PwAff, most: int) -> isl.Set:
-    """Where a count is above a number."""
+    """The set where a count exceeds a number."""
     limit = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(count.get_domain_space())).add_constant_val(
         isl.Val(most)
     )
@@ -262,7 +262,7 @@ def _exceeds(count: isl.PwAff, most: int) -> isl.Set:
 
 
 def zeroing(nest: Nest, statement: Statement) -> str | None:
-    """The statement that sets a contraction's output to 0 before it, if nothing comes between the two."""
+    """The statement that sets a contraction's output to 0 before it, if nothing touches the output in between."""
     before = nest.statements[: nest.statements.index(statement)]
     touching = [s for s in before if any(load.array == statement.target.array for load in (s.target, *s.reads))]
     if not touching or touching[-1].op != "=" or touching[-1].expr not in (Const(0), Const(0.0)):
@@ -274,7 +274,7 @@ def zeroing(nest: Nest, statement: Statement) -> str | None:
 
 
 def is_sum(statement: Statement) -> bool:
-    """Whether each element has one value of each loop of the output, so that only the reduction visits it again."""
+    """Whether each output element has one value of each output iterator, so that only the reduction revisits it."""
     own = iterators_of(statement, statement.target)
     held = [c for name, c in coordinates(statement.domain, statement.iterators).items() if name in own]
     results = loop_values(statement.domain, held).reverse().apply_range(statement.relation(statement.target))
@@ -282,7 +282,7 @@ def is_sum(statement: Statement) -> bool:
 
 
 def _seen_between(nest: Nest, zero: Statement, statement: Statement) -> bool:
-    """Whether some instance touches an element after it was set to 0 and before the contraction adds to it."""
+    """Whether an instance touches an element after it is set to 0 and before the contraction adds to it."""
     array = statement.target.array
     return any(
         d.sink == statement.name and d.array == array and d.source != zero.name for d in dependences(nest).binding

@@ -1,7 +1,7 @@
-"""Make a copy of what a part of the loops reads of an array.
+"""Insert a copy of the part of an array that some loops read.
 
 for k_tile:                          for k_tile:
-  for j_tile: …            ->          pack B            (what one iteration of k_tile reads of B)
+  for j_tile: …            ->          pack B            (the part of B that one iteration of k_tile reads)
                                        for j_tile: …
 """
 
@@ -20,18 +20,18 @@ from poly.schedules.steps.base import check_integer
 MEMORIES = get_args(Memory)
 MOST_BUFFERS = 2
 MOST_PAD = 4096
-"""Elements: rows of a copy lie in other banks or lines by far fewer."""
+"""In elements; far fewer suffice to spread the rows of a copy over banks or cache lines."""
 ROLES = ("left", "right")
 
 
 def insert(nest: Nest, tree: Node, copy: Copy, at: str | None) -> Node:
-    """The tree with a copy made in each iteration of the loop `at`; the copy's own body is not used.
+    """The tree with a copy in each iteration of the loop `at`; the body of `copy` is replaced.
 
-    Without a loop, the copy is made once before the loops that read the array.
+    Without a loop, the copy is made once, before the loops that read the array.
 
     Raises:
-        ScheduleError: no such array, loop, statement or memory; an array that the loops do not read, or that they
-            write.
+        ScheduleError: no such array, loop, statement, memory or role; a number out of range; or an array that the
+            loops do not read, or that they write.
     """
     array, statement = copy.array, copy.statement
     names = [a.name for a in nest.arrays if a.shape]
@@ -51,7 +51,7 @@ def insert(nest: Nest, tree: Node, copy: Copy, at: str | None) -> Node:
 
 
 def _check_layout(copy: Copy, at: str | None) -> None:
-    """Refuse a memory, a role, a padding or a number of boxes that there is none of."""
+    """Refuse an invalid memory, role, padding or number of boxes."""
     if copy.memory not in MEMORIES:
         raise ScheduleError(f"pack({copy.array}, memory={shown(copy.memory)}): the memories are {', '.join(MEMORIES)}.")
     if copy.role not in (None, *ROLES):
@@ -73,7 +73,7 @@ def _readers(nest: Nest, node: Node, array: str, statement: str | None) -> froze
 
 
 def _around(node: Node, names: frozenset[str]) -> Node:
-    """The largest part of the tree in which, along its outer loops, no statement stands beside those named."""
+    """The largest subtree with the named statements that does not start with a sequence of them and others."""
     if names >= set(statements(node)):
         return node
     inside = next((child for child in children(node) if names <= set(statements(child))), None)

@@ -1,4 +1,4 @@
-"""Apply a step to a loop tree where it is legal; refuse it with a witness and a remedy where it isn't."""
+"""Apply a step to a loop tree if it is legal; otherwise refuse it with a witness and a remedy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MARKS = (Groups, Items, Parallel, Unroll, Vectorize)
 """Steps that say how a loop runs, and leave the loops as they are."""
 
 CHANGED = 100_000
-"""Operations that isl may take for the loops after a step. Where a loop begins and ends is slow work, each of them."""
+"""Operations that isl may use to apply a step, which may have to compute the bounds of loops."""
 
 ADVICE = 300_000
-"""Operations that isl may take for a remedy."""
+"""Operations that isl may use to find a remedy."""
 
 
 def checked(nest: Nest, tree: Node, step: Step) -> Node:
@@ -29,8 +29,8 @@ def checked(nest: Nest, tree: Node, step: Step) -> Node:
 
     Raises:
         ScheduleError: names that do not exist, loops without the form that the step needs, an order that breaks a
-            dependence, or one whose proof takes too much work. The message has two concrete iterations of a dependence
-            that is broken, and what to do first or instead if that is known.
+            dependence, or a proof that takes too much work. The message shows two iterations of a broken dependence,
+            and what to do first or instead, if a remedy is known.
     """
     try:
         with limited(QUESTION):
@@ -59,7 +59,7 @@ def _checked(nest: Nest, tree: Node, step: Step) -> Node:
 
 
 def _remedy(nest: Nest, tree: Node, step: Step) -> tuple[Step, ...] | None:
-    """Steps to take first or instead; None where none are known, or to find them takes too much work."""
+    """Steps to take first or instead; empty or None if none are known, or finding them takes too much work."""
     try:
         with limited(ADVICE):
             return remedy(nest, tree, step)
@@ -79,7 +79,7 @@ def _check_makeable(nest: Nest, tree: Node, step: Step) -> None:
 
 
 def _objection(nest: Nest, tree: Node, step: Step) -> str | None:
-    """Why the order of a tree, or a loop's mark in it, is illegal; None where all is well."""
+    """Why the order of a tree, or a mark on one of its loops, is illegal; None if it is legal."""
     broken = violations(nest, tree)
     if broken is not None:
         return str(witness(broken))
@@ -92,7 +92,7 @@ def _objection(nest: Nest, tree: Node, step: Step) -> str | None:
 
 
 def _marks(step: Step, band: Band) -> bool:
-    """Whether the step says how this loop is to run."""
+    """Whether the step marks exactly this loop."""
     match step:
         case Parallel(loop) | Vectorize(loop):
             return loop == band.name

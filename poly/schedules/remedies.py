@@ -1,4 +1,4 @@
-"""What would make an illegal step legal: small changes, tried one after the other."""
+"""Remedies for an illegal step: small changes that make it legal, tried one after another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Steps = tuple[Step, ...]
 
 
 def remedy(nest: Nest, tree: Node, step: Step) -> Steps:
-    """Legal steps to take before an illegal one, which make it legal, or else instead of it; none if none was found."""
+    """Legal steps that make an illegal one legal when taken before it, or that replace it; empty if none are found."""
     for before in _preparations(tree, step):
         if _legal(nest, tree, (*before, step)):
             return before
@@ -55,7 +55,7 @@ def _preparations(tree: Node, step: Step) -> Iterator[Steps]:
 
 
 def _skews(tree: Node, loops: set[str]) -> Iterator[Steps]:
-    """One loop skewed by another; or the inner loops by the outermost; or every loop by all outside of it."""
+    """Skew one loop by another, the inner loops by the outermost, or every loop by all those around it."""
     outside_in = [band.name for band in bands(tree) if band.name in loops]
     for factor in FACTORS:
         for by, loop in permutations(outside_in, 2):
@@ -65,7 +65,7 @@ def _skews(tree: Node, loops: set[str]) -> Iterator[Steps]:
 
 
 def _delays(tree: Node, first: str, second: str) -> Iterator[Steps]:
-    """The second statement shifted along one of its own loops."""
+    """Shift the second statement along a loop that it does not share with the first."""
     for band in bands(tree):
         if second in statements(band) and first not in statements(band):
             for by in SHIFTS:

@@ -1,10 +1,10 @@
-"""A schedule is a value: a nest and the legal steps that give its loops another order.
+"""A schedule is a value: a nest and the legal steps that transform its loops.
 
     schedule(matmul).tile(i=6, j=64).parallel("i_tile")
 
-Each step is proven against the exact dependences when it is added, or refused with two iterations that would change
-places. The examples below work on small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two loops in a
-row, `wave` is a stencil in time and space, `dot` and `matmul` reduce, `solve` is a triangular solve.
+Each step is proven against the exact dependences when it is added, or refused with two iterations that it would
+exchange. The examples below use small nests: `copy` is `B[i, j] = A[i, j]`, `chain` and `late` are two consecutive
+loops, `wave` is a stencil in time and space, `dot` and `matmul` are reductions, `solve` is a triangular solve.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from poly.schedules.steps.base import check_names
 
 @dataclass(frozen=True, repr=False)
 class Schedule:
-    """The loops of a nest after some steps. Every method returns a new schedule.
+    """The loops of a nest after some steps. Every step returns a new schedule.
 
-    `repr` is Python that makes the schedule from the nest, `print` shows the loops. Every step raises ScheduleError for
-    a loop that does not exist, for loops that do not have the form that it needs, and where it is illegal.
+    `repr` is Python code that makes the schedule from the nest; `print` shows the loops. Every step raises
+    ScheduleError if a loop does not exist, if the loops do not have the form that the step needs, or if it is illegal.
     """
 
     nest: Nest
@@ -65,10 +65,10 @@ class Schedule:
     tree: Node = field(compare=False)
 
     def tile(self, /, **sizes: int) -> Schedule:
-        """Cut loops into blocks of so many iterations; the loops over blocks come before those over points.
+        """Cut loops into blocks of the given sizes, and move the loops over blocks outside those over points.
 
-        Loop `i` becomes `i_tile` over blocks and `i` over the points of one. Tiled again, the points of a block are cut
-        into smaller blocks, `i_tile2`. A parallel loop's blocks become parallel in its stead.
+        Loop `i` becomes `i_tile` over blocks and `i` over the points of a block. Tiled again, `i` is cut into smaller
+        blocks, `i_tile2`. If the loop is parallel, the loop over blocks is parallel instead.
 
         Before:
 
@@ -91,7 +91,7 @@ class Schedule:
         return self.apply([Tile(tuple(sizes.items()))])
 
     def split(self, /, **sizes: int) -> Schedule:
-        """Cut loops into blocks, each where it stands; the order of execution stays. Names are as for `tile`.
+        """Cut loops into blocks without reordering them; the order of execution stays. Names are as for `tile`.
 
         Before:
 
@@ -113,7 +113,7 @@ class Schedule:
         return self.apply([Split(tuple(sizes.items()))])
 
     def interchange(self, outer: str, inner: str) -> Schedule:
-        """Swap two loops. Statements between them move into the first or last iteration of the lower loop.
+        """Swap two loops. Statements between them move into the first or last iteration of the inner loop.
 
         Before:
 
@@ -142,7 +142,7 @@ class Schedule:
         return self.apply([Interchange(outer, inner)])
 
     def order(self, loops: str) -> Schedule:
-        """Bring loops into a new order, outermost first; loops that are not named keep their places.
+        """Put loops in a new order, outermost first; loops that are not named keep their positions.
 
         Before:
 
@@ -166,7 +166,7 @@ class Schedule:
         return self.apply([Order(tuple(names.split()))])
 
     def flatten(self, *loops: str) -> Schedule:
-        """Make one loop, `i_j`, of loops that are directly in each other; the sizes of the inner ones must be known.
+        """Merge perfectly nested loops into one, `i_j`; the extents of the inner ones must be known.
 
         Before:
 
@@ -186,7 +186,7 @@ class Schedule:
         return self.apply([Flatten(loops)])
 
     def fuse(self, first: str, second: str, at: str) -> Schedule:
-        """Run the loops around statement `second` together with those around `first`, down to loop `at`.
+        """Fuse the loops around statement `second` with those around `first`, down to loop `at`.
 
         Before:
 
@@ -216,9 +216,9 @@ class Schedule:
         return self.apply([Fuse(first, second, at)])
 
     def distribute(self, loop: str, behind: str | None = None) -> Schedule:
-        """Give each part of a loop's body a loop of its own, called `i`, `i_2`, `i_3`, …
+        """Split a loop's body into one loop for each of its parts, called `i`, `i_2`, `i_3`, …
 
-        With `behind`, the name of a statement, there are two loops: for the parts up to that statement, and the rest.
+        With `behind`, the name of a statement, there are two loops: one up to that statement, and one for the rest.
 
         Before:
 
@@ -235,12 +235,12 @@ class Schedule:
             for i_2 in range(N):
                 Y[i_2] = X[i_2] + 1.0
 
-        TVM: `loop_partition` comes close. loopy: `duplicate_inames`. Others call it loop fission.
+        Also called loop fission. TVM: `loop_partition` comes close. loopy: `duplicate_inames`.
         """
         return self.apply([Distribute(loop, behind)])
 
     def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
-        """Let a loop count itself plus `factor` times another loop.
+        """Skew a loop: it counts itself plus `factor` times another loop.
 
         Before:
 
@@ -256,19 +256,19 @@ class Schedule:
                 for x in range(t, N + t - 1):
                     u[t, x - t] = u[t - 1, x - t + 1] + u[t - 1, x - t]
 
-        The loops can be exchanged now, or tiled:
+        Now the loops can be interchanged or tiled:
 
             >>> print(schedule(wave).skew("x", by="t").interchange("t", "x"))
             for x in range(1, N + T - 2):
                 for t in range(max(1, x - N + 2), min(T, x + 1)):
                     u[t, x - t] = u[t - 1, x - t + 1] + u[t - 1, x - t]
 
-        loopy: `affine_map_inames`. Halide and TVM have none.
+        loopy: `affine_map_inames`. Halide and TVM have no equivalent.
         """
         return self.apply([Skew(loop, by, factor)])
 
     def shift(self, loop: str, by: int, statement: str | None = None) -> Schedule:
-        """Delay the instances of one statement, or of all, by so many iterations of a loop.
+        """Delay the instances of one statement, or of all, by a number of iterations of a loop.
 
         Before:
 
@@ -286,7 +286,7 @@ class Schedule:
                 if i > 0:
                     Y[i - 1] = X[i]
 
-        loopy: `affine_map_inames`. Halide and TVM have none.
+        loopy: `affine_map_inames`. Halide and TVM have no equivalent.
         """
         return self.apply([Shift(loop, by, statement)])
 
@@ -307,12 +307,12 @@ class Schedule:
                 for j in range(1 - N, 1):
                     B[i, -j] = A[i, -j]
 
-        loopy: `affine_map_inames`. Halide and TVM have none.
+        loopy: `affine_map_inames`. Halide and TVM have no equivalent.
         """
         return self.apply([Reverse(loop)])
 
     def parallel(self, loop: str) -> Schedule:
-        """Let threads share the iterations of a loop. A reduction's loop is refused: its iterations update one element.
+        """Share the iterations of a loop among threads. A reduction loop is refused: its iterations update one element.
 
         Before:
 
@@ -320,7 +320,7 @@ class Schedule:
             for i in range(N):
                 s[0] += x[i] * y[i]
 
-        After splitting `i`, it still is one sum:
+        After splitting `i`, there is still one sum:
 
             >>> schedule(dot).split(i=8).parallel("i_tile")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
@@ -340,9 +340,9 @@ class Schedule:
         return self.apply([Parallel(loop)])
 
     def groups(self, *loops: str) -> Schedule:
-        """Let the work-groups of an OpenCL device share loops: up to three, directly in each other, outermost first.
+        """Share up to three perfectly nested loops, outermost first, among the work-groups of an OpenCL device.
 
-        Groups cannot wait for each other, so such a loop carries no dependence, not even a reduction's.
+        Groups cannot synchronise with each other, so such a loop must carry no dependence, not even a reduction's.
 
         Before:
 
@@ -365,12 +365,12 @@ class Schedule:
         return self.apply([Groups(loops)])
 
     def items(self, /, **numbers: int) -> Schedule:
-        """Let so many work-items of each group share the iterations of a loop: item q takes q, q + 32, q + 64, …
+        """Share the iterations of loops among work-items of each group: of 32 items, item q runs q, q + 32, q + 64, …
 
-        The loops are below those of the groups. Where they hold each other their numbers multiply, to the same number
-        for all statements of a group that stand in such loops; what stands in none, item 0 runs alone. Between two
-        parts of a group's loops the items wait for each other where one needs what another wrote; inside of a shared
-        loop they cannot. A reduction over such a loop is put together in `__local` memory.
+        The loops are inside those of the groups. The numbers of nested loops multiply, and the product must be the same
+        for all statements of a group that are in such loops; the other statements are run by item 0 alone. Where one
+        part of a group's loops needs what another wrote, a barrier stands between them; inside a shared loop there can
+        be none. The partial results of a reduction over such a loop are combined in `__local` memory.
 
         Before:
 
@@ -386,7 +386,7 @@ class Schedule:
                 for j in range(N):  # 32 items
                     B[i, j] = A[i, j]
 
-        Where items would have to wait for each other:
+        Where items would need a barrier inside a shared loop:
 
             >>> schedule(wave).items(t=8, x=32)  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
@@ -400,7 +400,7 @@ class Schedule:
         return self.apply([Items(tuple(numbers.items()))])
 
     def vectorize(self, loop: str) -> Schedule:
-        """Run the iterations of an innermost loop in vector lanes; a reduction gets a partial result for each lane.
+        """Run the iterations of an innermost loop in vector lanes; a reduction has a partial result in each lane.
 
         Before:
 
@@ -421,7 +421,7 @@ class Schedule:
         return self.apply([Vectorize(loop)])
 
     def unroll(self, /, **factors: int) -> Schedule:
-        """Write out so many iterations of a loop at a time.
+        """Unroll loops by the given factors.
 
         Before:
 
@@ -451,20 +451,20 @@ class Schedule:
         pad: int = 0,
         buffers: int = 1,
     ) -> Schedule:
-        """Copy what each iteration of the loop `at` reads of an array to where it lies better; without a loop, all.
+        """Pack the part of an array that each iteration of the loop `at` reads; without a loop, all that is read.
 
         Around a microkernel the copy is laid out in the kernel's panels; elsewhere it is a dense box.
 
         Args:
             array: the array; no statement in the loop may write it.
             at: the loop.
-            statement: whose reads, where several statements read the array.
-            role: which operand (`left`, `right`), where a contraction reads the array twice.
-            memory: where a box lies on an OpenCL device: in `global` memory, in `local` memory of a work-group, whose
-                work-items copy it together, or in `private` memory of a work-item.
-            pad: so many elements of a box lie unused behind each of its rows, so that a column's elements lie in
-                different banks of local memory.
-            buffers: 2 for two boxes in turn: while some work-items still read the one, others fill the other.
+            statement: the statement whose reads are packed, if several statements read the array.
+            role: the operand (`left`, `right`), if a contraction reads the array twice.
+            memory: the memory of a box on an OpenCL device: `global`; `local` to a work-group, whose work-items copy
+                it together; or `private` to a work-item.
+            pad: the number of unused elements after each row of a box, which spread the elements of a column over the
+                banks of local memory.
+            buffers: 2 for double buffering: work-items fill one box while others still read the other.
 
         Before:
 
@@ -493,9 +493,10 @@ class Schedule:
         return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
 
     def part(self, statement: str, /, **size: int) -> Schedule:
-        """Make two statements of one: the instances that need results of their own block of a loop, and the others.
+        """Part a statement in two: the instances that need results of their own block of a loop, and all others.
 
-        The others keep the name and come first; those of the block are called `S_near`. The schedule's nest has both.
+        The others keep the name and come first; the instances that need their block are called `S_near`. The schedule's
+        nest has both statements.
 
         Before:
 
@@ -515,7 +516,7 @@ class Schedule:
                     x[i] += -(L[i, j] * x[j])
                 x[i] = x[i] / L[i, i]
 
-        Others call it index set splitting. Halide: `specialize` comes close. TVM and loopy have none.
+        Also called index set splitting. Halide: `specialize` comes close. TVM and loopy have no equivalent.
         """
         if len(size) != 1:
             raise ScheduleError(f"part({plain(statement)}) needs one loop and the size of its blocks, such as i=8.")
@@ -523,14 +524,15 @@ class Schedule:
         return self.apply([Part(statement, loop, number)])
 
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
-        """Put a hand-tuned kernel (`gemm_avx512_6x64`) in place of the innermost loops of a contraction.
+        """Replace the innermost loops of a contraction by a hand-tuned kernel, such as `gemm_avx512_6x64`.
 
-        These are a loop over the kernel's rows, one over its columns, and up to three of the reduction.
+        These are a loop over the kernel's rows, one over its columns, and up to three reduction loops.
 
         Args:
-            kernel: its name: one of poly's, or of those that `poly.microkernel` added.
-            statement: the contraction; the first one that has no kernel yet, where none is named.
-            initial: a statement that sets the output to 0: the kernel's first visit of each element then does that.
+            kernel: the name of one of poly's microkernels, or of one that `poly.microkernel` added.
+            statement: the contraction; by default, the first one that has no kernel yet.
+            initial: a statement that sets the output to 0; the kernel takes this over at its first visit to each
+                element.
 
         Before:
 
@@ -552,16 +554,16 @@ class Schedule:
                             for k in range(K):
                                 C[i, j] += A[i, k] * B[k, j]
 
-        Exo: `replace`. TVM: `tensorize`. Halide and loopy have none.
+        Exo: `replace`. TVM: `tensorize`. Halide and loopy have no equivalent.
         """
         return self.apply([Tensorize(kernel, statement, initial)])
 
     def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
-        """Write order, blocks and parallel loops as a loop string of PARLOOPER (its grammar: schedules/loopstring.py).
+        """Set order, blocks and parallel loops by a loop string of PARLOOPER (see poly/schedules/loopstring.py).
 
         Args:
-            text: letters are the loops of the nest (`a` is the first), outermost first; capitals are parallel; a letter
-                that comes n times is cut into blocks n - 1 times.
+            text: letters are the loops of the nest (`a` is the first), outermost first; capitals are parallel; a loop
+                whose letter occurs n times is blocked n - 1 times.
             blocks: block sizes by letter, outermost first.
 
         Before:
@@ -579,7 +581,7 @@ class Schedule:
                     for j in range(64*j_tile, min(N, 64*j_tile + 64)):
                         B[i, j] = A[i, j]
 
-        The steps that this makes:
+        It is made of these steps:
 
             >>> print(repr(schedule(copy).loops("bAb", blocks={"b": 64})))
             schedule(copy).split(j=64).order('j_tile i j').parallel('i')
@@ -588,7 +590,7 @@ class Schedule:
 
     @limited(CALL)
     def apply(self, steps: Iterable[Step]) -> Schedule:
-        """Add steps, each of them checked."""
+        """Add steps; each is checked."""
         nest, tree, added = self.nest, self.tree, list(self.steps)
         for given in steps if is_several(steps) else (steps,):
             step = _checked_step(given)
@@ -600,11 +602,11 @@ class Schedule:
         return Schedule(nest, tuple(added), tree)
 
     def on(self, nest: Nest) -> Schedule:
-        """The same steps for another nest, such as this one with sizes fixed; each is checked again."""
+        """The same steps on another nest, such as this one with fixed sizes; each is checked again."""
         return schedule(nest).apply(self.steps)
 
     def to_json(self) -> str:
-        """The steps as JSON text; `from_json` reads it.
+        """The steps as JSON, for `from_json`.
 
         >>> print(schedule(copy).tile(i=6).parallel("i_tile").to_json())
         [{"step": "tile", "args": [], "kwargs": {"i": 6}}, {"step": "parallel", "args": ["i_tile"], "kwargs": {}}]
@@ -618,7 +620,7 @@ class Schedule:
         """The schedule of a nest with the steps that `to_json` wrote; each is checked again.
 
         Raises:
-            ScheduleError: no such text, or an illegal step.
+            ScheduleError: the text is not a schedule's JSON, or a step is illegal.
         """
         made = schedule(nest)
         for call in _calls(text):
@@ -639,16 +641,16 @@ class Schedule:
 
 
 def schedule(nest: Nest) -> Schedule:
-    """The loops of a nest as they are written, to be transformed. A second loop `j` is called `j_2`.
+    """A schedule without steps: the loops of a nest as written. A second loop `j` is called `j_2`.
 
     Raises:
-        SpecError: no nest.
+        SpecError: not a nest.
     """
     return Schedule(checked_nest(nest), (), rename_repeats(nest.tree))
 
 
 def _checked_step(given: Any) -> Step:
-    """A step whose names are texts. Raises ScheduleError for anything else."""
+    """A step with valid names. Raises ScheduleError for anything else."""
     if not isinstance(given, KINDS):
         raise ScheduleError(f"{shown(given)} is no step. The steps of a schedule are in its attribute steps.")
     step: Step = given
@@ -657,10 +659,10 @@ def _checked_step(given: Any) -> Step:
 
 
 def kernel_names(text: str) -> tuple[str, ...]:
-    """The names of the microkernels in what `to_json` wrote.
+    """The names of the microkernels in a schedule's JSON.
 
     Raises:
-        ScheduleError: no such text.
+        ScheduleError: the text is not a schedule's JSON.
     """
     calls = [call for call in _calls(text) if call["step"] == Tensorize.name]
     names = [next(iter(call["args"]), call["kwargs"].get("kernel")) for call in calls]
@@ -668,7 +670,7 @@ def kernel_names(text: str) -> tuple[str, ...]:
 
 
 def _calls(text: str) -> list[dict[str, Any]]:
-    """The steps in a JSON text, each with its name and arguments."""
+    """The steps in a schedule's JSON, each with its name and arguments."""
     try:
         calls = json.loads(checked_text("a schedule's JSON", text, "that of to_json", ScheduleError))
     except RecursionError:

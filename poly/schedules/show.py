@@ -1,4 +1,4 @@
-"""The loops of a tree as readable text, in the manner of Python.
+"""The loops of a tree as readable text in the style of Python.
 
 for i_tile in range((M + 5) // 6):  # parallel
   for i in range(6*i_tile, min(M, 6*i_tile + 6)):
@@ -48,7 +48,7 @@ def _scanned(nest: Nest, tree: Node) -> tuple[loop_ir.Node, Conditions]:
 
 
 def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[str]:
-    """The loops without their bounds, and the statements as they are written."""
+    """The loops without their bounds, and the statements as written."""
     match tree:
         case Leaf(name):
             statement = nest.statement(name)
@@ -65,7 +65,7 @@ def _outline(nest: Nest, tree: Node, remarks: Notes, indent: str = "") -> list[s
 
 
 def _named_apart(node: Node, taken: frozenset[str]) -> Node:
-    """The tree with `_` behind the names of loops that are called like a size or an array: `i_tile`, made from `i`."""
+    """The tree with `_` appended to loop names that a size or an array has too, such as an `i_tile` made from `i`."""
 
     def band(old: Band) -> Band:
         name = old.name
@@ -96,7 +96,7 @@ Notes = dict[str, list[str]]
 
 
 def _plain(tree: Node) -> tuple[Node, Notes]:
-    """The tree without microkernels, and the kernel that runs a loop."""
+    """The tree with loops in place of microkernels, and a comment on the first loop of each kernel."""
     kernels: Notes = {}
 
     def visit(node: Node) -> Node:
@@ -116,7 +116,7 @@ def _plain(tree: Node) -> tuple[Node, Notes]:
 
 
 def _statement_lines(nest: Nest, conditions: Conditions, run: Run) -> list[str]:
-    """An instance of a statement, perhaps under its condition."""
+    """An instance of a statement, under its condition if it has one."""
     statement = nest.statement(run.statement)
     values = dict(zip(statement.iterators, run.values, strict=True))
     line = assignment(statement.target, statement.op, statement.expr, values)

@@ -100,7 +100,7 @@ CASES = {
     ),
     "import": (
         "import math",
-        "2: `import` can't stand in a nest",
+        "2: `import` is not allowed in a nest",
         "import math",
         "^^^^^^^^^^^",
         "Use `for` over `range`, `if` and assignments.",
@@ -132,7 +132,7 @@ CASES = {
         "3: `x[i] ** 2` uses an operator that is not one of + - * /",
         "x[i] = x[i] ** 2",
         "       ^^^^^^^^^",
-        "Write powers as products, and integer division as loops of their own.",
+        "Write powers as products, and integer division as separate loops.",
     ),
     "other update": (
         "for i in range(N):\n    x[i] //= 2.0",
@@ -305,14 +305,14 @@ CASES = {
     ),
     "symbolic step": (
         "for i in range(0, N, N):\n    x[i] = 0.0",
-        "2: the step `N` is no constant other than 0",
+        "2: the step `N` is not a nonzero constant",
         "for i in range(0, N, N):",
         "                     ^",
         "Use a literal or a global integer as the step.",
     ),
     "bound of a wrong kind": (
         "for i in range(max(N, 3)):\n    x[0] = 0.0",
-        "2: `max(N, 3)` here makes the loop's values no simple interval",
+        "2: with `max(N, 3)` here, the loop's values are not an interval",
         "for i in range(max(N, 3)):",
         "               ^^^^^^^^^",
         "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
@@ -354,14 +354,14 @@ CASES = {
     ),
     "function as a name": (
         "for exp in range(N):\n    x[exp] = 0.0",
-        "2: `exp` has a meaning of its own in poly",
+        "2: `exp` is reserved in poly",
         "for exp in range(N):",
         "    ^^^",
         "Use another name, such as `exp_`.",
     ),
     "word of the sets": (
         "for Mod in range(N):\n    x[Mod] = 0.0",
-        "2: `Mod` has a meaning of its own in poly",
+        "2: `Mod` is reserved in poly",
         "for Mod in range(N):",
         "    ^^^",
         "Use another name, such as `Mod_`.",

@@ -135,7 +135,7 @@ def refused(make) -> str:
         ),
         (
             lambda: schedule(neighbour).split(j_2=16).microkernel("gemm_avx512_6x16", initial="S0"),
-            "microkernel(gemm_avx512_6x16): S0 does not set to 0 what S1 adds to, unseen by others.",
+            "microkernel(gemm_avx512_6x16): S0 does not set the output of S1 to 0 directly before it.",
         ),
         (lambda: schedule(chain).fuse("S0", "S2", at="i"), "there is no statement S2. Statements: S0, S1."),
         (lambda: schedule(chain).fuse("S0", "S1", at="j"), "loop j is not around S0."),

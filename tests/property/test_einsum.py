@@ -99,7 +99,7 @@ def test_a_size_does_not_take_the_name_of_an_array_or_of_another_index() -> None
             "i...->i",
             1,
             "`.` is neither a letter, a comma nor the one arrow `->`",
-            "Give each dimension a letter of its own.",
+            "Give each dimension its own letter.",
         ),
         ("i->->i", 3, "`-` is neither a letter nor the one arrow `->`", "Write it like `mk,kn->mn`."),
         ("i1", 1, "`1` is neither a letter, a comma nor the one arrow `->`", "Write it like `mk,kn->mn`."),

@@ -134,14 +134,14 @@ def test_the_grammar_is_read_in_full():
         (
             "aB{R:16}C{C:4}",
             {},
-            "loops('aB{R:16}C{C:4}'): a grid of threads {R:16} is not in the model. "
+            "loops('aB{R:16}C{C:4}'): a grid of threads {R:16} is not supported. "
             "Remedy: leave it out; the threads then share the iterations of the loops in capitals.",
         ),
         (
             "aBc|",
             {},
-            "loops('aBc|'): the barrier after c stands in a parallel loop, whose threads may come to it at different "
-            "times. Remedy: put it behind a loop that is outside of the capitals.",
+            "loops('aBc|'): the barrier after c is inside a parallel loop, whose threads may reach it at different "
+            "times. Remedy: put it after a loop that is outside the capitals.",
         ),
         (
             "ab[0,64,1]c",

@@ -49,7 +49,7 @@ PAIRS: list[tuple[Callable[[], poly.Nest], Callable[[], poly.Nest], str]] = [
     (
         lambda: scaling(2.0),
         lambda: scaling(2.0, reassociate=False),
-        "only one of them allows to reassociate reductions",
+        "only one of them allows reassociation of reductions",
     ),
 ]
 IDS = ["factor", "kind of number", "type", "bounds", "loops", "reassociate"]

@@ -1,4 +1,4 @@
-"""The steps of a schedule, one idea a file."""
+"""The steps of a schedule, grouped by idea, one file each."""
 
 from poly.schedules.steps.base import Step, call_text
 from poly.schedules.steps.flags import Parallel, Unroll, Vectorize

@@ -1,4 +1,4 @@
-"""What a step of a schedule is, and the checks of arguments that steps share."""
+"""The interface of a schedule's steps, and the argument checks that they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poly.ir.nest import Nest
 from poly.ir.tree import Node, bands
 
 MOST = 2**31 - 1
-"""The largest number that a step takes: no loop that is cut or moved by more is of use."""
+"""The largest number that a step accepts; no useful block size, shift or factor is larger."""
 
 Arguments = tuple[tuple[object, ...], dict[str, object]]
 """Positional and keyword arguments of a method of `Schedule`."""
@@ -26,10 +26,10 @@ class Step(Protocol):
 
     name: ClassVar[str]
     reorders: ClassVar[bool]
-    """Whether it can change the order of execution, or what a loop carries, so that the result must be checked."""
+    """Whether the result must be checked: the step can change the execution order, or what a loop must not carry."""
 
     def apply(self, nest: Nest, tree: Node) -> Node:
-        """The transformed tree; whether it is legal is not asked here.
+        """The transformed tree; whether it is legal is not checked here.
 
         Raises:
             ScheduleError: a name that does not exist, or loops that do not have the shape that the step needs.
@@ -47,10 +47,10 @@ def call_text(step: Step) -> str:
 
 
 def check_names(step: Step) -> None:
-    """Refuse a step whose names of loops, statements, arrays and so on are no names; numbers it checks itself.
+    """Refuse a step with an invalid name of a loop, statement, array and so on; numbers are checked by each step.
 
     Raises:
-        ScheduleError: says which, and what it is.
+        ScheduleError: says which argument, and what it is.
     """
     for name, kind in _fields(type(step)):
         value = getattr(step, name)
@@ -65,7 +65,7 @@ def _fields(kind: type[Step]) -> tuple[tuple[str, Any], ...]:
 
 
 def _is_named(value: object, kind: Any) -> bool:
-    """Whether all that must be a name is one, in a value of this type."""
+    """Whether every part of a value that its type declares as a name is an identifier."""
     inner = get_args(kind)
     if get_origin(kind) is tuple:
         any_length = inner[-1] is ...
@@ -80,7 +80,7 @@ def _is_named(value: object, kind: Any) -> bool:
 
 
 def check_integer(what: str, value: object, least: int | None = None, most: int = MOST) -> None:
-    """Refuse what is no integer, one below `least`, or one further than `most` from 0: all numbers of steps come here.
+    """Refuse a value that is not an integer, is below `least`, or has a magnitude above `most`; all steps use this.
 
     Raises:
         ScheduleError: names `what`.
@@ -94,7 +94,7 @@ def check_integer(what: str, value: object, least: int | None = None, most: int 
 
 
 def check_given(tree: Node, step: str, needs: str, given: Sized) -> None:
-    """Refuse a step without any loop.
+    """Refuse a step that names no loop.
 
     Raises:
         ScheduleError: says what the step needs, and lists the loops.

@@ -1,4 +1,4 @@
-"""How a loop runs: shared by threads, in vector lanes, or with several iterations written out."""
+"""How a loop runs: shared by threads, in vector lanes, or unrolled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poly.ir.tree import Node, bands
 from poly.schedules.steps.base import Arguments, check_given, check_integer
 
 MOST_UNROLLED = 1024
-"""Iterations written out: of more, no compiler makes sense."""
+"""The largest unroll factor; compilers handle no larger bodies well."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Vectorize:
 
 @dataclass(frozen=True)
 class Unroll:
-    """So many iterations at a time are written out."""
+    """Loops are unrolled by these factors."""
 
     factors: tuple[tuple[str, int], ...]
     name: ClassVar[str] = "unroll"

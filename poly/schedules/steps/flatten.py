@@ -1,4 +1,4 @@
-"""Make one loop of several that hold each other."""
+"""Merge perfectly nested loops into one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poly.schedules.steps.order import nested
 
 @dataclass(frozen=True)
 class Flatten:
-    """Loops `p` and `q`, which is directly in `p` and makes 28 iterations, become the loop `p_q` over `28*p + q`."""
+    """Loop `p` and, directly inside it, loop `q` with 28 iterations become the loop `p_q` over `28*p + q`."""
 
     loops: tuple[str, ...]
     name: ClassVar[str] = "flatten"
@@ -83,7 +83,7 @@ def _range(nest: Nest, band: Band) -> tuple[int, int]:
 def _check_rectangular(
     nest: Nest, name: str, outer: isl.PwAff, inner: isl.PwAff, inner_name: str, outer_name: str
 ) -> None:
-    """Refuse where the inner loop's range depends on the outer loop's value."""
+    """Refuse an inner loop whose range depends on the outer loop."""
     domain = nest.statement(name).domain
     first = isl.Map.from_pw_aff(outer).intersect_domain(domain).range()
     second = isl.Map.from_pw_aff(inner).intersect_domain(domain).range()

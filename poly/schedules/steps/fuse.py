@@ -1,4 +1,4 @@
-"""Run two loops that follow each other as one, or one loop's statements in loops of their own."""
+"""Fuse consecutive loops into one, or distribute a loop's statements over several loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poly.schedules.steps.base import Arguments
 
 @dataclass(frozen=True)
 class Fuse:
-    """The loops around `second` join those around `first`, down to loop `at`."""
+    """The loops around `second` are fused with those around `first`, down to loop `at`."""
 
     first: str
     second: str
@@ -40,7 +40,7 @@ class Fuse:
         return (self.first, self.second), {"at": self.at}
 
     def _fuse_outermost(self, tree: Node) -> Node:
-        """Fuse the outermost loops that hold only one of the two statements."""
+        """Fuse the two outermost loops that hold only one of the two statements each."""
         parent = self._parting(tree)
         place = next(p for p, child in enumerate(parent.children) if self.first in statements(child))
         other = next(p for p, child in enumerate(parent.children) if self.second in statements(child))
@@ -68,15 +68,15 @@ class Fuse:
     def _loop(self, node: Node, statement: str) -> Band:
         if not isinstance(node, Band):
             loops = ", ".join(band.name for band in bands(node)) or "none"
-            raise ScheduleError(f"{statement} stands in no loop that could be fused. Loops there: {loops}.")
+            raise ScheduleError(f"{statement} is in no loop that could be fused. Loops there: {loops}.")
         return node
 
 
 @dataclass(frozen=True)
 class Distribute:
-    """Each part of the loop's body gets a loop of its own: the first keeps the name, the others are `i_2`, `i_3`, …
+    """Each part of the loop's body gets its own loop: the first keeps the name, the others are `i_2`, `i_3`, …
 
-    With `behind`, the name of a statement, there are two: one for the parts up to that statement's, one for the rest.
+    With `behind`, the name of a statement, there are two loops: one up to that statement's part, one for the rest.
     """
 
     loop: str
@@ -110,7 +110,7 @@ class Distribute:
 
 
 def _around(loops: list[Band], body: Node) -> Node:
-    """The loops around a part of their body, for that part's statements only."""
+    """The loops around a part of their body, restricted to that part's statements."""
     present = set(statements(body))
     for band in reversed(loops):
         body = replace(band, functions=tuple(f for f in band.functions if f[0] in present), body=body)

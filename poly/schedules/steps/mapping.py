@@ -1,4 +1,4 @@
-"""Which loops the work-groups of an OpenCL device share, and which the work-items of a group."""
+"""The mapping of loops to the work-groups of an OpenCL device and to the work-items of a group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poly.schedules.steps.order import nested
 
 @dataclass(frozen=True)
 class Groups:
-    """Work-groups share the iterations of the loops, which are directly in each other, outermost first."""
+    """Work-groups share the iterations of perfectly nested loops, outermost first."""
 
     loops: tuple[str, ...]
     name: ClassVar[str] = "groups"
@@ -42,7 +42,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Items:
-    """So many work-items of a group share the iterations of each loop; 1 gives the loop back to every item."""
+    """The given number of work-items of a group share the iterations of each loop; 1 means that none do."""
 
     numbers: tuple[tuple[str, int], ...]
     name: ClassVar[str] = "items"

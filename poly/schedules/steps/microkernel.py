@@ -1,4 +1,4 @@
-"""Put a hand-tuned kernel in place of the innermost loops of a contraction."""
+"""Replace the innermost loops of a contraction by a hand-tuned kernel."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from poly.schedules.steps.base import Arguments
 
 @dataclass(frozen=True)
 class Tensorize:
-    """The kernel `kernel` runs the innermost loops of `statement` (the first contraction, where none is named).
+    """The microkernel `kernel` runs the innermost loops of `statement` (by default, the first free contraction).
 
-    `initial` names a statement that sets the output to 0: the kernel's first visit of each element does that instead.
+    `initial` is a statement that sets the output to 0; the kernel takes this over at its first visit to each element.
     """
 
     kernel: str

@@ -34,7 +34,7 @@ class Interchange:
 
 @dataclass(frozen=True)
 class Order:
-    """Bring loops that are nested in each other into a new order, outermost first; others keep their places."""
+    """Put nested loops in a new order, outermost first; loops that are not named keep their positions."""
 
     loops: tuple[str, ...]
     name: ClassVar[str] = "order"
@@ -53,10 +53,10 @@ class Order:
 
 
 def nested(tree: Node, names: tuple[str, ...]) -> tuple[Band, ...]:
-    """The loops of these names, outermost first.
+    """The loops with these names, outermost first.
 
     Raises:
-        ScheduleError: a name that no loop has, one that is given twice, or loops that are not nested in each other.
+        ScheduleError: a name that no loop has, a name that is given twice, or loops that are not nested.
     """
     named = [find_loop(tree, name) for name in names]
     if len(set(names)) < len(names):
@@ -71,7 +71,7 @@ def nested(tree: Node, names: tuple[str, ...]) -> tuple[Band, ...]:
 
 
 def rearrange(nest: Nest, tree: Node, names: tuple[str, ...], arrange: Callable[[list[str]], list[str]]) -> Node:
-    """Give the loops from the outermost to the innermost of `names` the order that `arrange` makes of their names."""
+    """Reorder the loops from the outermost to the innermost of `names` as `arrange` reorders their names."""
     found = nested(tree, names)
     tree, spine = perfect_chain(nest, tree, found[0], found[-1])
     by_name = {band.name: band for band in spine}

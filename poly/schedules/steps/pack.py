@@ -1,4 +1,4 @@
-"""Copy what a part of the loops reads of an array to where it lies better."""
+"""Copy the part of an array that some loops read to a buffer with a better layout."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from poly.schedules.steps.base import Arguments
 
 @dataclass(frozen=True)
 class Pack:
-    """Each iteration of the loop `at` first copies what it reads of `array`; without a loop, all is copied once.
+    """Each iteration of the loop `at` first copies the part of `array` that it reads; without a loop, one copy is made.
 
-    `statement` says whose reads, where several statements read the array, and `role` (`left` or `right`) which operand,
-    where a contraction reads it twice. `memory` is where a box lies on an OpenCL device, `pad` how many elements lie
-    unused behind each of its rows, `buffers` how many boxes are filled in turn.
+    `statement` selects the reads of one statement, `role` (`left` or `right`) those of one operand of a contraction
+    that reads the array twice. `memory` is a box's memory on an OpenCL device, `pad` the number of unused elements
+    after each of its rows, `buffers` the number of boxes that are filled in turn.
     """
 
     array: str
@@ -41,5 +41,5 @@ class Pack:
         return (self.array,), {**named, **{key: value for key, value in placed.items() if value != usual[key]}}
 
     def _node(self, tree: Node) -> Copy:
-        """The copy as a node around the whole tree."""
+        """The copy as a node, with the whole tree as its body."""
         return Copy(self.array, tree, self.role, self.statement, self.memory, self.pad, self.buffers)

@@ -1,12 +1,12 @@
-"""Make two statements of one: the instances that need results of their own block, and all the others.
+"""Part a statement in two: the instances that need results of their own block of a loop, and all others.
 
 for i:                                          for i:
   for j < i:                                      for j < i:
     X[i] -= L[i, j]*X[j]         ->                 if j in an earlier block than i:  X[i] -= L[i, j]*X[j]
                                                     else:                             X[i] -= L[i, j]*X[j]
 
-What the others need is there when their block begins: they can run before it, together. (Griebl, Feautrier, Lengauer,
-"Index set splitting", IJPP 28(6), 2000.)
+The operands of the others are ready when their block begins, so that they can run together, before it. (Griebl,
+Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000.)
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ class Part:
 
     @property
     def near(self) -> str:
-        """The name of the second statement, which stands right behind the first."""
+        """The name of the second statement, which directly follows the first."""
         return f"{self.statement}_near"
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         return self.parted(nest, tree)[1]
 
     def parted(self, nest: Nest, tree: Node) -> tuple[Nest, Node]:
-        """The nest with both statements, and the tree; as they are where the nest has both already.
+        """The nest with both statements, and the tree; both are unchanged if the nest already has the two statements.
 
         Raises:
-            ScheduleError: no such loop or statement, a size below 1, or all instances on one side.
+            ScheduleError: no such loop or statement, a size below 1, a statement that a microkernel runs, or all
+                instances on one side.
         """
         check_integer(f"the block size of loop {self.loop}", self.size, least=1)
         if any(statement.name == self.near for statement in nest.statements):
@@ -81,14 +82,14 @@ class Part:
 
 
 def _near(nest: Nest, statement: Statement, loop: Band, size: int) -> isl.Set:
-    """The instances that depend on another statement's in the same block of the loop."""
+    """The instances that depend on other instances in the same block of the loop."""
     near = isl.Set.empty(statement.domain.get_space())
     sink = _block(loop, statement.name, size)
     for dependence in dependences(nest).binding:
         if dependence.sink == statement.name and dependence.source in dict(loop.functions):
             same = _block(loop, dependence.source, size).eq_map(sink)
             near = near.union(dependence.relation.intersect(same).range())
-    return near.intersect(statement.domain).coalesce()  # rough dependences go beyond its instances
+    return near.intersect(statement.domain).coalesce()  # rough dependences may leave the domain
 
 
 def _block(loop: Band, statement: str, size: int) -> isl.PwAff:
@@ -96,7 +97,7 @@ def _block(loop: Band, statement: str, size: int) -> isl.PwAff:
 
 
 def _doubled(node: Node, name: str, second: str) -> Node:
-    """The tree with the leaf `second` behind the leaf `name`, in the same loops."""
+    """The tree with the leaf `second` after the leaf `name`, in the same loops."""
     match node:
         case Leaf(statement) if statement == name:
             return Sequence((node, Leaf(second)))

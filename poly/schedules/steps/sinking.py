@@ -1,4 +1,4 @@
-"""Make loops perfectly nested: statements beside an inner loop move into its first or last iteration.
+"""Make loops perfectly nested: statements before and after an inner loop sink into its first or last iteration.
 
 for i:                        for i:
   S0                            for k:
@@ -19,13 +19,13 @@ from poly.ir.tree import Band, Node, Sequence, statements
 
 
 def perfect_chain(nest: Nest, tree: Node, top: Band, bottom: Band) -> tuple[Node, list[Band]]:
-    """The tree with all that stands between two loops moved into the lower one; the order of execution is as before.
+    """The tree with all statements between two loops sunk into the inner one, in the same order of execution.
 
     Returns:
         The tree, and its loops from `top` to `bottom`.
 
     Raises:
-        ScheduleError: something that is no loop and no sequence lies between them.
+        ScheduleError: a node between them is neither a loop nor a sequence.
     """
     merged = _perfect(nest, top, bottom)
     spine = [merged]
@@ -37,18 +37,18 @@ def perfect_chain(nest: Nest, tree: Node, top: Band, bottom: Band) -> tuple[Node
 
 
 def rebuild(loops: list[Band], body: Node) -> Node:
-    """The loops around `body`, outermost first."""
+    """The loops, outermost first, around `body`."""
     for band in reversed(loops):
         body = replace(band, body=body)
     return body
 
 
 def _perfect(nest: Nest, node: Node, bottom: Band) -> Band:
-    """The loop `node`, with one chain of loops from it down to `bottom`."""
+    """The loop `node`, perfectly nested down to `bottom`."""
     if not isinstance(node, Band):
         kind = type(node).__name__.lower()
         raise ScheduleError(
-            f"a {kind} step stands around loop {bottom.name}. Remedy: change the order of the loops before it."
+            f"a {kind} step is around loop {bottom.name}. Remedy: change the order of the loops before it."
         )
     if node is bottom:
         return node
@@ -61,7 +61,7 @@ def _perfect(nest: Nest, node: Node, bottom: Band) -> Band:
 
 
 def _sunk(nest: Nest, before: tuple[Node, ...], band: Band, after: tuple[Node, ...], bottom: str) -> Band:
-    """`before; band; after` as one chain of loops down to `bottom`."""
+    """`before; band; after` as one perfect nest down to `bottom`."""
     first = tuple((name, _end(nest, band, name, last=False)) for node in before for name in statements(node))
     last = tuple((name, _end(nest, band, name, last=True)) for node in after for name in statements(node))
     if band.name == bottom:
@@ -73,7 +73,7 @@ def _sunk(nest: Nest, before: tuple[Node, ...], band: Band, after: tuple[Node, .
 
 
 def _end(nest: Nest, band: Band, statement: str, last: bool) -> isl.PwAff:
-    """The first or last value that a loop takes at all, for another statement's instances; 0 where it never runs."""
+    """The first or last of all the values of a loop, on another statement's domain; 0 where the loop never runs."""
     values = isl.Set.empty(isl.Space.set_from_params(nest.context.get_space()).add_dims(isl.dim_type.set, 1))
     for name, function in band.functions:
         domain = nest.statement(name).domain.intersect_params(nest.context)

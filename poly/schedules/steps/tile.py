@@ -19,7 +19,7 @@ SIZES = "loops and sizes, such as i=8"
 
 @dataclass(frozen=True)
 class Split:
-    """Cut loops into a loop over blocks (`i_tile`) and one over the points of a block (`i`), which takes its place."""
+    """Cut each loop into a loop over blocks (`i_tile`) and, directly inside, one over the points of a block (`i`)."""
 
     sizes: Sizes
     name: ClassVar[str] = "split"
@@ -37,7 +37,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Tile:
-    """Split loops, and bring the loops over blocks before those over points."""
+    """Split loops, and move the loops over blocks outside those over points."""
 
     sizes: Sizes
     name: ClassVar[str] = "tile"
@@ -59,10 +59,10 @@ class Tile:
 
 
 def strip_mine(tree: Node, name: str, size: int) -> tuple[Node, str]:
-    """Split one loop; a parallel or group loop's blocks become that in its stead, items still share the points.
+    """Split one loop. The loop over blocks inherits `parallel` and `group`, the loop over points all other marks.
 
     Returns:
-        The tree, and the name of the loop over blocks: `i_tile`, or `i_tile2`, … where that is taken.
+        The tree, and the name of the loop over blocks: `i_tile`, or `i_tile2`, … if that name is taken.
 
     Raises:
         ScheduleError: no such loop, or a size below 1.
