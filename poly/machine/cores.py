@@ -21,7 +21,7 @@ def allowed_cores() -> int:
 
 
 def cgroup_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """The tightest CPU quota, in cores, of this process's control group and its ancestors; None where there is none.
+    """The tightest CPU quota, in cores, of this process's control group and its ancestors; None if there is none.
 
     Reads both versions: `cpu.max` of version 2, `cpu.cfs_quota_us` over `cpu.cfs_period_us` of version 1.
     """

@@ -43,7 +43,7 @@ class Machine:
     caches: tuple[Cache, ...]
 
     def cache(self, level: int) -> Cache | None:
-        """The cache of a level; None where the machine has none."""
+        """The cache of a level; None if the machine has none."""
         return next((c for c in self.caches if isinstance(level, int) and c.level == level), None)
 
     def share(self, cache: Cache) -> int:

@@ -54,7 +54,7 @@ class Measured:
 
 
 def kept(machine: Machine) -> Measured | None:
-    """The rates that were measured before; None where there are none, or a damaged entry. Nothing is measured."""
+    """The rates that were measured before; None if there are none, or a damaged entry. Nothing is measured."""
     return _parse(get(_key(machine)))
 
 
@@ -116,7 +116,7 @@ def _key(machine: Machine) -> str:
 
 
 def _parse(text: str | None) -> Measured | None:
-    """What `measured` kept; None where nothing or something else is there."""
+    """What `measured` kept; None if nothing or something else is there."""
     try:
         data = json.loads(text or "")
         peaks = tuple(Peak(str(p["dtype"]), int(p["threads"]), float(p["gflops"])) for p in data["peaks"])

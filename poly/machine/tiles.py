@@ -152,7 +152,7 @@ def _name(kernel: OuterProduct) -> str:
 
 
 def _parse(text: str | None) -> tuple[TileSpeed, ...] | None:
-    """What `tile_speeds` kept; None where nothing or something else is there."""
+    """What `tile_speeds` kept; None if nothing or something else is there."""
     try:
         return tuple(TileSpeed(**entry) for entry in json.loads(text or "")) or None
     except (ValueError, TypeError):

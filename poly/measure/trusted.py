@@ -91,7 +91,7 @@ def trusted(nest: Nest, isa: ISA, iterations: int) -> Trusted:
 
 
 def some_rows(nest: Nest, iterations: int) -> Rows | None:
-    """Rows of the result that plain loops can compute in time; None where elements depend on one another."""
+    """Rows of the result that plain loops can compute in time; None if elements depend on one another."""
     targets = {s.target.array for s in nest.statements}
     if len(targets) > 1 or any(load.array in targets for s in nest.statements for load in loads(s.expr)):
         return None

@@ -75,7 +75,7 @@ def _count(expr: Expr) -> float:
 
 
 def _latency(expr: Expr, source: Load) -> float | None:
-    """Cycles from an element's value to that of an expression; None where it doesn't occur there."""
+    """Cycles from an element's value to that of an expression; None if it doesn't occur there."""
 
     def through(op: str, *parts: Expr) -> float | None:
         found = [latency for part in parts if (latency := _latency(part, source)) is not None]

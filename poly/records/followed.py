@@ -27,7 +27,7 @@ RECORD_CHARACTERS = 4 << 20
 
 
 def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Record | None:
-    """The record of a nest on this machine or device, with its compiler and this engine; None where there is none."""
+    """The record of a nest on this machine or device, with its compiler and this engine; None if there is none."""
     if not os.path.exists(records_file()):
         return None
     from poly.records import Store, key_for

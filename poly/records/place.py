@@ -27,7 +27,7 @@ def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]
 
 
 def find_point(space: Space, text: str) -> Point | None:
-    """The point with exactly these traits and values; None where the space has none."""
+    """The point with exactly these traits and values; None if the space has none."""
     from poly.autoschedule.spaces.space import Point  # a compilation that looks up a record needs no spaces
 
     traits, values = read_point(text)

@@ -90,7 +90,7 @@ class Journal:
 
     `known` are the events that it begins with, such as trials of earlier searches; listeners do not hear of these.
     `ranking` places the points that were measured; `incumbent` is the point that no challenger has beaten in a test,
-    None where all failed, and `decided` says whether this search has decided on one. `batch` is the newest. A point is
+    None if all failed, and `decided` says whether this search has decided on one. `batch` is the newest. A point is
     `in` the journal once it was measured, whatever came of it.
     """
 
@@ -179,7 +179,7 @@ class Journal:
         return replace(trial, samples=trial.samples[:pairs], rival=theirs[:pairs], against=rival)
 
     def seconds_beside(self, point: Point, best: Point | None, seconds: float | None) -> float | None:
-        """A point's seconds on the scale on which `best` takes `seconds`; None where one of them was not measured.
+        """A point's seconds on the scale on which `best` takes `seconds`; None if one of them was not measured.
 
         Their ratio is that of samples taken in turn, where there are any, else of the medians. Ratios are not chained:
         each winner's gain is a little too high, and a chain would multiply that.

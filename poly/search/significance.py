@@ -86,7 +86,7 @@ def gain(trial: Trial) -> float:
 
 
 def winner(trials: Iterable[Trial]) -> Trial | None:
-    """Of the challengers that beat the incumbent, the one that gains most; None where the incumbent stays."""
+    """Of the challengers that beat the incumbent, the one that gains most; None if the incumbent stays."""
     better = [trial for trial in trials if trial.rival and beats(trial.samples, trial.rival)]
     return max(better, key=gain, default=None)
 

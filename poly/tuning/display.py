@@ -23,7 +23,7 @@ class Status:
 
     `best` and `choice` are seconds a call: of the best point so far, and of the model's choice. `reused` of the trials
     `tried` were in the records. `where` is the best point in words, `trying` what is being measured. `trials` and
-    `seconds` are the budgets, None where there is none.
+    `seconds` are the budgets, None if there is none.
     """
 
     title: str

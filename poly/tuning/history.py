@@ -130,7 +130,7 @@ def placed(space: Space, traits: Traits, values: Mapping[str, Value]) -> Point |
     """The point of a space that is most like a schedule found elsewhere.
 
     Its structure shares the most traits (the first of several in the space's order), its knobs are the nearest.
-    None where that structure has no allowed point.
+    None if that structure has no allowed point.
     """
     known = set(traits)
     numbers = range(len(space.structures))

@@ -63,7 +63,7 @@ class Options:
         return MOST if self.seconds is None and self.trials is None else self.trials
 
     def budget(self, tried: int, elapsed: float) -> Budget | None:
-        """What is left after so many trials and seconds; None where all trials have been made."""
+        """What is left after so many trials and seconds; None if all trials have been made."""
         if self.most is not None and tried >= self.most:
             return None
         given = self.trials is not None or self.seconds is not None  # and is used up then

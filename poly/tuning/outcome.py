@@ -56,9 +56,9 @@ class Tuning:
     """A tuning that has ended.
 
     `best` is the best point of `space`, `schedule` its schedule and `seconds` its time a call; `choice_seconds` is that
-    of the model's choice on the same scale, None where it was not measured. Of the `trials`, `reused` were in the
+    of the model's choice on the same scale, None if it was not measured. Of the `trials`, `reused` were in the
     records from before. `failures` counts them by their reasons. `stopped` says why the search ended,
-    `elapsed` the seconds it took, `interrupted` that it was the user. `store` is the file that keeps it, None where
+    `elapsed` the seconds it took, `interrupted` that it was the user. `store` is the file that keeps it, None if
     none does.
     """
 

@@ -12,7 +12,7 @@ from poly.machine import Machine, Measured
 class Yardstick:
     """Turns seconds a call into a rate: GFLOP/s, or GB/s for a nest that can only wait for its arrays.
 
-    `amount` is flop or bytes a call; `peak` is the machine's rate in the same unit, None where it is not known.
+    `amount` is flop or bytes a call; `peak` is the machine's rate in the same unit, None if it is not known.
     """
 
     unit: str

@@ -73,7 +73,7 @@ class TracedPart:
 
     @property
     def loop(self) -> str | None:
-        """The loop that it runs; None where it is a sequence."""
+        """The loop that it runs; None if it is a sequence."""
         return self.touches[0].loops[len(self.at)]
 
     @cached_property

@@ -77,7 +77,7 @@ class Instance:
 class Reuse:
     """Two accesses of the same data, and how much is touched in between.
 
-    `loop` is the one that carries it; None where it is carried by the order of statements alone.
+    `loop` is the one that carries it; None if it is carried by the order of statements alone.
     """
 
     kind: Kind
