@@ -78,7 +78,7 @@ class Bench(ABC):
 
     @abstractmethod
     def load(self, path: str) -> Candidate:
-        """The candidate in a file."""
+        """Load the candidate in a file."""
 
     @abstractmethod
     def settle(self) -> None:

@@ -75,7 +75,7 @@ class NestedPart:
         return prod(ceil(part.trips) for part in self.parts)
 
     def visits(self, operand: int, at: int) -> float:
-        """The number of visits to the part at position `at` for an operand.
+        """The number of visits to an operand's footprint in the part at position `at` of `parts`.
 
         A partial last block counts as a fraction of a visit, but as a whole one if its loop does not index the operand.
         """

@@ -168,7 +168,7 @@ class ScheduleModel:
         return (LoopPart(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
 
     def _in_turn(self, region: TreePart, sizes: Sizes) -> LoopPart:
-        """A part of a sequence."""
+        """The part for one member of a sequence."""
         parts, copies = self._below(region, sizes)
         return LoopPart("", 1.0, region.touched(region.depth, sizes), parts, copies)
 

@@ -30,7 +30,7 @@ BIAS = 25.0
 TRAIT, STEP, NUGGET = 0.6, 0.8, 0.02
 """T, K and N: the correlation of errors at a distance of one trait and of one step; independent noise."""
 SPREAD, WEIGHT = 0.1, 4
-"""The prior error of the analytical model, one tenth, and the number of trials that it weighs as much as."""
+"""The prior error of the analytical model, one tenth, and the number of trials that this prior counts for."""
 
 
 class Surrogate:

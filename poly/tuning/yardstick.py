@@ -29,7 +29,7 @@ class Yardstick:
 
 
 def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads: int) -> Yardstick:
-    """The unit that binds by the roofline: the FMA peak, or the bandwidth of the level that holds all arrays."""
+    """The limiting rate by the roofline model: the FMA peak, or the bandwidth of the level that holds all arrays."""
     level = next((f"L{cache.level}" for cache in machine.caches if done.bytes <= machine.share(cache)), "memory")
     bandwidth = rates.bandwidth(level, threads)
     peak = rates.peak(dtype, threads) if dtype in {known.dtype for known in rates.peaks} else None
@@ -56,7 +56,7 @@ def speed_text(seconds: float, yardstick: Yardstick | None) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Seconds in the unit that leaves one to three digits before the point."""
+    """Seconds in the unit that gives one to three digits before the decimal point."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

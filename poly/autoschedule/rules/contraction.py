@@ -34,7 +34,7 @@ RUN = 128
 def planned_steps(
     r: Roles, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None, choice: Choice | None = None
 ) -> list[Step] | None:
-    """The steps for a contraction over a box; None without columns or a reduction. `choice` replaces the model's."""
+    """The steps for a contraction over a box; None without columns or a reduction. `choice` overrides the model's."""
     outline = outlined(r, dtype, target)
     return Planner(outline, choice or Tilings(outline, target).usual, loops, initial).steps() if outline else None
 
@@ -253,7 +253,7 @@ class Planner:
         return [*self._blocks(cuts), *cuts["rows"][:-1]]
 
     def _shared(self, cuts: dict[str, list[str]]) -> str | None:
-        """The parallel loop."""
+        """The name of the parallel loop, if any."""
         match self.choice.parallel:
             case "batch":
                 return self._name(self.roles.batch[0])

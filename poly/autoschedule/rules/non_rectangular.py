@@ -63,7 +63,7 @@ class Ragged:
 
     @property
     def work(self) -> int:
-        """Multiply-adds, an upper bound."""
+        """An upper bound of the multiply-adds."""
         return prod(self.extent(iterator) for iterator in self.statement.iterators)
 
     def extent(self, iterator: str) -> int:
@@ -122,7 +122,7 @@ class NonRectangular:
 
     @property
     def work(self) -> int:
-        """Multiply-adds, an upper bound."""
+        """An upper bound of the multiply-adds."""
         return self.box.work
 
     def forms(self) -> Iterator[Form]:

@@ -27,7 +27,7 @@ WORTH = 50_000
 
 
 def sharings(form: Form, threads: int) -> Iterator[Form]:
-    """The form with no parallel loop, with the usual ones, and with each other possible one of the heaviest chain."""
+    """The form without parallel loops, with the usual ones, and with each other candidate of the heaviest chain."""
     usual = usual_sharing(form, threads)
     shared = parallel_loops(usual.tried)
     if threads > 1 and shared:
@@ -40,7 +40,7 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
 
 
 def usual_sharing(form: Form, threads: int) -> Form:
-    """The form with the outermost parallel loops that are worth it."""
+    """The form with the outermost suitable loops made parallel, if there are several threads."""
     return _with(form, shared_out(form.tried)) if threads > 1 else form
 
 
@@ -49,12 +49,12 @@ def _with(form: Form, made: Schedule) -> Form:
 
 
 def parallel_loops(made: Schedule) -> tuple[str, ...]:
-    """The loops that threads share."""
+    """The names of the parallel loops."""
     return tuple(band.name for band in bands(made.tree) if band.parallel)
 
 
 def shared_out(schedule: Schedule) -> Schedule:
-    """The schedule with the outermost parallel loops that are worth it, one on each path."""
+    """The schedule with the outermost suitable loop on each path made parallel."""
     return _shared_out(schedule, schedule.tree, WORTH)
 
 

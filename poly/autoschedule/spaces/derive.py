@@ -53,7 +53,7 @@ def space(
 
 
 def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
-    """The same for any machine."""
+    """The space of a nest for any target, in particular one of another machine."""
     if is_gpu(target.isa):
         family = gpu_family(nest, target.isa, target)
     else:

@@ -171,7 +171,7 @@ class Space:
         return [sibling for sibling in found if sibling is not None]
 
     def ranked(self) -> list[Point]:
-        """All points, the one with the least predicted time first."""
+        """All points by ascending predicted time."""
         return sorted(self, key=lambda point: self.predict(point).seconds)
 
     def __str__(self) -> str:

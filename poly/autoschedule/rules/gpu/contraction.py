@@ -73,7 +73,7 @@ def gpu_contraction_steps(
 ) -> list[Step] | None:
     """The steps for a contraction that has its own loops; None if no microkernel serves it.
 
-    None serves contractions without rows or columns, or a device that cannot hold any of the tiles.
+    That is so without rows, columns or a reduction, and on a device that cannot hold any of the tiles.
     `loops` maps its iterators to the names of their loops, outermost first; `initial` names a preceding statement that
     sets the output to 0, which the microkernel absorbs. `kernel` overrides the choice made here.
     """
