@@ -24,7 +24,7 @@ from poly.schedules.steps import Order, Pack, Split, Step
 
 
 def tiles(made: Schedule, pad: int) -> Schedule | None:
-    """The schedule with copies of arrays that a statement reads at several places; None if there are none, or illegal."""
+    """The schedule with copies of arrays that a statement reads at several places; None without any or if illegal."""
     packs = [
         Pack(array, kernel.groups[-1].name, memory="local", pad=pad)
         for kernel in kernels(made.tree)
