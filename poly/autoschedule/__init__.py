@@ -1,1 +1,1 @@
-"""Schedules that poly makes itself: the default one of every nest, and the spaces that searches choose from."""
+"""Automatic scheduling: the default schedule of every nest, and the spaces that searches explore."""

@@ -1,13 +1,12 @@
-"""The default schedule of a nest: contractions through microkernels, whatever else by its dependences.
+"""The default schedule of a nest: microkernels for contractions, dependence-driven rules for all other loops.
 
     for i: for j:                         for i: for j:
-      C[i, j] = 0                           C[i, j] = 0          (taken over by the kernel's first visit)
+      C[i, j] = 0                           C[i, j] = 0          (absorbed by the kernel's first visit)
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-Loops that are no contraction are made contiguous, fused, shared among threads, tiled over time steps, overlapped, and
-run in vector lanes: by each rule that applies, at its usual values. All that is done is steps of a schedule, each
-checked.
+Other loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and
+vectorised, by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 
 AFFORDABLE = 6_000_000
-"""The operations that isl may take for the choice of a schedule: some seconds."""
+"""The number of isl operations allowed for choosing a schedule: a few seconds."""
 
 
 def default_schedule(nest: Nest, target: Target) -> Schedule:
-    """The schedule that poly.compile takes where none is given; nothing is measured.
+    """The schedule that poly.compile uses if none is given; nothing is measured.
 
-    It is the loops as written, and a CostWarning says so, where finding a better one would take isl too long.
+    If finding one would take isl too long, it is the loops as written, with a CostWarning.
     """
     return default_form(nest, target).tried
 
 
 def default_form(nest: Nest, target: Target) -> Form:
-    """The form whose usual schedule is the default."""
+    """The form whose usual point is the default schedule."""
     try:
         with limited(AFFORDABLE):
             return _chosen(nest, target)
@@ -64,11 +63,11 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
 
 KERNELS = (("microkernels", "by the model"),)
-"""The traits of a default that has microkernels: its sizes are open in the forms of rules/microkernels.py."""
+"""The traits of a default schedule with microkernels; the forms in rules/microkernels.py leave its sizes open."""
 
 
 def usual_loops(nest: Nest, target: Target) -> Form:
-    """The form of loops without contractions: each rule at its usual values, left out where it is illegal."""
+    """The form of loops without contractions: each legal rule at its usual values."""
     solve = usual_solve(nest, target)
     if solve is not None:
         return solve

@@ -1,4 +1,4 @@
-"""The machine: what it says of itself (instant), and what was measured on it (lazily, kept on disk)."""
+"""The machine: the properties that the system reports (instant), and measured rates (on demand, cached on disk)."""
 
 from poly.machine.description import Cache, Machine, machine
 from poly.machine.measured import Bandwidth, Measured, Peak, measured

@@ -1,4 +1,4 @@
-"""How many cores this process may use: the affinity mask, and the quota of its control group."""
+"""The cores that this process may use: the affinity mask and the quota of its control group."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def allowed_cpus() -> tuple[int, ...]:
 
 
 def allowed_cores() -> int:
-    """The threads that run at once without being throttled: the affinity mask, cut by the quota, at least 1."""
+    """The number of threads that run at once unthrottled: the affinity mask limited by the quota, at least 1."""
     quota = cgroup_quota()
     cpus = len(allowed_cpus())
     return cpus if quota is None else max(1, min(cpus, int(quota)))
 
 
 def cgroup_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """The tightest CPU quota, in cores, of this process's control group and its ancestors; None where there is none.
+    """The tightest CPU quota, in cores, of this process's control group and its ancestors; None if there is none.
 
-    Reads both versions: `cpu.max` of version 2, `cpu.cfs_quota_us` over `cpu.cfs_period_us` of version 1.
+    Reads `cpu.max` of version 2, and `cpu.cfs_quota_us` over `cpu.cfs_period_us` of version 1.
     """
     quotas: list[float] = []
     for line in _lines(proc):
@@ -37,7 +37,7 @@ def cgroup_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sy
 
 
 def _ancestors(mount: Path, group: str) -> list[Path]:
-    """The group's folder and those above it, up to the mount. Inside a container only the mount itself may exist."""
+    """The group's folder and its ancestors, up to the mount. Inside a container only the mount itself may exist."""
     parts = [part for part in group.split("/") if part not in ("", "..")]
     return [mount.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
 
@@ -53,7 +53,7 @@ def _quota_v1(folder: Path) -> float | None:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a small system file; none where it cannot be read."""
+    """The lines of a small system file; empty if it cannot be read."""
     try:
         return path.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What the machine says of itself: CPU, instruction set, cores allowed, caches. Instant; nothing is measured."""
+"""The machine as the system reports it: CPU, instruction set, allowed cores, caches. Instant; nothing is measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KIB = 1024
 class Cache:
     """A data cache.
 
-    `bytes` is its whole size, `line` a line's; `shared_by` counts the logical CPUs that share it.
+    `bytes` is its total size, `line` the size of a line, `shared_by` the number of logical CPUs that share it.
     """
 
     level: int
@@ -30,12 +30,12 @@ class Cache:
 
 
 FALLBACK = (Cache(1, 32 * KIB, 8, 64, 1), Cache(2, 512 * KIB, 8, 64, 1))
-"""What nearly every core of the last ten years has at least: taken where the system doesn't tell."""
+"""A lower bound for nearly every core of the last ten years, assumed if the system does not list its caches."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine as this process may use it. `caches` are the data caches seen by one core, L1 first."""
+    """The machine as far as this process may use it. `caches` are the data caches seen by one core, L1 first."""
 
     cpu: str
     isa: isa.ISA
@@ -43,26 +43,26 @@ class Machine:
     caches: tuple[Cache, ...]
 
     def cache(self, level: int) -> Cache | None:
-        """The cache of a level; None where the machine has none."""
+        """The cache at a level; None if the machine has none."""
         return next((c for c in self.caches if isinstance(level, int) and c.level == level), None)
 
     def share(self, cache: Cache) -> int:
-        """One core's part, in bytes, of a cache that the allowed cores share. Raises ArgumentError for no cache."""
+        """One core's share, in bytes, of a cache. Raises ArgumentError if `cache` is not a Cache."""
         if not isinstance(cache, Cache):
-            raise ArgumentError(f"{shown(cache)} is no cache. Take one of machine().caches.")
+            raise ArgumentError(f"{shown(cache)} is not a cache. Use one of machine().caches.")
         return cache.bytes // max(1, min(cache.shared_by, self.cores))
 
 
 @functools.cache
 def machine() -> Machine:
-    """The machine that this process runs on, as it was when first asked."""
+    """The machine that this process runs on, as it was at the first call."""
     first = allowed_cpus()[0]
     folder = Path(f"/sys/devices/system/cpu/cpu{first}/cache")
     return Machine(cpu_name(), isa.host(), allowed_cores(), read_caches(folder))
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The CPU's name with its model numbers, which tell apart what the name alone doesn't (`AMD EPYC`)."""
+    """The CPU's name with its model numbers, since the name alone may be ambiguous (`AMD EPYC`)."""
     try:
         text = cpuinfo.read_text()
     except OSError:
@@ -79,10 +79,10 @@ def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def read_caches(folder: Path) -> tuple[Cache, ...]:
-    """The data and unified caches that Linux lists in `folder`, L1 first; FALLBACK where it lists none with a size.
+    """The data and unified caches that Linux lists in `folder`, L1 first; FALLBACK if it lists none with a size.
 
-    Some kernels, above all those of virtual machines and of ARM boards, leave out ways, line or sharing: those
-    are taken as 8 ways, 64 bytes, and one CPU.
+    Some kernels, mostly those of virtual machines and ARM boards, omit ways, line or sharing. The defaults are 8 ways,
+    64 bytes and one CPU.
     """
     caches = [_read_cache(index) for index in sorted(folder.glob("index*"))]
     known = sorted((c for c in caches if c is not None), key=lambda c: c.level)
@@ -124,7 +124,7 @@ def _bytes(text: str) -> int:
 
 
 def _count(cpu_list: str) -> int:
-    """How many CPUs a list such as `0-3,8` names; 1 where it is empty."""
+    """The number of CPUs in a list such as `0-3,8`; 1 if it is empty."""
     total = 0
     for part in filter(None, cpu_list.split(",")):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""What was measured on the machine: FMA peaks, and the bandwidth of each cache level. Kept in the cache directory."""
+"""The machine's measured rates: FMA peaks, and the bandwidth of each cache level. Kept in the cache directory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from poly.machine.description import Machine
 from poly.machine.probes import Probes, probes
 
 VERSION = 1
-"""Counts up when the probes change: older measurements are then taken anew."""
+"""Incremented when the probes change, which invalidates older measurements."""
 
 MEMORY = "memory"
 
 
 @dataclass(frozen=True)
 class Peak:
-    """GFLOP/s of fused multiply-adds with `threads` cores together."""
+    """GFLOP/s of fused multiply-adds on `threads` cores together."""
 
     dtype: str
     threads: int
@@ -28,7 +28,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """GB/s at a level (`L1`, `L2`, `L3`, `memory`), `threads` cores together: reading, and the triad `a = b + s*c`."""
+    """GB/s at a level (`L1`, `L2`, `L3`, `memory`) on `threads` cores together: reads, and the triad `a = b + s*c`."""
 
     level: str
     threads: int
@@ -38,30 +38,30 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class Measured:
-    """The measured rates of a machine, for one thread and for all that are allowed."""
+    """The measured rates of a machine, for one thread and for all allowed cores."""
 
     peaks: tuple[Peak, ...]
     bandwidths: tuple[Bandwidth, ...]
 
     def peak(self, dtype: str, threads: int = 1) -> float:
-        """GFLOP/s; for a thread count that wasn't measured, that of one thread times the count."""
+        """GFLOP/s; for a thread count that was not measured, the rate of one thread times the count."""
         rates = {p.threads: p.gflops for p in self.peaks if p.dtype == dtype}
         return rates.get(threads, rates[1] * threads)
 
     def bandwidth(self, level: str, threads: int = 1) -> Bandwidth:
-        """The rates at a level; for a thread count that wasn't measured, those of the most threads below it."""
+        """The rates at a level; for a thread count that was not measured, those of the next lower count."""
         return max((b for b in self.bandwidths if b.level == level and b.threads <= threads), key=lambda b: b.threads)
 
 
 def kept(machine: Machine) -> Measured | None:
-    """The rates that were measured before; None where there are none, or a damaged entry. Nothing is measured."""
+    """The cached rates; None if there are none or the entry is damaged. Nothing is measured."""
     return _parse(get(_key(machine)))
 
 
 def measured(machine: Machine, anew: bool = False) -> Measured:
-    """The machine's rates: from the cache directory, else measured now (under three seconds) and kept there.
+    """The machine's rates, from the cache directory or else measured now (under three seconds) and kept there.
 
-    A damaged entry is measured again; with `anew` a sound one too. Raises ToolchainError where the probes cannot be
+    A damaged entry is measured again, as is an intact one with `anew`. Raises ToolchainError if the probes cannot be
     built or kept.
     """
     known = None if anew else kept(machine)
@@ -72,7 +72,7 @@ def measured(machine: Machine, anew: bool = False) -> Measured:
 
 
 def measure(machine: Machine, probe: Probes) -> Measured:
-    """Run the probes; the best of some samples counts, short ones, since whatever else runs can only slow them."""
+    """Run the probes. The best of several short samples counts, since other processes can only slow them down."""
     threads = sorted({1, machine.cores})
     probe.peak(DTYPES["f32"], machine.cores, seconds=0.05)  # wakes the cores and raises their clock
     peaks = [
@@ -94,15 +94,15 @@ def measure(machine: Machine, probe: Probes) -> Measured:
 
 
 def _samples(level: str) -> int:
-    """How often a level is measured: memory less often, since its arrays take longer to fill than to stream."""
+    """The number of samples at a level: fewer for memory, whose arrays take longer to fill than to stream."""
     return 3 if level == MEMORY else 10
 
 
 def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
-    """Each level with the bytes that one of `threads` threads streams to measure it.
+    """Each level with the bytes that each of `threads` threads streams to measure it.
 
-    Half of a cache (of the thread's share of it) stays in it and fills the one below; four times the last one, with at
-    least 64 and at most 128 MB over all threads, comes from memory.
+    Half of a cache, or of the thread's share of it, stays in that cache and exceeds the one below it. For memory it is
+    four times the last cache, with at least 64 and at most 128 MB over all threads.
     """
     for cache in machine.caches:
         yield f"L{cache.level}", cache.bytes // max(1, min(cache.shared_by, threads)) // 2
@@ -111,12 +111,12 @@ def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
 
 
 def _key(machine: Machine) -> str:
-    """What a measurement holds for: this CPU, instruction set, core count, caches, and version of the probes."""
+    """The key of a measurement: CPU, instruction set, core count, caches, and version of the probes."""
     return f"machine {machine.cpu} {machine.isa.name} {machine.cores} {machine.caches} {VERSION}"
 
 
 def _parse(text: str | None) -> Measured | None:
-    """What `measured` kept; None where nothing or something else is there."""
+    """The rates that `measured` stored; None if the text is missing or not valid."""
     try:
         data = json.loads(text or "")
         peaks = tuple(Peak(str(p["dtype"]), int(p["threads"]), float(p["gflops"])) for p in data["peaks"])

@@ -1,4 +1,4 @@
-"""The machine's OpenCL devices in words: those that can be used, and why the others cannot."""
+"""A description of the machine's OpenCL devices: the usable ones, and why the others are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poly.machine.text import size_text
 
 
 def opencl_facts(findings: Sequence[Finding], devices: Sequence[Device]) -> list[dict[str, Any]]:
-    """Everything as plain values, usable devices first: `target` is what `poly.compile` takes, `isa` what it uses."""
+    """The facts as plain values, usable devices first: `target` is for `poly.compile`, `isa` the limits it uses."""
     usable = [
         {
             "target": device.label,
@@ -40,7 +40,7 @@ def opencl_facts(findings: Sequence[Finding], devices: Sequence[Device]) -> list
 
 
 def opencl_table(findings: Sequence[Finding], devices: Sequence[Device]) -> Iterator[str]:
-    """Lines of text: the devices that can be used, best first, then the others with the reason, and what to do."""
+    """Lines of text: the usable devices, best first, then the others with reasons, and remedies."""
     lines = [line for device in devices for line in _usable(device)]
     lines += dict.fromkeys(f"not usable: {reason(finding)}" for finding in findings if not finding.usable)
     lines += nvidia_remedy() if devices else remedies()

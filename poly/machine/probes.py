@@ -1,6 +1,6 @@
-"""Probes: small C loops that do nothing but multiply and add, or read, or stream.
+"""Probes: small C loops that only multiply and add, read, or stream.
 
-Each probe runs on `threads` OpenMP threads. They meet at a barrier, each takes its own time, and the slowest counts.
+Each probe runs on `threads` OpenMP threads. They meet at a barrier, each times itself, and the slowest counts.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ double stream_triad(int64_t vectors, int64_t passes, int threads);
 """
 
 TYPICAL_BYTES_PER_SECOND = 50e9
-"""Sets how many passes fill a given time; a machine that is slower takes that much longer."""
+"""An estimate of the bandwidth, from which the number of passes in a given time follows."""
 
 STREAM_VECTORS = 64
-"""Array lengths, in vectors, are multiples of this (whole pages and whole STREAMS)."""
+"""Array lengths in vectors are multiples of this, for whole pages and whole STREAMS."""
 
 
 class Probes:
@@ -128,7 +128,7 @@ class Probes:
         self.lib: Any = load(source, DECLARATIONS, ("-O3", "-fopenmp", *target.flags)).lib
 
     def peak(self, dtype: DType, threads: int = 1, seconds: float = 0.002) -> float:
-        """GFLOP/s of fused multiply-adds on registers alone, `threads` cores together, over about `seconds`."""
+        """GFLOP/s of fused multiply-adds in registers, on `threads` cores together, over about `seconds`."""
         probe = {"f32": self.lib.peak_float, "f64": self.lib.peak_double}[dtype.name]
         flop = 2 * self.accumulators * (self.vector_bytes // dtype.size) * threads
         iterations = max(1000, int(seconds * 2e9 / self.accumulators))
@@ -136,11 +136,11 @@ class Probes:
         return flop * iterations / seconds_taken / 1e9
 
     def read(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
-        """GB/s of reading `footprint` bytes a thread, over and over."""
+        """GB/s of repeatedly reading `footprint` bytes per thread."""
         return self._stream(self.lib.stream_read, 1, footprint, threads, seconds)
 
     def triad(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
-        """GB/s of `a = b + s*c`, three arrays of `footprint` bytes a thread together; each is counted once."""
+        """GB/s of `a = b + s*c` on three arrays of together `footprint` bytes per thread, each counted once."""
         return self._stream(self.lib.stream_triad, 3, footprint, threads, seconds)
 
     def _stream(self, probe: Any, arrays: int, footprint: int, threads: int, seconds: float) -> float:
@@ -154,5 +154,5 @@ class Probes:
 
 @functools.cache
 def probes(target: isa.ISA) -> Probes:
-    """The probes for an instruction set, built once a process."""
+    """The probes for an instruction set, built once per process."""
     return Probes(target)

@@ -1,6 +1,6 @@
-"""Backends: from the text that a user gives as target to what code is made for, and back.
+"""Backends: conversion between a user's target text and what code is generated for.
 
-c, c:avx2, …           this CPU by C: the instruction set
+c, c:avx2, …           C for this CPU: the instruction set
 opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
 """
 
@@ -24,17 +24,17 @@ OPENCL = "opencl"
 
 @dataclass(frozen=True)
 class Backend:
-    """What a nest is compiled for: C for a CPU's instruction set, or an OpenCL device, which `device` is then."""
+    """What a nest is compiled for: C for a CPU's instruction set, or the OpenCL device `device`."""
 
     isa: ISA
     device: Device | None = None
 
     def __str__(self) -> str:
-        """The text that `parse` takes back."""
+        """The text from which `parse` gives this backend."""
         return self.device.label if self.device is not None else f"c:{self.isa.name}"
 
     def threads(self, asked: int | None) -> int:
-        """How many share a call: the threads asked for, else the cores that this process may use, or a device's units.
+        """The parallelism of a call: the given threads, else the cores that this process may use, or a device's units.
 
         Raises ArgumentError.
         """
@@ -49,9 +49,9 @@ class Backend:
 
 
 def parse(target: str) -> Backend:
-    """The target that a text asks for.
+    """The backend that a target text names.
 
-    Raises TargetError if it is unknown, or cannot be used here.
+    Raises TargetError if it is unknown or cannot be used here.
     """
     if not is_opencl(target):
         return Backend(parse_target(target))
@@ -75,7 +75,7 @@ def device_of(target: str) -> Device:
 
 
 def text_of(isa: ISA) -> str:
-    """A target with this instruction set: that of the first usable device with these limits, where it is a device's."""
+    """The text of a target with this instruction set; for a device's, the first usable device with these limits."""
     if not isinstance(isa, DeviceISA):
         return f"c:{isa.name}"
     from codegen.opencl.devices import usable
@@ -84,12 +84,12 @@ def text_of(isa: ISA) -> str:
 
 
 def is_opencl(target: object) -> bool:
-    """Whether a target's text asks for an OpenCL device."""
+    """Whether a target text names an OpenCL device."""
     return isinstance(target, str) and target.partition(":")[0] == OPENCL
 
 
 def checked_threads(threads: int | None) -> int:
-    """How many threads are meant: those given, or the cores that this process may use. Raises ArgumentError."""
+    """The given number of threads, or the cores that this process may use. Raises ArgumentError."""
     if threads is None:
         return machine().cores
     return check_threads(threads)

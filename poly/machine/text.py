@@ -1,4 +1,4 @@
-"""The machine in words: for JSON, and as a table for people."""
+"""A description of the machine: plain values for JSON, and a table for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poly.machine.measured import Measured
 
 
 def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
-    """Everything, as plain values: sizes in bytes, GFLOP/s, GB/s."""
+    """The machine and its rates as plain values: sizes in bytes, GFLOP/s, GB/s."""
     return {
         "cpu": machine.cpu,
         "isa": machine.isa.name,
@@ -22,7 +22,7 @@ def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
 
 
 def table(machine: Machine, rates: Measured) -> Iterator[str]:
-    """Lines of text, columns aligned."""
+    """The machine and its rates as lines of text with aligned columns."""
     yield f"CPU         {machine.cpu}"
     yield f"ISA         {machine.isa.name}: {machine.isa.registers} vectors of {machine.isa.vector_bytes} bytes"
     yield f"cores       {machine.cores} that this process may use"
@@ -38,7 +38,7 @@ def table(machine: Machine, rates: Measured) -> Iterator[str]:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of equal length as lines: the first column to the left, the others to the right."""
+    """Rows of equal length as lines: the first column left-aligned, the others right-aligned."""
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     for first, *others in rows:
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
@@ -46,7 +46,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def size_text(size: int) -> str:
-    """Bytes in the largest binary unit that divides them."""
+    """A number of bytes in the largest binary unit that divides it."""
     for unit, name in ((KIB**2, "MiB"), (KIB, "KiB")):
         if size % unit == 0:
             return f"{size // unit} {name}"

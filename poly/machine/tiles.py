@@ -1,8 +1,8 @@
-"""How long each register tile takes: a step of the reduction, and a call beside its steps. Measured once, and kept.
+"""The speed of each register tile: the time of a reduction step, and the overhead of a call. Measured once, and kept.
 
-Every tile runs from the first-level cache, over a short and over a long reduction; what a call takes grows linearly
-with the steps, so two lengths tell both. Each sample is divided by a probe of multiply-adds in registers that ran just
-before, so both see the same clock.
+Every tile runs from the first-level cache over a short and a long reduction; the time of a call is linear in the steps,
+so two lengths determine both. Each sample is divided by a probe of multiply-adds in registers that runs right after it,
+at the same clock frequency.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from microkernels.kernel import OuterProduct
 from poly.machine.description import Machine
 
 VERSION = 2
-"""Counts up when what is measured changes."""
+"""Incremented when the measurement changes."""
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
 """Rows of the register tiles that are measured."""
 
 SHORT, LONG = 24, 96
-"""Steps of the two reductions: the longer one's operands just fit in the first-level cache."""
+"""Steps of the two reductions: the operands of the longer one just fit in the first-level cache."""
 
 SAMPLES = 9
 
 LEAST = 10.0
-"""What a call takes at least beside its steps, in multiply-adds, and one more for each vector of the tile.
+"""The least overhead of a call in multiply-adds, in addition to one for each vector of the tile.
 
-A small tile's steps wait for each other, so its start and its end seem to cost nothing in a loop of calls alone.
+The steps of a small tile wait for each other, so that in a loop of nothing but calls the overhead seems to be free.
 """
 
 SOURCE = """
@@ -84,7 +84,7 @@ double {name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
 
 @dataclass(frozen=True)
 class TileSpeed:
-    """A register tile of `rows` x `vectors`: times of a step, and of a call beside them, in multiply-adds."""
+    """A register tile of `rows` x `vectors`: the time of a step and the overhead of a call, in multiply-adds."""
 
     rows: int
     vectors: int
@@ -93,14 +93,14 @@ class TileSpeed:
 
 
 def kept_tiles(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
-    """The speeds that were measured before; none where there are none, or a damaged entry. Nothing is measured."""
+    """The cached speeds; empty if there are none or the entry is damaged. Nothing is measured."""
     return _parse(get(_key(machine, dtype))) or ()
 
 
 def tile_speeds(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
-    """The speeds of the machine's register tiles: from the cache directory, else measured now (some seconds).
+    """The speeds of the machine's register tiles, from the cache directory or else measured now (a few seconds).
 
-    Raises ToolchainError where the probes cannot be built or kept.
+    Raises ToolchainError if the probes cannot be built or kept.
     """
     known = kept_tiles(machine, dtype)
     if not known:
@@ -120,7 +120,7 @@ def _measure(isa: ISA, dtype: DType) -> tuple[TileSpeed, ...]:
 
 
 def _speeds(isa: ISA, dtype: DType, kernels: list[OuterProduct]) -> Iterable[TileSpeed]:
-    """Builds and runs a few tiles: one library for all takes the compiler longer than several."""
+    """Build and run a few tiles; several libraries compile faster than one with all tiles."""
     text = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
     register = "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
     jobs = [
@@ -152,7 +152,7 @@ def _name(kernel: OuterProduct) -> str:
 
 
 def _parse(text: str | None) -> tuple[TileSpeed, ...] | None:
-    """What `tile_speeds` kept; None where nothing or something else is there."""
+    """The speeds that `tile_speeds` stored; None if the text is missing or not valid."""
     try:
         return tuple(TileSpeed(**entry) for entry in json.loads(text or "")) or None
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Measuring: candidates compiled in parallel, checked and timed alone in a child process."""
+"""Measurement: candidates are compiled in parallel, then checked and timed one at a time in a child process."""
 
 from poly.measure.live import Effort, LiveMeasurer
 

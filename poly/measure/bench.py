@@ -1,6 +1,6 @@
-"""Candidates in the process that times them: loaded, checked against the trusted result, and timed in turn.
+"""Candidates in the measuring process: loaded, checked against the trusted result, and timed in turn.
 
-Here are C libraries; `poly.measure.device` has device programs.
+This file handles C libraries, `poly.measure.device` device programs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from poly.measure.data import Arena, difference
 from poly.measure.orders import Check, OrderFailed, Setup, Time, Trust, result
 
 SAMPLE = 0.002
-"""Seconds that a sample fills, where that is not too many calls."""
+"""Seconds that a sample fills, unless that takes too many calls."""
 
 INSTANT = 1e-9
-"""Seconds that a call takes at least, whatever the clock says."""
+"""The least seconds of a call, whatever the clock says."""
 
 FLUSH = """#include <stdint.h>
 
@@ -44,25 +44,25 @@ void flush(char *bytes, int64_t count, int threads)
 OPENMP = ("-fopenmp", "-Wl,-z,nodelete")
 
 Candidate = Callable[[], Timed]
-"""Gets a candidate ready to be timed."""
+"""Prepares a candidate for timing."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A candidate, and the least seconds of a call so far."""
+    """A candidate, and its fastest call so far in seconds."""
 
     ready: Candidate
     seconds: float
 
 
 class Bench(ABC):
-    """The arrays of a nest, and the candidates that are loaded. What a candidate is, a subclass knows.
+    """The arrays of a nest, and the loaded candidates; subclasses define what a candidate is.
 
-    `flush` empties the caches before each sample, where that is asked for.
+    `flush` empties the caches before each sample, if requested.
 
-    Who of a pair goes first is drawn by lot. So, whatever the noise and however it hangs together in time, of two
-    equally fast candidates either is the faster in a pair with the same chance, independent of all other pairs
-    (Fisher, The Design of Experiments, 1935), which is what a test on the pairs supposes.
+    The order within a pair is random. Hence, whatever the noise and its correlation in time, each of two equally fast
+    candidates is the faster one of a pair with the same probability, independently of all other pairs (Fisher, The
+    Design of Experiments, 1935), as a test on the pairs assumes.
     """
 
     def __init__(self, setup: Setup, arena: Arena, flush: Callable[[], None]) -> None:
@@ -78,14 +78,14 @@ class Bench(ABC):
 
     @abstractmethod
     def load(self, path: str) -> Candidate:
-        """The candidate in a file."""
+        """Load the candidate in a file."""
 
     @abstractmethod
     def settle(self) -> None:
-        """What is to be done after the first call of a candidate."""
+        """Called after the first call of a candidate."""
 
     def check(self, order: Check) -> float | OrderFailed:
-        """Follow the order."""
+        """Carry out the order: load the candidate, run it once, compare its result, estimate its time."""
         ready = self.load(order.library)
         timed = ready()
         self._arena.reset()
@@ -98,7 +98,7 @@ class Bench(ABC):
         return self._loaded[order.name].seconds
 
     def time(self, order: Time) -> tuple[tuple[float, ...], ...]:
-        """Follow the order. All have the same number of calls in a sample: the slowest of them fills it."""
+        """Carry out the order. All samples have the same number of calls, given by the slowest candidate."""
         timed = {name: self._loaded[name].ready() for name in order.names}
         slowest = max(self._loaded[name].seconds for name in order.names)
         calls = max(1, min(self._setup.calls, ceil(SAMPLE / slowest)))
@@ -122,7 +122,7 @@ class Bench(ABC):
         return next(filter(None, found), "")
 
     def _seconds(self, timed: Timed, first: float) -> float:
-        """About the seconds of a call."""
+        """An estimate of the seconds of a call."""
         if first >= SAMPLE or self._setup.calls == 1:
             return first
         calls, seconds = 1, self._timed(timed, 1)
@@ -142,7 +142,7 @@ class Bench(ABC):
 
 
 class CBench(Bench):
-    """The bench of C libraries. All share a workspace: where it lies can make a difference of some percent."""
+    """The bench of C libraries. All share one workspace, since its address can make a difference of a few percent."""
 
     def __init__(self, setup: Setup) -> None:
         process.release(setup.cores.cpus)
@@ -161,12 +161,12 @@ class CBench(Bench):
         return ready
 
     def settle(self) -> None:
-        """Threads stay where they are put from then on."""
+        """Pin the threads, which exist from the first call on."""
         process.pin(self._setup.cores.cpus)
 
 
 def trust(order: Trust) -> tuple[str, ...]:
-    """Follow the order: the arrays' values go to one file each."""
+    """Carry out the order: save each array that the kernel writes to a file, and return the names of those with NaN."""
     process.release(order.cores.cpus)
     arena = Arena(order.data)
     arena.reset()
@@ -177,7 +177,7 @@ def trust(order: Trust) -> tuple[str, ...]:
 
 
 def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> CFunction:
-    """A library's kernel on these arrays, with a workspace of its own. Raises OSError where it cannot be loaded."""
+    """A library's kernel on these arrays, with its own workspace. Raises OSError if it cannot be loaded."""
     ffi = cffi.FFI()
     ffi.cdef(declarations(signature))
     library = build.Library(ffi, ffi.dlopen(path), Path(path), "")
@@ -187,7 +187,7 @@ def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dic
 
 
 def flusher(size: int, threads: int) -> Callable[[], None]:
-    """A function that streams `size` bytes, each core its part; one that does nothing where that is 0."""
+    """A function that streams `size` bytes, divided among the cores; it does nothing if `size` is 0."""
     if not size:
         return lambda: None
     library = build.load(FLUSH, "void flush(char *bytes, int64_t count, int threads);", OPENMP if threads > 1 else ())

@@ -1,7 +1,7 @@
-"""Candidates built in a directory: C, or programs for an OpenCL device.
+"""Build candidates in a directory: C libraries, or programs for an OpenCL device.
 
-Schedules become text in this process. C is compiled side by side, while a pool of threads waits for gcc; a device's
-program is written down, and the process that times builds it.
+This process lowers the schedules to text. C is compiled in parallel, with a pool of threads that wait for gcc; a device
+program is only written to a file, and the measuring process builds it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from poly.errors import PolyError
 from poly.machine.cores import allowed_cores
 
 SECONDS = 60.0
-"""A compiler that takes longer for one candidate is given up."""
+"""The time limit for compiling one candidate."""
 WORTH = 4
-"""From so many builds on, getting the compiler ready for many pays."""
+"""The number of builds from which precompiling the compiler's headers pays off."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """A candidate's library, or device program as JSON, or why there is none."""
+    """The path of a candidate's library or JSON device program, or why there is none."""
 
     path: Path | None
     failure: str = ""
@@ -49,7 +49,7 @@ class Builder:
         return [built if isinstance(built, Built) else _finished(built) for built in waiting]
 
     def close(self) -> None:
-        """Wait for compilers at work, and start no more."""
+        """Wait for running compilers, and start no more."""
         self._pool.shutdown(cancel_futures=True)
 
     def _start(self, point: Point, many: bool) -> Future[Path] | Built:
@@ -83,7 +83,7 @@ class DeviceBuilder:
         return [self._built(point) for point in points]
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: no build runs in the background."""
 
     def _built(self, point: Point) -> Built:
         path = self._directory / f"candidate{next(self._numbers)}.json"

@@ -1,4 +1,4 @@
-"""The search's end of the pipe to the process that times candidates."""
+"""The search's side of the connection to the process that times candidates."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from codegen.forks import undivided
 from poly.measure.orders import Order
 
 GRACE = 5.0
-"""Seconds that a process has to end by itself."""
+"""Seconds that a process is given to end by itself."""
 
 
 class Died(Exception):
-    """The process ended, or had to be ended, before it answered; the message says why."""
+    """The process ended or was killed before it answered; the message says why."""
 
 
 class Child:
-    """A process that follows orders, started when the first one comes and again after it died.
+    """A process that carries out orders, started on the first one and restarted after it has died.
 
-    What it says goes to a file in `folder`.
+    Its error output goes to a file in `folder`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,7 +38,7 @@ class Child:
         return self._process is not None
 
     def ask(self, order: Order, seconds: float) -> object:
-        """The answer to an order. Raises Died where it does not come within these seconds."""
+        """The answer to an order. Raises Died if it does not come within these seconds."""
         self.start()
         assert self._connection is not None, "start opens the connection"
         try:
@@ -50,11 +50,11 @@ class Child:
         except (EOFError, ConnectionError):
             raise Died(self._cause()) from None
         except KeyboardInterrupt:
-            self.close(kill=True)  # or the next order would get this one's answer
+            self.close(kill=True)  # otherwise the next order would receive this one's answer
             raise
 
     def start(self) -> None:
-        """Start the process, unless it runs. Its first order need not wait for it. Raises Died where that fails."""
+        """Start the process unless it runs, ahead of its first order to save time. Raises Died if that fails."""
         if self.alive:
             return
         try:
@@ -78,7 +78,7 @@ class Child:
             theirs.close()
 
     def close(self, kill: bool = False) -> None:
-        """End the process: closing the pipe is enough, unless it hangs."""
+        """End the process: closing the pipe is enough unless it hangs."""
         if self._connection is not None:
             self._connection.close()
         if self._process is not None:
@@ -96,7 +96,7 @@ class Child:
             process.wait()
 
     def _cause(self) -> str:
-        """Why the process is no more: the signal's name, and the last it said."""
+        """Why the process ended: the signal or exit status, and its last line of error output."""
         assert self._process is not None, "a process that was asked has been started"
         try:
             status = self._process.wait(GRACE)
@@ -116,4 +116,4 @@ def _signal_words(number: int) -> str:
         words = f"{signal.strsignal(number)} ({signal.Signals(number).name})"
     except ValueError:
         return f"signal {number}"
-    return f"{words}, as where memory runs out" if number == signal.SIGKILL else words
+    return f"{words}, as happens when memory runs out" if number == signal.SIGKILL else words

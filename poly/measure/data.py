@@ -1,6 +1,6 @@
-"""The arrays that candidates are run on, the same for all, with guards around them; and whether a result is right.
+"""The arrays that all candidates run on, with guards around them, and the comparison of results.
 
-It is right where it equals the trusted one but for rounding.
+A result is right if it equals the trusted one up to rounding.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from poly.measure.orders import Data
 Array = np.ndarray[Any, Any]
 
 GUARD = 4096
-"""Bytes before and after each array. All bits are set: NaN to who reads them as floats."""
+"""Bytes before and after each array. All bits are set, which reads as NaN."""
 SCALAR = 1.5
 """The value of every floating-point scalar."""
 
 STEPS = 512
-"""Floats are multiples of 1/512, or of 1/1024 about 1: half precision holds them too."""
+"""Floats are multiples of 1/512, or of 1/1024 around 1, which even half precision represents exactly."""
 
 SLACK = 32
-"""How many times the rounding that a sum is expected to have is allowed."""
+"""The tolerance, in multiples of the expected rounding error of a sum."""
 
 BLOCK = 1 << 20
-"""Elements that are drawn, or compared, at a time: temporary arrays stay small."""
+"""Elements generated or compared at a time, to keep temporary arrays small."""
 
 
 class Arena:
-    """The arguments of a kernel by name, in order. `reset` gives the arrays that it writes their first values again."""
+    """The arguments of a kernel by name, in order. `reset` restores the initial values of the arrays it writes."""
 
     def __init__(self, data: Data) -> None:
         buffers = data.signature.buffers
@@ -51,7 +51,7 @@ class Arena:
                     self._starts[buffer.name] = values.copy()
 
     def reset(self) -> None:
-        """What the kernel reads gets its first values, what it sets becomes NaN (integers: -1)."""
+        """Restore the initial values of arrays that the kernel updates, and set pure outputs to NaN (integers: -1)."""
         for name in self.written:
             if name not in self._starts:
                 values = self.values[name]
@@ -59,12 +59,12 @@ class Arena:
         self.restart()
 
     def restart(self) -> None:
-        """What the kernel reads gets its first values."""
+        """Restore the initial values of arrays that the kernel updates."""
         for name, start in self._starts.items():
             self.values[name][...] = start
 
     def overrun(self) -> str:
-        """The name of an array beside which something was written; empty where there is none."""
+        """The name of an array whose guards were overwritten; empty if there is none."""
         for name, memory in self._memory.items():
             start = _start(memory)
             end = start + self.values[name].nbytes
@@ -74,7 +74,7 @@ class Arena:
 
 
 def guarded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Bytes with all bits set, and within them an array that starts a page, with a guard on either side."""
+    """Memory with all bits set, and a page-aligned array inside it with a guard on either side."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.full(size + 3 * GUARD, 0xFF, np.uint8)
     start = _start(memory)
@@ -86,9 +86,9 @@ def _start(memory: Array) -> int:
 
 
 def fill(values: Array, seed: int, delicate: bool) -> None:
-    """Random values that every floating-point type holds exactly: floats of [-1, 1), integers of [-3, 3].
+    """Fill with random values that every floating-point type holds exactly: floats in [-1, 1), integers in [-3, 3].
 
-    With `delicate`, floats are of [0.5, 1.5), and the diagonal of a square outweighs its rows.
+    With `delicate`, floats are in [0.5, 1.5), and square matrices are diagonally dominant.
     """
     generator = np.random.default_rng(seed)
     flat = values.reshape(-1)
@@ -105,11 +105,11 @@ def fill(values: Array, seed: int, delicate: bool) -> None:
 
 
 def difference(name: str, found: Array, expected: Array, length: int) -> str:
-    """What is wrong with an array, in words; empty where nothing is.
+    """A description of the worst error in an array; empty if there is none.
 
-    Integers must be equal. Floats may differ by the rounding of sums of `length` terms, which grows with its root,
-    relative to the element and to the mean of all. Where the trusted result is not finite nothing is asked, nor where
-    it is so large that the terms in another order may not be.
+    Integers must be equal. Floats may differ by the rounding error of sums of `length` terms, which grows with the root
+    of `length`, relative to the element and to the mean of all. Elements whose trusted value is not finite, or so large
+    that summation in another order may overflow, are not checked.
     """
     flat, wanted = found.reshape(-1), expected.reshape(-1)
     mean = _mean(wanted) if wanted.dtype.kind == "f" else 0.0
@@ -126,7 +126,7 @@ def difference(name: str, found: Array, expected: Array, length: int) -> str:
 
 
 def _mean(wanted: Array) -> float:
-    """The mean of the absolute values that are finite."""
+    """The mean of the finite absolute values."""
     total, count = 0.0, 0
     for start in range(0, wanted.size, BLOCK):
         block = np.abs(wanted[start : start + BLOCK])
@@ -137,7 +137,7 @@ def _mean(wanted: Array) -> float:
 
 
 def _excess(found: Array, wanted: Array, mean: float, length: int) -> Array:
-    """The distance of each element by what is allowed: more than 1 is wrong, 0 where nothing is asked."""
+    """The error of each element relative to the tolerance: wrong if above 1, and 0 for elements not checked."""
     if wanted.dtype.kind != "f":
         return np.where(found == wanted, 0.0, np.inf)
     kind = np.finfo(wanted.dtype)

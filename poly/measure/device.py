@@ -1,4 +1,4 @@
-"""Device programs as candidates: built by the device's compiler, timed by its clock, on arrays in its memory."""
+"""Device programs as candidates: built by the device's compiler, and timed by its clock on arrays in its memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from poly.measure.orders import Check, Data, OrderFailed, Setup
 
 NANOSECOND = 1e-9
 SET = np.full(1, 0xFF, np.uint8)
-"""What fills a guard."""
+"""The byte that fills a guard."""
 
 
 class DeviceArena(Arena):
-    """The same arguments as a C kernel's, on a device: `values` are the host's copies, `arguments` what a kernel takes.
+    """The arguments of a kernel on a device: `values` are the host's copies, `arguments` those passed to the kernel.
 
-    `alignment` is what a part of a buffer must start at a multiple of, in bytes.
+    `alignment` is the required alignment of sub-buffers, in bytes.
     """
 
     def __init__(self, data: Data, queue: Any, alignment: int) -> None:
@@ -46,7 +46,7 @@ class DeviceArena(Arena):
                 self._write(name, self.values[name])
 
     def restart(self) -> None:
-        """What the kernel reads gets its first values, which the device keeps."""
+        """Restore the initial values of arrays that the kernel updates from copies on the device."""
         from pyopencl import enqueue_copy
 
         for name, first in self._firsts.items():
@@ -54,7 +54,7 @@ class DeviceArena(Arena):
         self._queue.finish()
 
     def forget_events(self) -> None:
-        """The queue keeps the order; pyopencl would wait for an array's events where there are several."""
+        """Forget the arrays' events, for which pyopencl would wait; the queue is in order."""
         for name in self.written:
             self.arguments[name].events.clear()
 
@@ -66,13 +66,13 @@ class DeviceArena(Arena):
         return ""
 
     def fetch(self) -> None:
-        """Bring what the kernel has written to the host."""
+        """Copy the arrays that the kernel has written to the host."""
         for name in self.written:
             if self.values[name].size:
                 self.values[name][...] = self.arguments[name].get(self._queue)
 
     def _placed(self, name: str, values: Array) -> Any:
-        """The array on the device, its first values there, within a buffer that is filled with guards."""
+        """The array on the device with its initial values, inside a buffer with guards on either side."""
         import pyopencl as cl
         from pyopencl.array import Array as DeviceArray
 
@@ -94,7 +94,7 @@ class DeviceArena(Arena):
             enqueue_copy(self._queue, self.arguments[name].base_data, values)
 
     def _bytes(self, buffer: Any, start: int) -> Array:
-        """A guard's bytes."""
+        """The bytes of a guard."""
         from pyopencl import enqueue_copy
 
         found = np.empty(self._guard, np.uint8)
@@ -103,7 +103,7 @@ class DeviceArena(Arena):
 
 
 class DeviceBench(Bench):
-    """The bench of device programs, each on the same arrays in the device's memory."""
+    """The bench of device programs, which all share the same arrays in the device's memory."""
 
     _arena: DeviceArena
 
@@ -114,7 +114,7 @@ class DeviceBench(Bench):
         process.keep_device_threads()
         self._device = find(setup.device)
         profiling = cl.command_queue_properties.PROFILING_ENABLE
-        self._context = cl.Context([self._device.handle])  # not every platform's queue keeps it
+        self._context = cl.Context([self._device.handle])  # kept, since not every platform's queue holds a reference
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         arena = DeviceArena(setup.data, self._queue, self._device.alignment)
         super().__init__(setup, arena, device_flusher(setup, self._device, self._queue))
@@ -144,10 +144,10 @@ class DeviceBench(Bench):
 
 
 def in_turn(queue: Any, call: Callable[[], Any], calls: int) -> float:
-    """Seconds of so many calls in a row on an in-order queue that keeps the times of events.
+    """Seconds of `calls` calls in a row on an in-order queue with profiling enabled.
 
-    All are in the queue before the first may start, so the device never waits for this program: the answer is the
-    time from that start to the end of the last launch, by the device's clock, with whatever lies between launches.
+    All are enqueued before the first may start, so the device never waits for this program. The time runs from that
+    start to the end of the last launch by the device's clock, including the gaps between launches.
     """
     import pyopencl as cl
 
@@ -163,7 +163,7 @@ def in_turn(queue: Any, call: Callable[[], Any], calls: int) -> float:
 
 
 def device_flusher(setup: Setup, device: Device, queue: Any) -> Callable[[], None]:
-    """A function that empties the caches: streaming through this CPU's cores, or filling a buffer on a GPU."""
+    """A function that empties the caches, by streaming on the CPU's cores or by filling a buffer on a GPU."""
     if not setup.flush or not device.isa.is_gpu:
         return flusher(setup.flush, setup.cores.threads)
     import pyopencl as cl

@@ -1,7 +1,7 @@
-"""How often of two equally fast candidates one is called the faster: it may be one time in twenty.
+"""The false-positive rate of comparisons: how often one of two equally fast candidates wins. It may be 5 %.
 
 `python -m poly.measure.flat [SECONDS]` times the model's choice for products of several sizes against itself, with warm
-and with cold caches, and prints how many comparisons called the challenger the faster, and how many the incumbent.
+and with cold caches, and prints how many comparisons declared the challenger faster, and how many the incumbent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIZES = (48, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Flat:
-    """Comparisons of a point with itself: how many there were, how many either side won, the pairs they took."""
+    """Comparisons of a point with itself: their number, how many each side won, and the pairs they took."""
 
     comparisons: int
     won: int
@@ -30,7 +30,7 @@ class Flat:
 
 
 def compare(measurer: LiveMeasurer, seconds: float) -> Flat:
-    """Compare the space's choice with itself for so many seconds."""
+    """Compare the space's choice with itself for a number of seconds."""
     point = measurer.space.choice
     (first,) = measurer.measure(Ask((point,)))
     if first.failure:

@@ -1,4 +1,4 @@
-"""Candidates of a search compiled, checked and timed on this machine."""
+"""Compile, check and time the candidates of a search on this machine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from poly.measure.trusted import prepared
 from poly.search.events import Ask, Trial
 
 BATCH = 32
-"""Candidates that are compiled before they are timed."""
+"""The number of candidates compiled before the first of them is timed."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What measuring has cost so far: seconds getting ready, compiling and timing, and the trials they made."""
+    """The cost of measuring so far: seconds of preparing, compiling and timing, and the number of trials."""
 
     preparing: float = 0.0
     compiling: float = 0.0
@@ -35,23 +35,23 @@ class Effort:
 
     @property
     def seconds_per_trial(self) -> float:
-        """Without getting ready, which is done once."""
+        """Seconds per trial without the preparation, which happens once."""
         return (self.compiling + self.timing) / max(1, self.trials)
 
 
 class LiveMeasurer:
-    """Measures points of a space: compiled in parallel, then timed alone in a child process, which may use a device.
+    """Measures points of a space: compiled in parallel, then timed one at a time in a child process or on its device.
 
         with LiveMeasurer(space) as measurer:
             trials = measurer.measure(Ask(points, incumbent))
 
-    Each candidate runs once on known data and is compared with a trusted result before it is timed. What a candidate
-    does wrong (it does not compile, crashes, hangs, runs out of memory, computes something else) is its trial's
-    `failure`. With `cold`, a buffer larger than the caches is streamed before each call. `samples` is how many a point
-    gets without an incumbent; with one, it depends on how clear the comparison is. `patience` is the seconds that a
-    call may take beyond what is expected.
+    Each candidate runs once on known data and is compared with a trusted result before it is timed. A fault of a
+    candidate (it does not compile, crashes, hangs, runs out of memory or computes a wrong result) becomes its trial's
+    `failure`. With `cold`, a buffer larger than the caches is streamed before each call. `samples` is the number of
+    samples per point without an incumbent; with one, it depends on how clear the comparison is. `patience` is the
+    number of seconds by which a call may exceed the expected time.
 
-    Where the space is for an OpenCL device, its compiler works in the child process too, and counts as timing.
+    For an OpenCL device, its compiler runs in the child process too, and counts as timing.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LiveMeasurer:
         self.close()
 
     def close(self) -> None:
-        """End the child process, and remove what was compiled."""
+        """End the child process, and remove compiled files."""
         self._child.close(kill=True)
         self._builder.close()
         self._temporary.cleanup()
@@ -87,21 +87,21 @@ class LiveMeasurer:
     def measure(self, ask: Ask) -> list[Trial]:
         """A trial for each point, in order.
 
-        Raises SearchError where the nest itself cannot be measured.
+        Raises SearchError if the nest itself cannot be measured.
         """
         return list(self.trials(ask))
 
     def trials(self, ask: Ask) -> Iterator[Trial]:
-        """The same one by one, each as soon as it is timed; whoever has enough of them may stop."""
+        """The trials one by one, each as soon as it is timed; the caller may stop at any point."""
         timer = self.prepare()
         self._forget(ask.incumbent)
         for start in range(0, len(ask.points), BATCH):
             yield from self._batch(timer, ask.points[start : start + BATCH], ask.incumbent)
 
     def prepare(self) -> Timer:
-        """Compute the trusted result, unless that was done; the first `measure` does it too.
+        """Compute the trusted result unless it exists; the first `measure` also does so.
 
-        Raises SearchError where the nest itself cannot be measured.
+        Raises SearchError if the nest itself cannot be measured.
         """
         if self._timer is None:
             began = perf_counter()
@@ -111,7 +111,7 @@ class LiveMeasurer:
         return self._timer
 
     def _batch(self, timer: Timer, points: Sequence[Point], incumbent: Point | None) -> Iterator[Trial]:
-        """Trials of a few points: all are compiled, then each is timed."""
+        """The trials of a few points: all are compiled, then each is timed."""
         began = perf_counter()
         rivals = () if incumbent is None else (incumbent,)
         libraries = self._libraries((*points, *rivals))
@@ -134,13 +134,13 @@ class LiveMeasurer:
         return timer.against(rival.path, library.path, expected)
 
     def _libraries(self, points: Sequence[Point]) -> list[Built]:
-        """The points' libraries; those that are there are not compiled again."""
+        """The points' libraries; existing ones are not compiled again."""
         missing = [point for point in dict.fromkeys(points) if point not in self._built]
         self._built |= zip(missing, self._builder.build(missing), strict=True)
         return [self._built[point] for point in points]
 
     def _forget(self, incumbent: Point | None) -> None:
-        """Remove the libraries of earlier points: a search rarely comes back to one."""
+        """Remove the libraries of earlier points, to which a search rarely returns."""
         kept = {incumbent: self._built[incumbent]} if incumbent in self._built else {}
         paths = {built.path for built in kept.values()}
         for built in self._built.values():
@@ -157,11 +157,11 @@ class LiveMeasurer:
 
 
 def workplace() -> Path:
-    """A folder for the folders of searches; what one left there that was killed a day ago is removed.
+    """The parent of the folders of searches; what a killed search left there more than a day ago is removed.
 
-    It is beside the kernels that are kept, since not every system runs what is in /tmp.
+    It is next to the cached kernels, since some systems do not allow execution from /tmp.
 
-    Raises ToolchainError where it cannot be made.
+    Raises ToolchainError if it cannot be created.
     """
     place = private_directory("trials")
     with suppress(OSError):
@@ -172,7 +172,7 @@ def workplace() -> Path:
 
 
 def own_workplace() -> TemporaryDirectory[str]:
-    """A new folder for one search in the `workplace`. Raises ToolchainError where it cannot be made."""
+    """A new folder for one search in the `workplace`. Raises ToolchainError if it cannot be created."""
     try:
         return TemporaryDirectory(dir=workplace(), ignore_cleanup_errors=True)
     except OSError as error:

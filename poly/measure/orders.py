@@ -1,4 +1,4 @@
-"""What the search's process and the one that times say to each other. Each order has one answer, or `OrderFailed`."""
+"""The messages between the search's process and the measuring one. Each order has one answer, or `OrderFailed`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from codegen.signature import Signature
 
 @dataclass(frozen=True)
 class Data:
-    """The arguments that a kernel gets: the same values for the same seed.
+    """The arguments of a kernel: the same values for the same seed.
 
-    `fresh` are arrays that the nest reads, but only behind its own writes; they start as NaN, as those that it only
-    writes. With `delicate`, divisions, roots and solves stay tame.
+    `fresh` are arrays that the nest reads only after having written them; they start as NaN, like pure outputs. With
+    `delicate`, the values keep divisions, roots and solves well-conditioned.
     """
 
     signature: Signature
@@ -25,7 +25,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Cores:
-    """How many threads a call has, and where they run."""
+    """The number of threads of a call, and the CPUs they run on."""
 
     threads: int
     cpus: tuple[int, ...]
@@ -33,9 +33,9 @@ class Cores:
 
 @dataclass(frozen=True)
 class Trust:
-    """Run the trusted kernel once, and keep its result in the folder `results`.
+    """Run the trusted kernel once, and store its result in the folder `results`.
 
-    The answer names the arrays of `data.fresh` that hold NaN then.
+    The answer names the arrays of `data.fresh` that contain NaN afterwards.
     """
 
     library: str
@@ -46,11 +46,12 @@ class Trust:
 
 @dataclass(frozen=True)
 class Setup:
-    """Make the arrays and get ready to time; the answer is None.
+    """Create the arrays and prepare for timing; the answer is None.
 
-    `results` is the folder with the trusted result. `length` is about how many terms an element is the sum of. `calls`
-    is the most calls that a sample may have, `flush` the bytes that are streamed before each call (0: the caches stay
-    as the last call left them). `device` is the label of the OpenCL device that runs candidates; empty where C does.
+    `results` is the folder with the trusted result. `length` is the approximate number of terms summed into an element.
+    `calls` is the maximum number of calls per sample, `flush` the bytes that are streamed before each sample (0: the
+    caches stay as the last call left them). `device` is the label of the OpenCL device that runs the candidates; empty
+    for C.
     """
 
     data: Data
@@ -64,9 +65,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Check:
-    """Load a candidate under a name, run it once, compare; the answer is the seconds of a call.
+    """Load a candidate under a name, run it once, and compare its result; the answer is the seconds of a call.
 
-    `library` is the path of a C library, or of a device program as JSON, which the device's compiler builds first.
+    `library` is the path of a C library, or of a device program in JSON, which the device's compiler builds first.
     """
 
     name: int
@@ -75,9 +76,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Time:
-    """Take `rounds` samples of each of these candidates, in turn; the order is drawn by lot each round.
+    """Take `rounds` samples of each of these candidates in turn, in a new random order each round.
 
-    The answer holds for each candidate its samples, in seconds a call.
+    The answer contains each candidate's samples, in seconds per call.
     """
 
     names: tuple[int, ...]
@@ -86,7 +87,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Drop:
-    """Forget a candidate and give its memory back; the answer is None."""
+    """Forget a candidate and free its memory; the answer is None."""
 
     name: int
 
@@ -96,11 +97,11 @@ Order = Trust | Setup | Check | Time | Drop
 
 @dataclass(frozen=True)
 class OrderFailed:
-    """An order could not be followed, by the candidate's fault: why, in words."""
+    """An order failed because of the candidate, for this reason."""
 
     reason: str
 
 
 def result(folder: str, array: str) -> Path:
-    """Where the trusted values of an array lie."""
+    """The file with the trusted values of an array."""
     return Path(folder) / f"{array}.npy"

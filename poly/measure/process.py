@@ -1,4 +1,4 @@
-"""The process that measures: an environment that holds nobody back, and threads that stay where they are put."""
+"""The measuring process: an environment without variables that slow libraries down, and pinned threads."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ CLEARED = (
     "OPENBLAS_L2_SIZE",
     "OPENBLAS_NUM_THREADS",
 )
-"""Variables that make a library slower than it is, or set thread counts behind our back."""
+"""Variables that slow a library down or change its thread count."""
 
 
 def clear_environment() -> tuple[str, ...]:
-    """Take these variables out of the environment of all processes started from now on; returns those that were set."""
+    """Remove these variables from the environment, also of future child processes, and return those that were set."""
     found = tuple(name for name in CLEARED if name in os.environ)
     for name in found:
         del os.environ[name]
@@ -43,9 +43,9 @@ def clear_environment() -> tuple[str, ...]:
 
 
 def keep_device_threads() -> None:
-    """Tell PoCL, before it starts, to keep each of its threads on a core, as `pin` does C's.
+    """Tell PoCL, before it starts, to pin each of its threads to a core, as `pin` does for C.
 
-    It counts the machine's cores, so it is left alone where this process may not use all of them.
+    PoCL assumes all cores of the machine, so this does nothing if the process may not use all of them.
     """
     if len(allowed()) == os.cpu_count():
         os.environ.setdefault("POCL_AFFINITY", "1")
@@ -57,18 +57,18 @@ def allowed() -> tuple[int, ...]:
 
 
 def choose(cpus: Sequence[int], threads: int) -> tuple[int, ...]:
-    """The CPUs for a run: the last ones, since the first serves most interrupts."""
+    """The CPUs for a run: the last ones, since the first CPU serves most interrupts."""
     return tuple(cpus[-threads:])
 
 
 def release(cpus: Sequence[int]) -> None:
-    """Let every thread of this process run on all of `cpus`; threads that are started later inherit it."""
+    """Let every thread of this process run on all of `cpus`; later threads inherit this."""
     for thread in _threads():
         _set(thread, cpus)
 
 
 def pin(cpus: Sequence[int]) -> None:
-    """Keep the main thread on the first CPU and all others off it, or two that spin may land on one CPU."""
+    """Pin the main thread to the first CPU and keep all others off it, so that no two spinning threads share a CPU."""
     main = os.getpid()
     for thread in _threads():
         _set(thread, cpus[:1] if thread == main or len(cpus) == 1 else cpus[1:])
@@ -76,7 +76,7 @@ def pin(cpus: Sequence[int]) -> None:
 
 @contextmanager
 def spread(cpus: Sequence[int]) -> Iterator[None]:
-    """Let this thread run on all of `cpus` for a while: a process that it starts meanwhile inherits that."""
+    """Let this thread run on all of `cpus` inside the context; processes started there inherit this."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -93,4 +93,4 @@ def _set(thread: int, cpus: Sequence[int]) -> None:
     try:
         os.sched_setaffinity(thread, cpus)
     except ProcessLookupError:
-        return  # it ended meanwhile
+        return  # the thread has ended meanwhile

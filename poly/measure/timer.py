@@ -1,4 +1,4 @@
-"""Libraries checked and timed in the child process, alone or in turn with a rival; a new child replaces a dead one."""
+"""Check and time libraries in the child process, alone or in turn with a rival; a new child replaces a dead one."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from poly.measure.orders import Check, Drop, Order, OrderFailed, Setup, Time
 from poly.search.significance import first_rounds, next_rounds
 
 PREPARING = 120.0
-"""Seconds that making the arrays may take."""
+"""The time limit for creating the arrays, in seconds."""
 TOLERANCE = 50
-"""How many times longer than expected a call may take before it counts as hanging."""
+"""The multiple of the expected time after which a call counts as hanging."""
 BUILDING = 60.0
-"""Seconds that a device's compiler may take for a candidate."""
+"""The time limit of a device's compiler for one candidate, in seconds."""
 RIVAL = "the incumbent, to be timed in turn with it, failed: {}"
-"""What is said of a challenger then."""
+"""The failure of a challenger if its rival fails."""
 
 
 class Refused(Exception):
-    """A candidate cannot be timed: why, in words."""
+    """A candidate cannot be timed; the message says why."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds a call, pair by pair with the rival's where there is one; or why there are none."""
+    """Seconds per call, paired with those of a rival if there is one, or the reason why there are none."""
 
     samples: tuple[float, ...] = ()
     rival: tuple[float, ...] = ()
@@ -39,7 +39,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Seat:
-    """A library that is loaded in the child: its name there, and the seconds of a call."""
+    """A library loaded in the child: its name there, and the seconds of a call."""
 
     library: Path
     name: int
@@ -47,7 +47,7 @@ class Seat:
 
 
 class Timer:
-    """Times the libraries of one nest. `patience` is the seconds that a call may take beyond what is expected."""
+    """Times the libraries of one nest. `patience` is the seconds by which a call may exceed the expected time."""
 
     def __init__(self, child: Child, setup: Setup, patience: float) -> None:
         self._child = child
@@ -58,7 +58,7 @@ class Timer:
         self._ready = False
 
     def alone(self, library: Path, expected: float, samples: int) -> Timing:
-        """So many samples of a library, a call of which is expected to take so many seconds."""
+        """`samples` samples of a library, whose calls are expected to take `expected` seconds."""
         try:
             seat = self._seat(library, expected)
             (ours,) = self._samples((seat,), samples)
@@ -68,7 +68,7 @@ class Timer:
         return Timing(ours)
 
     def against(self, rival: Path, library: Path, expected: float) -> Timing:
-        """Samples of a library and of its rival, in turn, until it is clear which is faster or both have had enough."""
+        """Samples of a library and its rival in turn, until it is clear which is faster or the budget is used up."""
         try:
             incumbent = self._seated(rival, expected)
         except (Died, Refused) as error:
@@ -85,7 +85,7 @@ class Timer:
         return Timing(ours, theirs)
 
     def _seated(self, rival: Path, expected: float) -> Seat:
-        """The rival, loaded once for many comparisons."""
+        """The rival, which is loaded once for many comparisons."""
         if self._child.alive and self._incumbent is not None and self._incumbent.library == rival:
             return self._incumbent
         if self._child.alive and self._incumbent is not None:
@@ -111,14 +111,14 @@ class Timer:
         return cast("tuple[tuple[float, ...], ...]", self._ask(order, limit))
 
     def _ask(self, order: Order, seconds: float) -> object:
-        """The answer to an order, by a child that has its arrays."""
+        """The answer to an order from a child whose arrays are set up."""
         if not (self._ready and self._child.alive):
             self._incumbent = None
             self._set_up()
             self._ready = True
         answer = self._child.ask(order, seconds)
         if isinstance(answer, OrderFailed):
-            self._child.close(kill=True)  # who computes something else may have written anywhere
+            self._child.close(kill=True)  # a wrong candidate may have written anywhere
             raise Refused(answer.reason)
         return answer
 

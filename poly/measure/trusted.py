@@ -1,9 +1,8 @@
-"""Getting ready to measure a space: the trusted result that candidates are compared with, and the order for the arrays.
+"""Prepare to measure a space: compute the trusted result for comparison with candidates, and the order for the arrays.
 
-The kernels that compute the result work in double precision, on one thread. Best are the loops as written, plain C
-without a step of a schedule or a microkernel. Where these take too long, it is the default schedule, and where elements
-are computed one independent of the other, as in every contraction, plain loops over some rows of the result vouch for
-it.
+The kernels that compute the result use double precision and one thread. The first choice is the loops as written, plain
+C without any schedule step or microkernel. If these take too long, the default schedule is used, and if the elements
+are independent of each other, as in every contraction, it is checked against plain loops over some rows of the result.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ from poly.model.host import here
 from poly.schedules.schedule import schedule
 
 PLAIN = 30_000_000
-"""Iterations of plain loops that are affordable: some tenths of a second."""
+"""The most iterations of plain loops: some tenths of a second."""
 PATIENCE = 120.0
-"""Seconds that the trusted result may take."""
+"""The time limit for the trusted result, in seconds."""
 
 QUEUED = 256
-"""Calls in a row that a device gets at most: all of them lie in its queue before the first one starts."""
+"""The most calls in a row on a device, all of which are enqueued before the first one starts."""
 
 GPU_CACHE = 256 << 20
-"""Bytes: no less than the last-level caches of the GPUs of 2025 hold."""
+"""Bytes: at least as large as the last-level caches of the GPUs of 2025."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Every `step`-th place along a dimension of an array, and the last one."""
+    """Every `step`-th index along a dimension of an array, and the last one."""
 
     array: str
     dimension: int
@@ -68,7 +67,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Trusted:
-    """A kernel to be trusted; `vouching` computes the rows that are to agree with it, where that is needed."""
+    """A trusted kernel; `vouching`, if present, computes `rows` of the same result to verify it."""
 
     made: Compiled
     vouching: Compiled | None = None
@@ -76,13 +75,13 @@ class Trusted:
 
 
 def wide(nest: Nest) -> Nest:
-    """The nest in double precision. Raises SpecError where it leaves its arrays."""
+    """The nest in double precision. Raises SpecError if it accesses elements outside its arrays."""
     arrays = tuple(replace(a, dtype=f64) if a.dtype.is_float else a for a in nest.arrays)
     return check(replace(nest, arrays=arrays))
 
 
 def trusted(nest: Nest, isa: ISA, iterations: int) -> Trusted:
-    """How to compute a result of a nest without open sizes that can be trusted."""
+    """The kernels for a trustworthy result of a nest without open sizes."""
     if iterations <= PLAIN:
         return Trusted(translate(schedule(nest), isa))
     made = translate(default_schedule(nest, here(isa, 1)), isa)
@@ -91,7 +90,7 @@ def trusted(nest: Nest, isa: ISA, iterations: int) -> Trusted:
 
 
 def some_rows(nest: Nest, iterations: int) -> Rows | None:
-    """Rows of the result that plain loops can compute in time; None where elements depend on one another."""
+    """Rows of the result that plain loops can compute in time; None if its elements depend on one another."""
     targets = {s.target.array for s in nest.statements}
     if len(targets) > 1 or any(load.array in targets for s in nest.statements for load in loads(s.expr)):
         return None
@@ -104,7 +103,7 @@ def some_rows(nest: Nest, iterations: int) -> Rows | None:
 
 
 def only(nest: Nest, rows: Rows) -> Nest:
-    """The nest without the iterations that write other rows."""
+    """The nest restricted to the iterations that write these rows."""
     dimensions = len(nest.array(rows.array).shape)
     last = nest.array(rows.array).shape[rows.dimension].evaluate({}) - 1
     space = set_space((), dimensions, rows.array)
@@ -120,11 +119,11 @@ def only(nest: Nest, rows: Rows) -> Nest:
 
 
 def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) -> Setup:
-    """Compute the trusted result in the child and keep it in the folder; what is left to do is the answer.
+    """Compute the trusted result in the child, store it in the folder, and return the order that sets up the timing.
 
-    Raises SearchError where that result cannot be computed.
+    Raises SearchError if that result cannot be computed.
     """
-    with suppress(Died):  # the first order says why
+    with suppress(Died):  # the first order reports why
         child.start()
     nest = wide(space.nest.with_sizes(dict(space.sizes)))
     known = facts(nest)
@@ -143,13 +142,13 @@ def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) ->
 
 
 def _cached(space: Space) -> int:
-    """Bytes of the largest cache of what runs the space's schedules."""
+    """The size in bytes of the largest cache of the CPU or GPU that runs the space's schedules."""
     gpu = space.device is not None and space.device.isa.is_gpu
     return GPU_CACHE if gpu else max(cache.bytes for cache in machine().caches)
 
 
 class Preparation:
-    """The trusted result of a nest: computed in the child, kept in a folder."""
+    """The trusted result of a nest: computed in the child, stored in a folder."""
 
     def __init__(self, nest: Nest, known: Facts, child: Child, folder: Path, seed: int) -> None:
         self._nest = nest
@@ -159,7 +158,7 @@ class Preparation:
         self._seed = seed
 
     def run(self, space: Space) -> frozenset[str]:
-        """Keep the result, and return the arrays of which the nest reads nothing that it did not set."""
+        """Store the result, and return the arrays that the nest reads only where it has written before."""
         isa = space.isa if space.device is None else machine().isa
         plan = trusted(self._nest, isa, self._known.iterations)
         fresh = self._known.settable
@@ -171,7 +170,7 @@ class Preparation:
         return fresh
 
     def _vouch(self, made: Compiled, rows: Rows, fresh: frozenset[str]) -> None:
-        """Compare the result with rows of it that plain loops have computed."""
+        """Compare the result with rows computed by plain loops."""
         some = self._folder / "rows"
         try:
             some.mkdir(exist_ok=True)
@@ -184,7 +183,7 @@ class Preparation:
             raise self._error(wrong)
 
     def _compute(self, made: Compiled, fresh: frozenset[str], folder: Path) -> bool:
-        """Run a kernel on the data and keep what it writes; whether it read of `fresh` what it had not set."""
+        """Run a kernel on the data and store its output; return whether it read unset elements of `fresh` arrays."""
         try:
             library = build(made.library, made.flags, folder)
             data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh)

@@ -1,4 +1,4 @@
-"""The process that runs and times candidates. It may die of them: nothing is lost but its arrays, which come back."""
+"""The process that runs and times candidates. If a candidate crashes it, only its arrays are lost and made anew."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from poly.measure.orders import Check, Drop, Order, OrderFailed, Setup, Time, Tr
 
 
 def serve(handle: int) -> None:
-    """Follow the orders that come through a pipe until it is closed.
+    """Carry out the orders that come through a pipe until it is closed.
 
-    An order comes with the seconds that it may take. The other side kills this process when they are over; the alarm
-    does where that side is gone too. An interrupt from the keyboard is for the other side.
+    Each order comes with its time limit in seconds. The other side kills this process when it has expired; if that side
+    is gone, too, the alarm does. Keyboard interrupts are left to the other side.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -37,13 +37,13 @@ def serve(handle: int) -> None:
 
 
 class Worker:
-    """Follows orders. It has a bench once it was set up."""
+    """Carries out orders. It has a bench after `Setup`."""
 
     def __init__(self) -> None:
         self._bench: Bench | None = None
 
     def follow(self, order: Order) -> object:
-        """The answer. What no candidate can help, a fault of ours, ends the process with a trace."""
+        """The answer to an order. A bug of poly itself ends the process with a traceback."""
         try:
             return self._answer(order)
         except MemoryError:
@@ -71,7 +71,7 @@ class Worker:
 
 
 def bench(setup: Setup) -> Bench:
-    """The bench of C, or that of the device. What the device's needs is loaded where it is asked for."""
+    """The bench of C, or that of a device, whose modules are imported only then."""
     if not setup.device:
         return CBench(setup)
     from poly.measure.device import DeviceBench

@@ -1,4 +1,4 @@
-"""The model: what a schedule costs, from the sets and the machine's caches and rates alone."""
+"""The cost model: predicts the time of a schedule from its integer sets and the machine's caches and rates."""
 
 from poly.model.choice import ASSUMED_STRIDE, WORTHWHILE, Choice, tile_shape
 from poly.model.core import LINE, PAGE, Caches

@@ -1,8 +1,8 @@
-"""A choice for a contraction as a value, and rules for its parts: the register tile, the reduction, the threads' loop.
+"""A choice for a contraction as a value, and rules for its parts: register tile, reduction tile, parallel loop.
 
 After Low, Igual, Smith, Quintana-Orti, "Analytical modeling is enough for high-performance BLIS" (ACM TOMS 43(2),
-2016), extended to several loops in each role. What the caches don't tell (the weights below) was set by measurements on
-one AVX-512 core; none depends on its speed.
+2016), extended to several loops in each role. The weights below, which do not follow from the caches, were fitted to
+measurements on one AVX-512 core; none depends on its speed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from poly.analysis.roles import Axis, Roles
 from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches
 
 TRAFFIC, STREAM = 0.1, 0.004
-"""What a load beside each multiply-add costs, relative to it, and one more row read in place (a stream of its own)."""
+"""Costs relative to a multiply-add: a load per multiply-add, and each row read in place (a stream of its own)."""
 
 CROWDED = 0.2
-"""What it costs to have more rows than pointers to them stay in registers."""
+"""The relative cost of having more rows than pointers to them fit in registers."""
 
 LONELY = 0.3
-"""What a result of one tile alone costs: with two, one's last stores overlap the other's first loads."""
+"""The relative cost of a single-tile result: with two tiles, the last stores of one overlap the other's first loads."""
 
 WORTHWHILE = 4_000_000
-"""Multiply-adds below which threads don't pay: some tens of microseconds, a few times what starting them takes."""
+"""Multiply-adds from which threads pay off: some tens of microseconds, a few times the cost of starting them."""
 
 ASSUMED_STRIDE = (1 << 20) + 24
-"""Elements between neighbours where that depends on sizes that are open: further than any cache line or page.
+"""The assumed stride, in elements, if it depends on open sizes: longer than any cache line or page.
 
-It is no multiple of a line, so that rows are not taken to share places in a cache.
+It is not a multiple of a line, so that rows are not assumed to conflict in a cache.
 """
 
 
@@ -45,25 +45,25 @@ class Choice:
 
     kernel: OuterProduct
     reduce_cut: int | None
-    """The tile of the innermost reduce axis that does not stay whole (None: all others run outside of the kernel)."""
+    """The tile of the innermost reduce axis that is cut (None: the axes not inside the kernel all run outside it)."""
     inner: int
-    """How many of the innermost reduce axes stay whole inside the microkernel."""
+    """The number of innermost reduce axes that run entirely inside the microkernel."""
     columns_cut: int | None
     rows_cut: int | None
     pack_left: bool
-    """Whether the left operand is copied into panels of the microkernel's rows."""
+    """Whether the left operand is packed into panels of the microkernel's rows."""
     pack_right: bool
-    """Whether the right operand is copied into panels of the microkernel's columns."""
+    """Whether the right operand is packed into panels of the microkernel's columns."""
     rows_inside: bool
-    """Whether tiles go down the rows first, a panel of the right operand staying near, or along the columns."""
+    """Whether the row tile loop is the inner one, which keeps a panel of the right operand near, or the column loop."""
     panel_by_panel: bool
-    """Whether each panel of the right operand is copied just before the rows pass by it, or all of them before."""
+    """Whether each panel of the right operand is packed just before the rows visit it, or all of them in advance."""
     parallel: str | None
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
 def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> OuterProduct:
-    """The register tile of the least cost for m x n results, edges counted."""
+    """The register tile of least cost for m x n results, including partial tiles."""
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
@@ -78,19 +78,19 @@ def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> OuterProduct:
 
 
 def _tile_cost(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
-    """The cycles of all tiles, weighed by what the tile's shape costs beside them."""
+    """The relative cycles of all tiles, weighted by the overhead of the tile's shape."""
     cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + shape_penalty(rows, vectors))
     alone = rows >= m > 4 and vectors * lanes >= n
     return cost * (1 + LONELY) if alone else cost
 
 
 def shape_penalty(rows: int, vectors: int) -> float:
-    """What a register tile's shape costs beside its multiply-adds, relative to them."""
+    """The overhead of a register tile's shape, relative to its multiply-adds."""
     return TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (CROWDED if rows > POINTERS else 0)
 
 
 def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
-    """Cycles a reduction step for all tiles, relative to full multiply-add throughput."""
+    """Cycles of all tiles per reduction step, relative to full multiply-add throughput."""
     whole = ceil(n / lanes)
 
     def cycles(r: int, v: int) -> float:
@@ -106,7 +106,7 @@ def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
 
 
 def panel_steps(kernel: OuterProduct, caches: Caches) -> int:
-    """Steps of a panel of the right operand that fills half of the second level: the left operand streams by."""
+    """Steps for which a panel of the right operand fills half of the second level, past which the left one streams."""
     return max(64, caches.l2 // 2 // (kernel.columns * kernel.dtype.size))
 
 
@@ -116,7 +116,7 @@ def call_steps(axes: tuple[Axis, ...], choice: Choice) -> int:
 
 
 def reduction(axes: tuple[Axis, ...], most: int) -> tuple[int, int | None, int]:
-    """How many inner axes stay whole, the tile of the next one, and the steps of one call: at most `most`."""
+    """The number of uncut inner axes, the tile of the next one, and the steps of one call: at most `most`."""
     depth = 1
     for inner, axis in enumerate(reversed(axes)):
         if inner == 3:
@@ -136,7 +136,7 @@ def _balanced(extent: int, most: int, multiple: int) -> int:
 
 
 def is_scattered(group: tuple[Axis, ...]) -> bool:
-    """Whether neighbours in the flattened loop are not neighbours in the right operand."""
+    """Whether the right operand is not contiguous along the flattened loop."""
     expected = 1
     for axis in reversed(group):
         if axis.right.number != expected:
@@ -146,7 +146,7 @@ def is_scattered(group: tuple[Axis, ...]) -> bool:
 
 
 def shared_role(r: Roles, m: int, n: int, kernel: OuterProduct, threads: int) -> str | None:
-    """The role whose loop the threads share, where there is work enough for several."""
+    """The role whose loop is parallel; None if there is not enough work for several threads."""
     steps = prod(axis.guess for axis in r.reduce)
     batches = prod(axis.guess for axis in r.batch)
     if threads == 1 or m * n * steps * batches < WORTHWHILE:

@@ -1,6 +1,6 @@
-"""A point of a contraction's space as the parts that the model prices, without a question to isl.
+"""A point of a contraction's space as the parts that the model prices, without querying isl.
 
-structure and tiles    ->    the loops over tiles as the rule for contractions orders them, what each touches
+structure and tiles    ->    the loops over tiles in the order of the rule for contractions, with their footprints
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SIDES: tuple[Side, ...] = ("output", "left", "right")
 
 @dataclass(frozen=True)
 class ContractionView:
-    """A contraction as its schedule's loops see it.
+    """A contraction with its axes grouped into the loops of its schedule.
 
-    The axes that are flattened to the rows' and to the columns' loop, and those of both roles that stay apart.
-    `together` is how many panels are copied at a time where the right operand is contiguous from one to the next.
+    `rows` and `columns` are flattened into one loop each; `extra_rows` and `extra_columns` keep their own loops.
+    `together` is the number of panels packed at a time if the right operand is contiguous from one to the next.
     """
 
     roles: Roles
@@ -63,7 +63,7 @@ class ContractionView:
         return ArrayAccesses(tuple(dimensions), self.dtype.size, side == "output")
 
     def turned(self, packed: bool) -> Axis | None:
-        """The extra column axis along which a packed right operand is contiguous."""
+        """The extra column axis along which the packed right operand is contiguous."""
         return turned(self.extra_columns, ()) if packed and self.together else None
 
 
@@ -74,7 +74,7 @@ def _stride(axis: Axis, side: Side) -> int:
 
 @dataclass
 class _Level:
-    """A loop over tiles: how often it runs, what one iteration spans of the nest's own loops, and what it copies."""
+    """A loop over tiles: its trip count, the counts of the nest's own loops in one iteration, and its copies."""
 
     loop: str
     trips: float
@@ -84,7 +84,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class FlatLoop:
-    """The loop that axes are flattened to: its name, the axes' extents, and all iterations."""
+    """The loop that axes are flattened into: its name, the axes' extents, and the number of iterations."""
 
     name: str
     extents: tuple[tuple[str, int], ...]
@@ -97,14 +97,14 @@ class FlatLoop:
 
 
 class _Walk:
-    """The loops over tiles, outermost first, entered one after the other; the first entry is the whole nest."""
+    """Collects the loops over tiles, entered from the outermost inwards; the first level is the whole nest."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.levels = [_Level("", 1.0, {axis.iterator: axis.guess for axis in axes}, [])]
         self._block: dict[str, float] = {}
         self._runs = 1.0
         self.starts: dict[str, float] = {}
-        """How often each loop is begun, where it is entered first."""
+        """The number of times that each loop starts, at its outermost level."""
 
     @property
     def here(self) -> _Level:
@@ -117,12 +117,12 @@ class _Walk:
             self.levels.append(_Level(loop, trips, {**self.here.counts, **changed}, []))
 
     def each(self, axes: Sequence[Axis]) -> None:
-        """A loop over every value of each axis."""
+        """Enter a loop over every value of each axis."""
         for axis in axes:
             self.enter(axis.iterator, self.here.counts[axis.iterator], {axis.iterator: 1})
 
     def blocks(self, loop: FlatLoop, cut: int | None) -> None:
-        """A loop over blocks of so many iterations of another."""
+        """Enter a loop over blocks of `cut` iterations of another; none if `cut` is None."""
         if cut is not None:
             whole = self._block.get(loop.name, loop.whole)
             self._block[loop.name] = min(whole, cut)
@@ -130,7 +130,7 @@ class _Walk:
 
 
 class Model:
-    """The model for one contraction on one machine: `predict` gives the cost of a choice."""
+    """The cost model of one contraction on one target: `predict` gives the cost of a choice."""
 
     def __init__(self, work: ContractionView, target: Target) -> None:
         self._work, self._target = work, target
@@ -139,11 +139,11 @@ class Model:
         self._across = [any(o.stride(axis.iterator) == 1 for axis in work.roles.reduce) for o in self._operands]
 
     def predict(self, choice: Choice) -> Cost:
-        """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
+        """The cost of one call, with its arrays wherever the previous call has left them."""
         return price(self.form(choice), self._target)
 
     def form(self, choice: Choice) -> ScheduleParts:
-        """The choice's loops over tiles."""
+        """The choice as parts that can be priced."""
         walk = self._walk(choice)
         below: tuple[LoopPart, ...] = ()
         for level in reversed(walk.levels):
@@ -156,7 +156,7 @@ class Model:
         return ScheduleParts(below[0], (computed,), copied, ahead)
 
     def _walk(self, choice: Choice) -> _Walk:
-        """The loops over tiles as `poly.autoschedule.rules.contraction` orders them."""
+        """The loops over tiles in the order of `poly.autoschedule.rules.contraction`."""
         work, c = self._work, choice
         r, walk, along = work.roles, _Walk(work.axes), work.turned(c.pack_right)
         inside = c.rows_inside or along is not None
@@ -210,7 +210,7 @@ class Model:
         )
 
     def _parallel(self, choice: Choice) -> str:
-        """The loop that threads share."""
+        """The name of the parallel loop."""
         if choice.parallel == "batch":
             return FlatLoop.of(*self._work.roles.batch[:1]).name
         return (self._columns if choice.parallel == "columns" else self._rows).name
@@ -228,7 +228,7 @@ class Model:
         )
 
     def _shared(self, choice: Choice) -> float:
-        """The iterations of the loop that threads share."""
+        """The iterations of the parallel loop."""
         w, c = self._work, choice
         match c.parallel:
             case "batch":

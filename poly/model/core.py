@@ -1,7 +1,7 @@
-"""What the cores of CPUs are taken to be like, where it is neither described nor measured: one place for all of it.
+"""Assumed properties of CPU cores that are neither described nor measured, all in one place.
 
-Times are in vector multiply-adds: the time in which a core completes one of them, of which each cycle starts
-`PER_CYCLE`. None of these numbers is a speed of one machine; they weigh schedules against each other.
+Times are in vector multiply-adds, of which a core starts `PER_CYCLE` per cycle. None of these numbers is the speed of a
+particular machine; they serve to compare schedules.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ from poly.machine.tiles import TileSpeed
 from poly.model.rates import Rates, nominal
 
 LATENCY, PER_CYCLE = 4, 2
-"""Of a fused multiply-add: cycles until the result is there, and how many start each cycle. Also the loads each cycle.
+"""The latency of a fused multiply-add in cycles, and the number started per cycle, which is also that of loads.
 
-Those of Intel's cores since Skylake, AMD's since Zen 3 and Arm's Neoverse N; they only weigh tile shapes against each
-other, so that a core that differs by a cycle gets a tile nearly as good.
+Typical of Intel's cores since Skylake, AMD's since Zen 3 and Arm's Neoverse N. They only serve to compare tile shapes,
+so a core that differs by a cycle gets a tile that is nearly as good.
 """
 
 POINTERS = 14
-"""Rows whose pointers stay in general registers, nearly all of the 16 of x86."""
+"""Rows whose pointers stay in general registers: nearly all of the 16 of x86."""
 
 LINE, PAGE = 64, 4096
-"""Bytes of a cache line, and of a page that takes an entry in the TLB."""
+"""Bytes of a cache line, and of a page."""
 
 FULL = 0.75
-"""The part of a cache that a working set may fill before lines are lost: replacement is not perfect."""
+"""The fraction of a cache that a working set may fill before lines are evicted, since replacement is imperfect."""
 
 WAYS = 8
-"""Ways of a first-level cache: lines whose addresses differ by a multiple of size / WAYS share so many places."""
+"""Ways of a first-level cache: lines whose addresses differ by a multiple of size / WAYS map to one set."""
 
 HASHED = 4 << 20
-"""Bytes from which on a cache is a last level: the places of its lines are spread by a hash of their addresses."""
+"""The bytes from which a cache counts as a last level, whose sets are chosen by a hash of the address."""
 
 SCATTERED = 512
-"""Bytes of a run, together with a line, that take twice as long as their share of the bandwidth from far caches."""
+"""The bytes of a run plus one line for which far caches take twice as long as by bandwidth alone."""
 
 STREAMS = 32
-"""Runs that a prefetcher follows at a time."""
+"""The number of runs that a prefetcher follows at a time."""
 
 ENTRIES, SECOND_ENTRIES = 64, 2048
-"""Entries of a first-level TLB beside those for everything else, and of a second-level one."""
+"""Entries of a first-level TLB that are free for data, and of a second-level one."""
 
 MISS, WALK = 4.0, 10.0
-"""What a miss in the first-level TLB costs, in vector multiply-adds, and one in the second; half of it is hidden."""
+"""The cost of a miss in the first-level TLB and in the second, in vector multiply-adds; half of it is hidden."""
 
 CONFLICT = 1.3
-"""What a read takes longer, in vector multiply-adds, where twice as many rows share a place as it has ways."""
+"""The extra time of a read, in vector multiply-adds, if twice as many rows map to a set as it has ways."""
 
 FORK = 5e-6
-"""Seconds that it takes to start and to join threads."""
+"""Seconds to start and join threads."""
 
 
 @dataclass(frozen=True)
 class Caches:
-    """Bytes of one core's first and second level, and of its share of the last."""
+    """Bytes of one core's first and second-level caches, and of its share of the last level."""
 
     l1: int
     l2: int
@@ -67,9 +67,9 @@ class Caches:
 
 @dataclass(frozen=True)
 class Target:
-    """What runs a schedule: one of `threads` cores with its caches (its share of those it has not alone).
+    """What runs a schedule: `threads` cores, each with its caches (its share of shared ones) and rates.
 
-    On a GPU, `threads` are its compute units, and `isa` says what a group of work-items has.
+    On a GPU, `threads` is the number of compute units, and `isa` has the limits of a work-group.
     """
 
     isa: ISA
@@ -79,7 +79,7 @@ class Target:
 
     @staticmethod
     def nominal(isa: ISA, caches: Caches, threads: int) -> Target:
-        """One with the rates that cores usually have."""
+        """A target with nominal rates."""
         return Target(isa, caches, nominal(isa), threads)
 
     def unit(self, dtype: DType) -> float:
@@ -88,7 +88,7 @@ class Target:
 
     @cached_property
     def tiles(self) -> dict[tuple[str, int], dict[int, TileSpeed]]:
-        """The register tiles that were measured: by type and vectors, then by rows."""
+        """The measured register tiles: by type and vectors, then by rows."""
         found: dict[tuple[str, int], dict[int, TileSpeed]] = {}
         for name, speed in self.rates.tiles:
             found.setdefault((name, speed.vectors), {})[speed.rows] = speed
@@ -96,6 +96,6 @@ class Target:
 
 
 def places(apart: int, size: int) -> int:
-    """In how many places of a cache of `size` bytes lines may begin that lie `apart` bytes, whole lines, apart."""
+    """The number of sets of a cache of `size` bytes in which lines begin that are `apart` bytes, whole lines, apart."""
     sets = max(1, size // (WAYS * LINE))
     return sets // gcd(apart // LINE, sets)

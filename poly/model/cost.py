@@ -1,4 +1,4 @@
-"""What the model expects of a schedule: seconds, where they go, and the bytes that each level of memory moves."""
+"""The predicted cost of a schedule: seconds, where they go, and the bytes moved from each level of memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CostPart:
-    """One resource's share: the multiply-adds, a level of memory, the copies, the TLB, …
+    """The share of one resource: multiply-adds, a level of memory, copies, the TLB, …
 
-    `bytes` are those that come from a level of memory (0 for what is no level).
+    `bytes` are those moved from a level of memory (0 for other resources).
     """
 
     name: str
@@ -19,7 +19,7 @@ class CostPart:
 
 @dataclass(frozen=True)
 class Cost:
-    """The predicted seconds of one call, and the parts they are made of; parts overlap, so they may add to more."""
+    """The predicted seconds of one call, and their parts, which overlap and may thus add up to more."""
 
     seconds: float
     parts: tuple[CostPart, ...] = ()

@@ -1,9 +1,9 @@
-"""How much of an array a part of the loops touches: a closed form over loops, their strides and their counts.
+"""The footprint of a part of the loops in an array, in closed form over the loops, their strides and their counts.
 
     for i: for j: … A[i - 1, j] + A[i + 1, j]        dimensions i (and 2 more), j; 3 x 4 iterations touch 5 runs of 4
 
-Everything is linear in the loops' values, so that along a dimension of the array one more than the sum of (iterations
-- 1) times the coefficient is reached. These are the working sets of PolyDL (Tavarageri et al., ACM TACO 18(1), 2021,
+All indices are linear in the loops, so the extent reached along a dimension is one plus the sum of (iterations - 1)
+times coefficient over the loops. These are the working sets of PolyDL (Tavarageri et al., ACM TACO 18(1), 2021,
 section 4), in closed form for boxes.
 """
 
@@ -17,18 +17,18 @@ from math import ceil, inf, prod
 from poly.model.core import LINE, PAGE
 
 Counts = Mapping[str, float]
-"""How many neighbouring values each loop takes, by the loop's name; a loop that is not named takes one."""
+"""The number of consecutive values that each loop takes, by name; a loop not listed takes one."""
 
 Progression = tuple[int, float]
-"""Elements between neighbours, and how many there are."""
+"""A stride in elements, and the number of elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What is touched of an array: distinct elements, their bytes, the bytes of their cache lines, and pages.
+    """The footprint in an array: distinct elements, their bytes, the bytes of their cache lines, and pages.
 
-    The elements lie in runs of `run` bytes next to each other, the runs `pitch` bytes apart along the loop beside them
-    that counts most (0 where there is one run). `written` says that lines go back, too.
+    The elements lie in contiguous runs of `run` bytes, with the runs `pitch` bytes apart along the dimension with the
+    most of them (0 if there is one run). `written` tells that lines are also written back.
     """
 
     elements: float
@@ -44,8 +44,8 @@ class Footprint:
 class Dimension:
     """An index of an array: `loops` with their coefficients.
 
-    `span` are the further values that accesses differ by, `stride` the elements between neighbours, and `extent` how
-    many there are.
+    `span` is the range of the constants by which accesses differ, `stride` the elements between neighbours, and
+    `extent` their number.
     """
 
     loops: tuple[tuple[str, int], ...]
@@ -54,7 +54,7 @@ class Dimension:
     extent: float = inf
 
     def reached(self, counts: Counts) -> list[Progression]:
-        """The progressions of elements that so many values of each loop reach, at most the whole extent."""
+        """The progressions of elements that these counts of the loops reach, at most the whole extent."""
         moved = [(abs(c) * self.stride, counts.get(name, 1)) for name, c in self.loops]
         merged = joined([*moved, (self.stride, self.span + 1)])
         if len(merged) == 1:
@@ -65,7 +65,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class ArrayAccesses:
-    """Accesses of one array that differ by constants only; `size` is an element's bytes."""
+    """Accesses of one array that differ only by constants; `size` is the size of an element in bytes."""
 
     dimensions: tuple[Dimension, ...]
     size: int
@@ -74,11 +74,11 @@ class ArrayAccesses:
 
     @cached_property
     def loops(self) -> tuple[str, ...]:
-        """Those that move in the array."""
+        """The loops that index the array."""
         return tuple(name for dimension in self.dimensions for name, _ in dimension.loops)
 
     def touched(self, counts: Counts) -> Footprint:
-        """What so many values of each loop touch."""
+        """The footprint for these counts of the loops."""
         own = tuple([counts.get(name, 1) for name in self.loops])
         known = self._known.get(own)
         if known is None:
@@ -86,7 +86,7 @@ class ArrayAccesses:
         return known
 
     def stride(self, name: str) -> int:
-        """Elements between neighbours along a loop; 0 where it does not move in the array."""
+        """The stride along a loop in elements; 0 if it does not index the array."""
         steps = (abs(c) * d.stride for d in self.dimensions for loop, c in d.loops if loop == name)
         return next(steps, 0)
 
@@ -106,10 +106,10 @@ class ArrayAccesses:
 
 
 def joined(progressions: Iterable[Progression]) -> list[Progression]:
-    """The fewest progressions that reach the same elements, the nearest neighbours first.
+    """The fewest progressions that reach the same elements, by ascending stride.
 
-    Steps that are no longer than what is reached without them make one progression of two: a row's end meets the next
-    row, and the taps of a convolution the next pixel's.
+    Two progressions merge if a step of the second is no longer than the reach of the first: the end of a row meets the
+    next row, or the taps of a convolution those of the next pixel.
     """
     found: list[Progression] = []
     for stride, count in sorted(p for p in progressions if p[1] > 1):
@@ -124,7 +124,7 @@ def joined(progressions: Iterable[Progression]) -> list[Progression]:
 
 
 def spread(extents: Sequence[tuple[str, float]], count: float) -> dict[str, float]:
-    """So many iterations of a flattened loop as iterations of each it was made of; the last is the fastest."""
+    """`count` iterations of a flattened loop as iterations of the loops it was made of; the last varies fastest."""
     counts = {}
     for name, extent in reversed(extents):
         counts[name] = min(extent, count)

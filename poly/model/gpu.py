@@ -1,7 +1,7 @@
-"""What GPUs are taken to be like. None of it was measured: the numbers weigh candidates against each other.
+"""Assumed properties of GPUs. Nothing here is measured: the numbers serve to compare candidates.
 
-They are those of a usual compute unit of the GPUs since 2016 (Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA
-Volta GPU architecture via microbenchmarking", 2018, has such a unit in detail), within a factor of two.
+They are typical of a compute unit of GPUs since 2016, within a factor of two (Jia, Maggioni, Staiger, Scarpazza,
+"Dissecting the NVIDIA Volta GPU architecture via microbenchmarking", 2018, describes one in detail).
 """
 
 from __future__ import annotations
@@ -9,41 +9,41 @@ from __future__ import annotations
 from microkernels.dtypes import DType
 
 CLOCK = 1.5e9
-"""Cycles a second."""
+"""Cycles per second."""
 
 MULTIPLY_ADDS = 128
-"""Multiply-adds of 32 bits that a unit starts in a cycle; half as many of 64 bits."""
+"""32-bit multiply-adds that a unit starts per cycle; half as many of 64 bits."""
 
 LOCAL, MEMORY = 128, 16
-"""Bytes a cycle that a unit gets from local memory, and its share of what all get from global memory."""
+"""Bytes per cycle that a unit gets from local memory, and as its share from global memory."""
 
 LINE = 128
-"""Bytes that work-items in lockstep get from memory together."""
+"""Bytes of memory that one access of work-items in lockstep fetches together."""
 
 LOCKSTEP = 32
-"""Work-items that run in lockstep, where the device doesn't say."""
+"""Work-items that run in lockstep, if the device does not report it."""
 
 RESIDENT, REGISTERS, LOCAL_BYTES = 1024, 65536, 64 * 1024
-"""Of one unit: work-items at a time, their registers of 32 bits, and the local memory of all its groups."""
+"""Per unit: resident work-items, their 32-bit registers, and the local memory of all its groups in bytes."""
 
 LATENCY = 500
-"""Cycles that memory takes to answer."""
+"""The latency of memory in cycles."""
 
 BARRIER = 30
-"""Cycles that a group takes to meet at a barrier."""
+"""Cycles of a barrier in a group."""
 
 LAUNCH = 5e-6
-"""Seconds that a launch takes on an idle device."""
+"""Seconds per launch on an idle device."""
 
 OVERLAP = 4.0
-"""How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
+"""The overlap of resources, as the exponent of the norm over their seconds (1: none, infinite: perfect)."""
 
 
 def multiply_adds(dtype: DType) -> float:
-    """What a unit starts in a cycle."""
+    """The multiply-adds that a unit starts per cycle."""
     return MULTIPLY_ADDS * min(1.0, 4 / dtype.size)
 
 
 def together(*seconds: float) -> float:
-    """Seconds of resources that work side by side for the most part."""
+    """The combined seconds of resources that largely overlap."""
     return float(sum(part**OVERLAP for part in seconds) ** (1 / OVERLAP))

@@ -1,7 +1,7 @@
-"""The seconds of a contraction by a group's microkernel: a roofline for each slab, and what edges and tails leave idle.
+"""The time of a contraction by a work-group's microkernel: a roofline for each slab, and idle time at edges and tails.
 
-a slab      multiply-adds, reads from local memory, copies from global memory; latency that nothing hides
-a unit      so many groups one after the other, several of them at a time where registers and local memory allow it
+a slab      multiply-adds, reads from local memory, copies from global memory; latency that is not hidden
+a unit      its groups one after the other, several at a time if registers and local memory allow it
 the whole   the unit with the most groups
 """
 
@@ -29,12 +29,12 @@ from poly.model.gpu import (
 )
 
 ISSUE = 0.25
-"""Of a step, beside its multiply-adds: an instruction for so many elements that an item reads from local memory."""
+"""Instructions per element that an item reads from local memory in a step."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """The extents of a contraction as the groups share it: `batch` products of `m` x `k` by `k` x `n`."""
+    """The extents of a contraction as `batch` products of `m` x `k` by `k` x `n`."""
 
     batch: int
     m: int
@@ -58,14 +58,14 @@ def group_cost(product: Product, kernel: GroupKernel, isa: DeviceISA) -> Cost:
 
 
 def resident(kernel: GroupKernel, isa: DeviceISA) -> int:
-    """Groups that a unit runs at a time."""
+    """The number of groups that a unit runs at a time."""
     local = max(LOCAL_BYTES, isa.local_bytes)
     room = (RESIDENT // kernel.items, REGISTERS // (kernel.items * kernel.registers), local // kernel.local_bytes)
     return max(1, min(room))
 
 
 def _compute(kernel: GroupKernel) -> float:
-    """Cycles of a slab's instructions: the multiply-adds, and one for each few elements that they read."""
+    """Cycles of a slab's instructions: the multiply-adds, the reads of their operands, and one more per step."""
     steps = kernel.items * kernel.slab
     sums = kernel.item_rows * kernel.item_columns
     reads = ISSUE * (kernel.item_rows + kernel.item_columns)
@@ -73,7 +73,7 @@ def _compute(kernel: GroupKernel) -> float:
 
 
 def _local(kernel: GroupKernel) -> float:
-    """Cycles of a slab's traffic with local memory: items of a patch read each other's rows and columns at once."""
+    """Cycles of a slab's traffic with local memory; the items of a patch share the reads of their rows and columns."""
     patches = kernel.items // (PATCH[0] * PATCH[1])
     read = patches * (PATCH[0] * kernel.item_rows + PATCH[1] * kernel.item_columns)
     written = kernel.rows + kernel.columns
@@ -81,12 +81,12 @@ def _local(kernel: GroupKernel) -> float:
 
 
 def _copied(kernel: GroupKernel) -> float:
-    """Cycles of a slab's traffic with global memory; half of it is found in a cache, where other groups left it."""
+    """Cycles of a slab's traffic with global memory; half of it hits in a cache thanks to other groups."""
     return kernel.slab * (kernel.rows + kernel.columns) * kernel.dtype.size / (2 * MEMORY)
 
 
 def _waiting(kernel: GroupKernel, at_a_time: int) -> float:
-    """Cycles a slab that nobody works: memory's answer less what hides it, and the barriers."""
+    """Idle cycles per slab: the latency of memory less what other work hides, and the barriers."""
     others = at_a_time - 1 + kernel.double
     barriers = BARRIER * (1 if kernel.double else 2) * ceil(kernel.items / LOCKSTEP) / 8
     return max(0.0, LATENCY - others * _compute(kernel)) / at_a_time + barriers / at_a_time

@@ -1,9 +1,9 @@
-"""The seconds of loops that work-groups and work-items share: arithmetic, lines of memory, launches.
+"""The time of loops mapped to work-groups and work-items: arithmetic, lines of memory, launches.
 
-lines      what items in lockstep touch with one access: side by side it comes together, apart it takes a line each
-hiding     memory is as fast as there are items to wait for it
-copies     what lies in local memory comes from global memory once for all items that read it
-launches   each kernel, as often as the loops of the host around it run
+lines      one access of items in lockstep: neighbouring elements are coalesced, distant ones take a line each
+hiding     the more items wait for memory, the better its latency is hidden
+copies     data in local memory come from global memory once for all items that read them
+launches   one per kernel and iteration of the host loops around it
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from poly.model.work import work
 from poly.schedules.schedule import Schedule
 
 SECTOR = 32
-"""Bytes that come from memory at least."""
+"""The smallest transfer from memory, in bytes."""
 
 CACHED = 0.1
-"""What a further access beside the first costs, of the same array at a fixed distance: its line is near."""
+"""The relative cost of a further access to the same array at a fixed distance from the first: its line is near."""
 
 HIDING = 512
-"""Work-items of a unit that hide what memory takes to answer."""
+"""Work-items per unit that hide the latency of memory."""
 
 DEPTH = 4
-"""Cycles until a result is there."""
+"""Cycles of latency of an arithmetic operation."""
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What of the device a statement keeps busy: units on average, and work-items at a time in each."""
+    """How much of the device a statement keeps busy: units on average, and concurrent work-items in each."""
 
     units: float
     items: float
@@ -52,7 +52,7 @@ class Occupancy:
 
 
 def gpu_loop_cost(made: Schedule, isa: DeviceISA) -> Cost:
-    """The cost of one call of a nest whose sizes are all known."""
+    """The cost of one call of a nest without open sizes."""
     total = {"arithmetic": 0.0, "memory": 0.0, "local memory": 0.0, "barriers": 0.0, "launches": 0.0}
     seconds = 0.0
     for kernel in kernels(made.tree):
@@ -95,7 +95,7 @@ def _statement_parts(made: Schedule, name: str, kernel: LaunchedLoops, groups: i
 
 
 def _shared(made: Schedule, name: str, path: Path) -> int:
-    """The work-items of a group that run a statement."""
+    """The number of work-items of a group that share a statement."""
     micro = next((node for node in walk(made.tree) if isinstance(node, Micro) and node.statement == name), None)
     if micro is not None and micro.kernel.by_group:
         return micro.kernel.items
@@ -103,7 +103,7 @@ def _shared(made: Schedule, name: str, path: Path) -> int:
 
 
 def _bytes(nest: Nest, statement: Statement, path: Path, packed: set[str]) -> float:
-    """Bytes from global memory that an instance takes on average."""
+    """The average bytes from global memory per instance."""
     loops = item_loops(path)
     across = moved_iterator(statement, path, loops[-1].name) if loops else None
     seen: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
@@ -122,14 +122,14 @@ def _bytes(nest: Nest, statement: Statement, path: Path, packed: set[str]) -> fl
 
 
 def _readers(statement: Statement, path: Path, access: Load) -> int:
-    """The items that read the same element: those along loops that the access does not follow."""
+    """The number of items that read the same element: those along loops that do not index the access."""
     moved = {band: moved_iterator(statement, path, band.name) for band in item_loops(path)}
     used = {name for index in access.indices for name, _ in index.terms}
     return prod(band.items for band, iterator in moved.items() if iterator is not None and iterator not in used)
 
 
 def _barriers(nest: Nest, statement: Statement, path: Path) -> float:
-    """Cycles an instance in which a group puts the shares of a reduction together."""
+    """Cycles per instance in which a group combines the partial results of a reduction."""
     total = 0.0
     target = {name for index in statement.target.indices for name, _ in index.terms}
     for band in item_loops(path):

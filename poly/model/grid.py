@@ -1,11 +1,11 @@
-"""What there is to choose from for a contraction: structures, and for each a grid of tile sizes.
+"""The choices for a contraction: structures, and for each a grid of tile sizes.
 
-    order       rows inside: a panel of the right operand stays near while the rows go by; or columns inside
-    left        the left operand is read in place, or copied into panels
-    right       in place, copied whole (one block of it at a time), or panel by panel just before the rows go by
-    parallel    the role whose outermost loop the threads share
+    order       rows inside: a panel of the right operand stays near while the rows stream past; or columns inside
+    left        the left operand is read in place, or packed into panels
+    right       in place, packed whole (one block at a time), or panel by panel just before the rows visit each
+    parallel    the role whose outermost loop is parallel
 
-The knobs are the register tile's rows and vectors, and how many steps of the reduction, columns and rows make a block.
+The knobs are the register tile's rows and vectors, and the block sizes of the reduction, the columns and the rows.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from poly.model.core import Caches
 
 Value = int | None
 Values = Mapping[str, Value]
-"""The value of each knob; None is a loop that stays uncut."""
+"""The value of each knob; None leaves the loop uncut."""
 
 DEPTHS = (64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
-"""The most steps of the reduction in one call; equal parts of at most so many are made."""
+"""Upper bounds for the reduction steps of one call; the reduction is cut into equal parts."""
 
 BLOCKS = (96, 192, 384, 768, 1536, 3072, 6144, 12288)
-"""Columns and rows of a block, rounded down to whole register tiles."""
+"""Columns or rows per block, rounded down to whole register tiles."""
 
 COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128, 384, 1024), (768, 6144), (192,)
 """The same for a grid of some hundreds of points."""
 
 BUSY = 2
-"""Registers for each vector of a register tile, at most, in such a grid: smaller tiles keep no core busy."""
+"""In a coarse grid, the most registers per vector of a register tile: smaller tiles cannot keep a core busy."""
 
 
 @dataclass(frozen=True)
 class TileStructure:
-    """What is copied, which loop is inside, and what the threads share."""
+    """Which operands are packed and how, which loop is inside, and which is parallel."""
 
     rows_inside: bool
     pack_left: bool
@@ -53,7 +53,7 @@ class TileStructure:
 
     @property
     def traits(self) -> tuple[tuple[str, str], ...]:
-        """In words: the choice of each kind."""
+        """The structure as named traits."""
         right = "in place" if not self.pack_right else "by panels" if self.panel_by_panel else "whole"
         return (
             ("order", "rows inside" if self.rows_inside else "columns inside"),
@@ -67,8 +67,8 @@ class TileStructure:
 class Grid:
     """The structures and knobs of one contraction.
 
-    `coarse` thins the knobs, and leaves the parallel loop to a rule. `by_lines` says that the output's next neighbours
-    after a short run of columns are rows: these come first then.
+    `coarse` thins the knobs and leaves the parallel loop to a rule. `by_lines` tells that the output continues along
+    the rows after a short run of columns, so that the rows must be inside.
     """
 
     work: ContractionView
@@ -78,9 +78,9 @@ class Grid:
     coarse: bool
 
     def structures(self) -> Iterator[TileStructure]:
-        """Where the right operand can't be read in place, or its rows lie an unknown way apart, it is copied.
+        """The structures. The right operand is packed if it cannot be read in place or has an unknown stride.
 
-        Panel by panel, so that all rows pass by each: these are then not copied where their number is open.
+        With packing panel by panel, all rows visit each panel, so they are not packed if their number is open.
         """
         apart = (axis.right.number for axis in self.work.roles.reduce)
         must_copy = is_scattered(self.work.columns) or None in apart
@@ -104,7 +104,7 @@ class Grid:
         }
 
     def allows(self, structure: TileStructure, values: Values) -> bool:
-        """Whether a register tile fits, and copies leave half of the caches to everything else."""
+        """Whether the register tile fits, and copies leave half of the caches free."""
         rows, vectors = values["rows"] or 1, values["vectors"] or 1
         if not fits(self.work.isa, rows, vectors):
             return False
@@ -114,7 +114,7 @@ class Grid:
         return self._copied(self.choice(structure, values)) <= self.caches.l2 // 2 + self.caches.l3 // 2
 
     def choice(self, structure: TileStructure, values: Values) -> Choice:
-        """The choice that a structure and values stand for."""
+        """The choice for a structure and values."""
         kernel = gemm(self.work.isa, self.work.dtype, values["rows"] or 1, values["vectors"] or 1)
         inner, cut, _ = reduction(self.work.roles.reduce, values["depth"] or 1)
         return Choice(
@@ -131,7 +131,7 @@ class Grid:
         )
 
     def points(self) -> Iterator[tuple[TileStructure, Values]]:
-        """All of them."""
+        """All structures with all allowed values."""
         for structure in self.structures():
             knobs = self.knobs(structure)
             for picked in product(*knobs.values()):
@@ -140,11 +140,11 @@ class Grid:
                     yield structure, values
 
     def best(self, model: Model) -> tuple[TileStructure, Values]:
-        """The point that the model expects to be the fastest."""
+        """The point that the model expects to be fastest."""
         return min(self.points(), key=lambda point: model.predict(self.choice(*point)).seconds)
 
     def _copied(self, choice: Choice) -> int:
-        """Bytes of the copies that exist at one time, a thread's own ones counted for each."""
+        """Bytes of all copies that exist at one time; private copies count for each thread."""
         w, kernel, steps = self.work, choice.kernel, call_steps(self.work.roles.reduce, choice)
         columns = kernel.columns if choice.panel_by_panel else choice.columns_cut or w.n
         if not (choice.rows_inside or choice.panel_by_panel):
@@ -159,7 +159,7 @@ class Grid:
 
     @cached_property
     def _usual(self) -> OuterProduct:
-        """The register tile that suits the extents."""
+        """The register tile that suits the extents best."""
         return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype)
 
     @staticmethod
@@ -180,7 +180,7 @@ class Grid:
         return (None, *(("batch",) if w.roles.batch else ()), "columns", "rows")
 
     def _columns(self, structure: TileStructure) -> tuple[Value, ...]:
-        """Blocks of columns. Where their number is open, a copy of all of them at a time has no bound."""
+        """Blocks of columns. If their number is open, they must be cut for a copy to be bounded."""
         shared = structure.parallel == "columns"
         if self.coarse and not shared and (not structure.pack_right or structure.panel_by_panel):
             return (None,)
@@ -189,7 +189,7 @@ class Grid:
         return self._cuts(self.work.n, blocks, shared) if not open_ended else blocks
 
     def _blocks(self, structure: TileStructure) -> tuple[Value, ...]:
-        """Blocks of rows. Where their number is open, a copy of all of them has no bound."""
+        """Blocks of rows. If their number is open, they must be cut for a copy to be bounded."""
         shared = structure.parallel == "rows"
         if structure.panel_by_panel and not shared:
             return (None,)
@@ -198,14 +198,14 @@ class Grid:
         return self._cuts(self.work.m, blocks, shared) if not open_ended else blocks
 
     def _cuts(self, extent: int, blocks: Sequence[int], shared: bool) -> tuple[Value, ...]:
-        """Blocks that are less than all; where threads share them, each thread's part among them."""
+        """Blocks smaller than the extent, then None; if threads share them, blocks up to the part of each thread."""
         part = ceil(extent / self.threads)
         cuts = sorted({block for block in blocks if block < (part if shared else extent)})
         return (*cuts, part) if shared else (*cuts, None)
 
 
 def _whole(cut: Value, tile: int, up: bool) -> Value:
-    """A block of whole register tiles; a thread's part is rounded up, so that no thread is left with the rest."""
+    """A block of whole register tiles; a thread's part is rounded up, so that no remainder is left."""
     if cut is None:
         return None
     return ceil(cut / tile) * tile if up else max(tile, cut // tile * tile)

@@ -1,4 +1,4 @@
-"""Which axes of a role become one loop: flattened where that fills vectors, apart where cache lines ask for it.
+"""Group the axes of a role into loops: flattened if that fills vectors, separate if that suits cache lines.
 
 c, d columns of C[a, c, d], extents 30 and 30       ->      one loop c_d of 900
 a, c columns of C[a, b, c], b a row                 ->      two loops, c innermost
@@ -16,12 +16,12 @@ from poly.analysis.roles import Axis
 from poly.model import ASSUMED_STRIDE
 
 WASTE = 1.03
-"""How much longer whole vectors may be than the contiguous columns in them, before other columns fill them up."""
+"""How far whole vectors may exceed the contiguous columns before further columns are flattened to fill them."""
 
 
 @dataclass(frozen=True)
 class AxisGroup:
-    """Axes that become one loop, the last the fastest, and how many iterations it has."""
+    """Axes that become one loop, the last one varying fastest, and its number of iterations."""
 
     axes: tuple[Axis, ...]
 
@@ -34,17 +34,17 @@ Side = Literal["output", "left", "right"]
 
 
 def _stride(axis: Axis, side: Side) -> int:
-    """The distance between neighbours along the axis in an operand, as far as it is known."""
+    """The stride along the axis in an operand, or 0 if it is unknown."""
     strides: dict[Side, Int] = {"output": axis.output, "left": axis.left, "right": axis.right}
     return strides[side].number or 0
 
 
 def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[AxisGroup, tuple[Axis, ...]]:
-    """The column axes that become one loop, and those that stay loops of their own.
+    """The column axes to flatten into one loop, and those that keep their own loops.
 
-    The axes along which the output is contiguous come innermost. The others join them where vectors would not be full
-    otherwise; a tile then has several runs of contiguous results. Their order is that in the operand `side`, so that
-    its cache lines are used up. `far` says that the right operand does not fit in the second level.
+    The axes along which the output is contiguous come innermost. The others join them if vectors would otherwise not be
+    full; a tile then has several runs of contiguous results. They are ordered as in the operand `side`, so that its
+    cache lines are fully used. `far` tells that the right operand does not fit in the second level.
     """
     inner = contiguous(axes)
     alone = turned(axes, inner) if far else None
@@ -59,16 +59,16 @@ def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> t
 
 
 def turned(axes: Sequence[Axis], inner: Sequence[Axis]) -> Axis | None:
-    """The column axis along which the right operand is contiguous, where the output is along others.
+    """The column axis along which the right operand is contiguous, if the output is contiguous along others.
 
-    Panels of its neighbouring values are copied together, so that whole cache lines are read.
+    Panels of its neighbouring values are packed together, so that whole cache lines are read.
     """
     candidates = (a for a in axes if a.right.number == 1 and a not in inner)
     return next((a for a in candidates if a.extent is not None and a.extent >= 8), None)
 
 
 def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
-    """The axes along which the output is contiguous, outermost first; or the one with the least stride."""
+    """The axes along which the output is contiguous, outermost first; failing that, the one of least stride."""
     inner = [axis for axis in axes if axis.output.number == 1]
     inner = inner or [min(axes, key=lambda axis: axis.output.number or ASSUMED_STRIDE)]
     while inner[0].extent is not None:
@@ -81,12 +81,12 @@ def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
 
 
 def nearest(axes: Sequence[Axis]) -> int:
-    """The least distance between neighbours in the output along any of the axes."""
+    """The least stride of the output along any of the axes."""
     return min((axis.output.number or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
 
 
 def row_group(axes: tuple[Axis, ...], side: Side) -> tuple[AxisGroup | None, tuple[Axis, ...]]:
-    """All row axes as one loop where sizes are known, in the order of the operand `side`; otherwise the innermost."""
+    """All row axes as one loop, ordered as in the operand `side`, if sizes are known; else only the innermost."""
     if not axes:
         return None, ()
     if any(axis.extent is None for axis in axes):

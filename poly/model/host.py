@@ -1,4 +1,4 @@
-"""The caches and rates of the machine that this process runs on, as the model takes them."""
+"""The caches and rates of the machine that this process runs on, in the model's terms."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from poly.model.rates import Rates, from_machine, nominal
 
 @lru_cache
 def caches() -> Caches:
-    """What the model takes the caches to be: one core's share of each."""
+    """One core's share of each cache level of this machine."""
     return caches_of(machine())
 
 
 def caches_of(here: Machine) -> Caches:
-    """One core's share of each level of a machine; 0 where there is none."""
+    """One core's share of each cache level of a machine; 0 if there is none."""
 
     def share(level: int) -> int:
         found = here.cache(level)
@@ -35,15 +35,15 @@ MEASURED = ("f32", "f64")
 
 
 def here(isa: ISA, threads: int) -> Target:
-    """What schedules are made for on this machine, its rates as far as they are known."""
+    """The target for schedules on this machine, with its rates as far as they are known."""
     return Target(isa, caches(), known_rates(isa, threads), threads)
 
 
 @lru_cache
 def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
-    """What each of so many cores does a second, and their register tiles for these types.
+    """The rates of each of `threads` cores, with their register tiles for these types.
 
-    Measured once, some seconds, and kept.
+    They are measured once, which takes a few seconds, and kept.
     """
     here = machine()
     tiles = {dtype.name: tile_speeds(here, dtype) for dtype in dtypes if dtype.name in MEASURED}
@@ -51,7 +51,7 @@ def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
 
 
 def alike(isa: ISA, host: ISA) -> bool:
-    """Whether code for an instruction set runs at the host's rates: its own does, and a CPU device's of its width."""
+    """Whether code for an instruction set runs at the host's rates: the host's own, or a CPU device of equal width."""
     if not isinstance(isa, DeviceISA):
         return isa == host
     return not isa.is_gpu and isa.vector_bytes == host.vector_bytes
@@ -59,7 +59,7 @@ def alike(isa: ISA, host: ISA) -> bool:
 
 @lru_cache
 def known_rates(isa: ISA, threads: int) -> Rates:
-    """The same as far as it was measured before; as cores usually are where nothing was, or for another target."""
+    """The rates measured before; nominal ones if there are none, or for another target."""
     here = machine()
     known = kept(here) if alike(isa, here.isa) else None
     if known is None:

@@ -1,4 +1,4 @@
-"""What a statement computes inside its loops, its data near: vectors, recurrences, calls of a microkernel."""
+"""The computation of a statement with its data in the nearest cache: vectors, recurrences, microkernel calls."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from poly.model.work import InstanceWork, work
 from poly.schedules.schedule import Schedule
 
 START = 5.0
-"""Cycles that an innermost loop takes beside its iterations: its bounds, and the branch out that is not foreseen."""
+"""The overhead of an innermost loop in cycles: its bounds, and the mispredicted exit branch."""
 
 CALL = 30.0
-"""Cycles that a call of a matrix-vector kernel takes beside its multiply-adds."""
+"""The overhead of a call of a matrix-vector kernel in cycles."""
 
 
 @dataclass(frozen=True)
 class Loops:
-    """A statement in plain loops; `trips` are those of the innermost.
+    """A statement in plain loops; `trips` counts the iterations of the innermost.
 
-    `waiting` are the cycles that an instance waits for another where they are not in vector lanes.
+    `waiting` is the number of cycles that an instance waits for another if the loop is not vectorised.
     """
 
     dtype: DType
@@ -45,7 +45,7 @@ class Loops:
     starts: float
 
     def time(self, target: Target) -> float:
-        """In cycles, in each of which the core could start one multiply-add of whole vectors."""
+        """The time on one core, in vector multiply-adds."""
         if not self.trips:
             return self.instances * self.work.scalar()
         lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
@@ -56,7 +56,7 @@ class Loops:
 
 @dataclass(frozen=True)
 class Stream:
-    """The calls of a matrix-vector kernel, each of which reads a part of the matrix once."""
+    """The calls of a matrix-vector kernel, each of which reads its part of the matrix once."""
 
     dtype: DType
     instances: float
@@ -70,9 +70,9 @@ class Stream:
 
 @dataclass(frozen=True)
 class PlainStatement:
-    """A statement with its loops. `carried` is the position of the loop whose iterations wait for each other.
+    """A statement with its loops. `carried` is the position of the loop that carries a recurrence.
 
-    `operands` are what it accesses; `packed` says whether a microkernel reads its left operand from panels.
+    `sides` are the operands of its microkernel by role; `packed` are the roles that it reads from panels.
     """
 
     view: View
@@ -89,7 +89,7 @@ class PlainStatement:
         return prod(self.view.extents.values())
 
     def computed(self, sizes: Sizes) -> Compute:
-        """What it computes with blocks of these sizes."""
+        """The computation with blocks of these sizes."""
         if self.micro is None:
             return self._loops(sizes)
         return self._stream(self.micro, sizes) if self.micro.kernel.in_place else self._tiles(self.micro, sizes)
@@ -110,7 +110,7 @@ class PlainStatement:
         )
 
     def _waiting(self, sizes: Sizes) -> float:
-        """Cycles that an instance waits for another; those of loops inside the one that waits do so together."""
+        """Cycles that an instance waits for another; the iterations of loops inside the carrying one share the wait."""
         if self.carried is None:
             return 0.0
         inside = self.carried + 1
@@ -123,7 +123,7 @@ class PlainStatement:
         return Stream(self.dtype, self.instances, calls, self._shared(sizes), self._starts(sizes))
 
     def _tiles(self, micro: Micro, sizes: Sizes) -> TileCalls:
-        """The calls of a register tile, whose loops are rows, columns and reduction."""
+        """The calls of a register tile over its row, column and reduction loops."""
         inside = inner_bands(micro)
         first = len(self.bands) - len(inside)
         kernel = micro.kernel
@@ -162,7 +162,7 @@ class PlainStatement:
         return Pitches(apart("left", row), apart("right", step), apart("output", row))
 
     def _parallel(self) -> int | None:
-        """The position of the loop that threads share."""
+        """The position of the parallel loop."""
         return next((position for position, band in enumerate(self.bands) if band.parallel), None)
 
     def _shared(self, sizes: Sizes) -> float:
@@ -175,7 +175,7 @@ class PlainStatement:
 
 
 def sides(made: Schedule, micro: Micro | None) -> dict[str, Load]:
-    """A microkernel's operands by their part in it."""
+    """A microkernel's operands by role."""
     found = None if micro is None else absorbed(made.nest, micro)
     return {} if found is None else {"output": found.output, "left": found.left, "right": found.right}
 
@@ -188,7 +188,7 @@ def leaf(
     operands: Mapping[str, ArrayAccesses],
     packed: frozenset[str],
 ) -> PlainStatement:
-    """The leaf of a statement in a schedule."""
+    """A statement of a schedule with all that its computation depends on."""
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)

@@ -1,12 +1,12 @@
-"""A schedule as the model prices it: nested loops, what each of their iterations touches, and what they compute.
+"""The representation of a schedule for the cost model: nested loops, their footprints, and what they compute.
 
-    for j_tile:                  a part: `trips` runs; in each, so much is touched of A, of B, of C; B is copied
+    for j_tile:                  a part: `trips` runs, each with its footprints in A, B and C; B is copied
       pack B
-      for i_tile:                a part in it
-        microkernel              what it computes: calls of a register tile
+      for i_tile:                a part inside it
+        microkernel              the computation: calls of a register tile
 
-A point of a contraction's space becomes such a tree without a question to isl (`poly.model.contraction`), any other
-schedule by its loops' functions (`poly.model.schedules`). Nothing else is priced.
+A point of a contraction's space is converted without querying isl (`poly.model.contraction`), any other schedule from
+the functions of its loops (`poly.model.schedules`). The model prices only this representation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from poly.model.footprint import Footprint
 
 @dataclass(frozen=True)
 class CopiedOperand:
-    """An operand that is copied, by its number; `across` where the copy's rows lie across the operand's."""
+    """A copied operand, by its number; `across` if the copy is transposed with respect to the operand."""
 
     operand: int
     across: bool = False
@@ -31,11 +31,11 @@ class CopiedOperand:
 
 @dataclass(frozen=True)
 class LoopPart:
-    """A part of the loops: an iteration of `loop`, of which each run of the part around it makes `trips`.
+    """A part of the loops: an iteration of `loop`, run `trips` times in each run of the part around it.
 
-    `loop` is the same for loops over blocks of each other, and empty for a part of a sequence. `touched` is what one
-    run touches of each operand, by number. `copies` are made in each run, before what is below. A part with nothing
-    below is a call of a microkernel, or a run of an innermost loop.
+    `loop` is the same for a loop and the loops over its blocks, and empty for a part of a sequence. `touched` is one
+    run's footprint in each operand, by number. `copies` are made in each run, before the parts below. A part without
+    parts below is a call of a microkernel, or a run of an innermost loop.
     """
 
     loop: str
@@ -47,9 +47,9 @@ class LoopPart:
 
 @dataclass(slots=True, eq=False)
 class NestedPart:
-    """A part with those around it, outermost first, of which it is the last, and the places of those below.
+    """A part in its place in the tree: `parts` lead to it from the outermost to itself, `below` are those inside it.
 
-    `copied` are the operands that copies around it serve.
+    `copied` are the operands copied by the parts around it.
     """
 
     part: LoopPart
@@ -59,25 +59,25 @@ class NestedPart:
 
     @staticmethod
     def of(part: LoopPart, around: tuple[LoopPart, ...] = (), copied: frozenset[int] = frozenset()) -> NestedPart:
-        """The place of a part."""
+        """The part and all below it, each in its place."""
         parts = (*around, part)
         inside = copied.union([copy.operand for copy in part.copies]) if part.copies else copied
         return NestedPart(part, parts, copied, tuple([NestedPart.of(inner, parts, inside) for inner in part.below]))
 
     def walk(self) -> Iterator[NestedPart]:
-        """The place and all below it."""
+        """This part and all below it."""
         yield self
         for inner in self.below:
             yield from inner.walk()
 
     def runs(self) -> float:
-        """How often the part runs."""
+        """The number of runs of the part."""
         return prod(ceil(part.trips) for part in self.parts)
 
     def visits(self, operand: int, at: int) -> float:
-        """How often a part's share of an operand is visited.
+        """The number of visits to an operand's footprint in the part at position `at` of `parts`.
 
-        The last block may be a fraction of one; it is a whole visit to an operand that its loop doesn't move in.
+        A partial last block counts as a fraction of a visit, but as a whole one if its loop does not index the operand.
         """
         moving, still, around = 1.0, dict[str, float](), self.parts[0].touched[operand].elements
         for part in self.parts[1 : at + 1]:
@@ -93,7 +93,7 @@ class NestedPart:
 
 
 class Compute(Protocol):
-    """What a statement computes while its data are near, in all of its instances."""
+    """The computation of all instances of a statement, with its data in the nearest cache."""
 
     @property
     def dtype(self) -> DType: ...
@@ -103,21 +103,21 @@ class Compute(Protocol):
 
     @property
     def shared(self) -> float:
-        """The iterations of the loop that threads share; 1 where they share none."""
+        """The iterations of the parallel loop; 1 if there is none."""
 
     @property
     def starts(self) -> float:
-        """How often threads are started."""
+        """The number of times that threads are started."""
 
     def time(self, target: Target) -> float:
-        """In vector multiply-adds, on one core."""
+        """The time on one core, in vector multiply-adds."""
 
 
 @dataclass(frozen=True)
 class ScheduleParts:
-    """A schedule: its parts, and what is computed. Copied operands are dense; some lines are fetched ahead.
+    """A schedule: its parts, and what it computes.
 
-    `ahead` are the operands whose next lines a microkernel asks for before it needs them.
+    `copied` are the operands that are copies, which are dense; `ahead` are those that a microkernel prefetches.
     """
 
     whole: LoopPart

@@ -1,11 +1,11 @@
-"""The seconds of a schedule: what its statements compute, the bytes of each level over its bandwidth, copies, threads.
+"""The time of a schedule: its computation, the traffic of each level over its bandwidth, copies, threads.
 
-    for each cache: the outermost parts that fit in it; what they move in is fetched again      (poly.model.traffic)
-    for each statement: its calls of a microkernel, or its loops, with their data near          (tiles, loops)
-    seconds: of what overlaps in part, and then of what waits
+    for each cache: the outermost parts that fit in it, and the data fetched again between them (poly.model.traffic)
+    for each statement: its microkernel calls or its loops, with data in the nearest cache      (tiles, leaf)
+    seconds: of resources that overlap in part, plus those that do not overlap
 
 The seconds follow the execution-cache-memory model (Stengel et al., "Quantifying performance bottlenecks of stencil
-computations", ICS 2015), with the levels overlapping in part.
+computations", ICS 2015), but with partly overlapping levels.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.traffic import Moved, Traffic
 
 OVERLAP = 3.0
-"""How resources overlap: the exponent of the norm over their seconds (1: in turn, infinite: all at once)."""
+"""The overlap of resources, as the exponent of the norm over their seconds (1: none, infinite: perfect)."""
 
 LATE = 0.5
-"""The part of late lines' time that overlaps with nothing."""
+"""The fraction of the time of late lines that overlaps with nothing."""
 
 COPIED, TURNED = 1.0, 1.5
-"""What copying takes beside its bytes, in vector multiply-adds: a line along the panel, an element across it."""
+"""The cost of copying besides its bytes, in vector multiply-adds: per vector, or per element of a transposed copy."""
 
 
 def price(form: ScheduleParts, target: Target) -> Cost:
-    """The seconds of one call whose arrays are where the call before has left them, and what they are made of."""
+    """The cost of one call, with its arrays wherever the previous call has left them."""
     if not form.computed:  # nothing runs
         return Cost(0.0, (CostPart("arithmetic", 0.0),))
     traffic, share = Traffic(form), _share(form, target.threads)
@@ -52,32 +52,32 @@ def price(form: ScheduleParts, target: Target) -> Cost:
 
 
 def _arithmetic(form: ScheduleParts, target: Target) -> float:
-    """Seconds of the statements, each shared by its own threads."""
+    """Seconds of the statements' computation, each with its own share of the threads."""
     return sum(one.time(target) * target.unit(one.dtype) * _longest(one, target.threads) for one in form.computed)
 
 
 def _longest(one: Compute, threads: int) -> float:
-    """The longest thread's part of a statement's work."""
+    """The fraction of a statement's work that falls to the busiest thread."""
     return ceil(one.shared / threads) / ceil(one.shared)
 
 
 def _share(form: ScheduleParts, threads: int) -> float:
-    """The same of all work, on average over the instances."""
+    """The same for all statements, averaged over their instances."""
     whole = sum(one.instances for one in form.computed)
     return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
 
 
 def _level(level: str, moved: Moved, target: Target, share: float) -> CostPart:
-    """Seconds and bytes from L2, L3 or memory."""
+    """Seconds and bytes of the traffic from L2, L3 or memory."""
     rate = {"L2": target.rates.l2, "L3": target.rates.l3, "memory": target.rates.memory}[level]
     bytes = float(sum(moved.values()))
     return CostPart(level, bytes / rate * share, bytes)
 
 
 def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target) -> float:
-    """Seconds that lines take which nothing fetches ahead: from memory, and results from L3 too.
+    """Seconds of lines that are not prefetched: those from memory, and results from L3.
 
-    A call waits for its results before its first step; other lines from L3 arrive while it works.
+    A call waits for its results before its first step; other lines from L3 arrive while it computes.
     """
     late, touched = traffic.lateness(), form.whole.touched
     memory = sum(bytes * late[operand] for operand, bytes in fetched["memory"].items())
@@ -86,7 +86,7 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], t
 
 
 def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
-    """Seconds that all copies take: the work, the lines read, the panels written."""
+    """Seconds of all copies: the work, the lines read, the panels written."""
     total, dtype = 0.0, form.computed[0].dtype
     for place in whole.walk() if form.copied else ():
         for copy in place.part.copies:
@@ -99,7 +99,7 @@ def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
 
 
 def _source(form: ScheduleParts, target: Target) -> float:
-    """Bytes a second from where the arrays lie between calls."""
+    """The bandwidth, in bytes per second, of the level that holds the arrays between calls."""
     whole = sum(touched.bytes for touched in form.whole.touched.values())
     if whole <= target.caches.l2 * FULL:
         return target.rates.l2

@@ -1,4 +1,4 @@
-"""What one core does a second: multiply-adds, and bytes from each level, as measured or as cores usually are."""
+"""The rates of one core: multiply-adds, and bytes from each level per second, measured or nominal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from poly.machine.tiles import TileSpeed
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one core: `flops` a second of fused multiply-adds by type, and bytes a second from L2, L3 and memory.
+    """Rates of one core: `flops` per second of fused multiply-adds by type, and bytes per second from each level.
 
-    With several threads each has its share of the last level's and the memory's.
+    With several threads, each has its share of the bandwidth of the last level and of memory.
     """
 
     flops: tuple[tuple[str, float], ...]
@@ -23,22 +23,23 @@ class Rates:
     l3: float
     memory: float
     tiles: tuple[tuple[str, TileSpeed], ...] = ()
-    """Register tiles as measured, by type."""
+    """Measured register tiles, by type."""
 
     def peak(self, dtype: DType) -> float:
-        """Floating-point operations a second; of a type that wasn't measured, by its size."""
+        """Floating-point operations per second; scaled by size for a type that was not measured."""
         known = dict(self.flops)
         return known.get(dtype.name) or known["f32"] * 4 / dtype.size
 
 
 CLOCK = 3e9
-"""Cycles a second of a usual core; only ratios matter where nothing was measured."""
+"""The clock of a typical core in Hz; if nothing was measured, only ratios matter."""
 
 
 def nominal(isa: ISA) -> Rates:
-    """A core with two multiply-adds a cycle on 256-bit vectors, or one on 512 bits; L2 gives 32 bytes a cycle.
+    """The rates of a core with two multiply-adds per cycle on 256-bit vectors, or one on 512 bits.
 
-    The last level gives 16 and memory 6: what servers' cores of the last ten years do, within a factor of two.
+    L2 delivers 32 bytes per cycle, the last level 16 and memory 6: typical of server cores of the last ten years,
+    within a factor of two.
     """
     lanes = min(isa.vector_bytes, 64) // 4 * (1 if isa.vector_bytes >= 64 else 2)
     f32 = 2.0 * lanes * CLOCK
@@ -46,7 +47,7 @@ def nominal(isa: ISA) -> Rates:
 
 
 def from_machine(measured: Measured, threads: int, tiles: Mapping[str, tuple[TileSpeed, ...]]) -> Rates:
-    """Of one of `threads` cores that work together, as measured; `tiles` are register tiles by type."""
+    """The measured rates of one of `threads` cores that work together; `tiles` are register tiles by type."""
 
     def read(level: str) -> float:
         return measured.bandwidth(level, threads).read * 1e9 / threads

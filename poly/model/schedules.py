@@ -1,7 +1,7 @@
-"""Any schedule as the parts that the model prices: by its loops' functions, asked of isl once for all sizes of blocks.
+"""Any schedule as the parts that the model prices, from the functions of its loops; isl is queried once for all blocks.
 
-for i:                    a part: an iteration of `for i`, in it
-  for j:                  a part: a run of `for j`, which touches three rows of A, and one of B
+for i:                    a part: an iteration of `for i`, and inside it
+  for j:                  a part: a run of `for j`, which touches three rows of A and one of B
     B[i, j] = A[i-1, j] + A[i, j] + A[i+1, j]
 """
 
@@ -39,7 +39,7 @@ class Accessed:
 
 @dataclass(frozen=True)
 class TreePart:
-    """A node of the tree below `depth` loops, and what is accessed in it."""
+    """A node of the tree below `depth` loops, and the operands accessed in it."""
 
     node: Node
     depth: int
@@ -48,15 +48,15 @@ class TreePart:
     below: tuple[TreePart, ...]
 
     def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
-        """What one run touches of each operand while so many loops stand still."""
+        """The footprint of each operand while the outer `depth` loops are fixed."""
         counts = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
         return {one.number: one.operand.touched(counts[id(one.view)]) for one in self.accessed}
 
 
 class ScheduleModel:
-    """Predicts the schedules that differ from a given one in sizes of blocks only; its nest's sizes are all known.
+    """Predicts the cost of schedules that differ from a given one only in block sizes; its nest has no open sizes.
 
-    `knobs` names, for each of its loops over blocks, the knob that says their size.
+    `knobs` maps each of its loops over blocks to the knob that sets their size.
     """
 
     def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target) -> None:
@@ -76,11 +76,11 @@ class ScheduleModel:
         )
 
     def predict(self, sizes: Sizes) -> Cost:
-        """The cost of one call with these sizes of blocks, its arrays where the call before has left them."""
+        """The cost of one call with these block sizes, with its arrays wherever the previous call has left them."""
         return price(self.form(sizes), self._target)
 
     def form(self, sizes: Sizes) -> ScheduleParts:
-        """The parts for these sizes of blocks."""
+        """The parts for these block sizes."""
         computed = tuple(one.computed(sizes) for one in self._leaves)
         below, copies = self._below(self._whole, sizes)
         whole = LoopPart("", 1.0, self._whole.touched(0, sizes), below, copies)
@@ -99,7 +99,7 @@ class ScheduleModel:
         return found
 
     def _region(self, node: Node, depth: int, views: Mapping[str, View]) -> TreePart:
-        """The node and all below it."""
+        """The part of a node, with all parts below it."""
         names = [name for name in statements(node) if name in views]
         inner = depth + isinstance(node, Band)
         below = () if isinstance(node, Micro) else tuple(self._region(child, inner, views) for child in children(node))
@@ -127,7 +127,7 @@ class ScheduleModel:
         return leaf(self._made, one, bands, micro, operands, packed)
 
     def _ahead(self, one: PlainStatement, computed: object) -> int | None:
-        """What a register tile fetches ahead: the next panel in a short reduction, results in a long one."""
+        """The operand that a register tile prefetches: the next panel in a short reduction, results in a long one."""
         if not isinstance(computed, TileCalls):
             return None
         own = sides(self._made, one.micro)
@@ -135,7 +135,7 @@ class ScheduleModel:
         return self._number(self._references[one.view.statement.name][load])
 
     def _below(self, region: TreePart, sizes: Sizes) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
-        """The parts of a region, and the copies made in the part around it."""
+        """The parts of a region, and the copies to make in the part around it."""
         node = region.node
         if not region.views:  # nothing runs
             return (), ()
@@ -151,7 +151,10 @@ class ScheduleModel:
     def _iterations(
         self, region: TreePart, node: Band, sizes: Sizes
     ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
-        """The part that an iteration of a loop is; that around it where it has one iteration, or runs instances."""
+        """The part for an iteration of a loop; merged into the part around it if the loop has one iteration.
+
+        An innermost loop over plain statements adds no part.
+        """
         if not any(isinstance(inner, Band | Micro | Copy) for inner in walk(node.body)):
             return (), ()
         (body,) = region.below
@@ -165,12 +168,12 @@ class ScheduleModel:
         return (LoopPart(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
 
     def _in_turn(self, region: TreePart, sizes: Sizes) -> LoopPart:
-        """A part of a sequence."""
+        """The part for one member of a sequence."""
         parts, copies = self._below(region, sizes)
         return LoopPart("", 1.0, region.touched(region.depth, sizes), parts, copies)
 
     def _copies(self, region: TreePart, pack: Copy) -> Iterable[CopiedOperand]:
-        """The copies that a node makes; they go across where a microkernel sums along the operand's neighbours."""
+        """The copies made by a node; they are transposed if a microkernel sums along the operand's contiguous axis."""
         number = 1 + next(at for at, one in enumerate(self._packs) if one is pack)
         for one in region.accessed:
             if one.copy == number:
@@ -182,7 +185,7 @@ class ScheduleModel:
 
 
 def _is_across(one: Accessed) -> bool:
-    """Whether an operand's neighbours are along the reduction."""
+    """Whether an operand is contiguous along the reduction."""
     statement = one.view.statement
     written = {name for index in statement.target.indices for name in index.names}
     reduced = (one.view.places[name].names for name in statement.iterators if name in one.view.places.keys() - written)
@@ -190,12 +193,12 @@ def _is_across(one: Accessed) -> bool:
 
 
 def predicted(made: Schedule, target: Target) -> Cost:
-    """The cost of a schedule whose sizes are all known."""
+    """The cost of a schedule without open sizes."""
     return ScheduleModel(made, {}, target).predict({})
 
 
 def _operand(nest: Nest, reference: Reference) -> ArrayAccesses:
-    """The accesses as the model's operand: each index a dimension, and each loop in several of them one of its own."""
+    """The model's operand for a reference: a dimension per index, and one per loop that occurs in several indices."""
     array = nest.array(reference.array)
     apart = [stride.number or 0 for stride in strides(array)]
     shape = [extent.constant for extent in array.shape]

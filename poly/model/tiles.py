@@ -1,4 +1,4 @@
-"""The calls of a register tile: their multiply-adds, those at the edges counted as they are, and lines lost in L1."""
+"""The time of the calls of a register tile: multiply-adds, including partial tiles, and conflict misses in L1."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Target
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
-"""Sums in registers that keep multiply-adds busy: tiles of 10 of them reach 92 % of the peak, of 12 99 %."""
+"""Accumulators that saturate the multiply-add units: tiles with 10 of them reach 92 % of the peak, with 12 99 %."""
 
 ENTRY = 2.5
-"""What a call of a register tile takes beside its steps, in multiply-adds for each vector of the tile."""
+"""The overhead of a call of a register tile, in multiply-adds per vector of the tile."""
 
 SHORT = 96
-"""Steps of a reduction that is short (SHORT_DEPTH of microkernels/c/gemm.h)."""
+"""The most steps of a short reduction (SHORT_DEPTH of microkernels/c/gemm.h)."""
 
 Edges = tuple[tuple[float, int], ...]
-"""How many tiles there are of which width."""
+"""The number of tiles of each width."""
 
 
 @dataclass(frozen=True)
 class Pitches:
-    """Bytes from row to row of the left operand and of the output, and from step to step of the right one.
+    """Bytes from row to row of the left operand and the output, and from step to step of the right operand.
 
-    0 for those that lie in a copy.
+    0 for packed operands.
     """
 
     left: int
@@ -37,9 +37,9 @@ class Pitches:
 
 @dataclass(frozen=True)
 class TileCalls:
-    """All calls that make `m` rows by `n` columns of sums over `steps`, so many of them in a call, `others` times.
+    """All calls that compute `m` rows by `n` columns of sums over `steps`, `others` times.
 
-    `rows` and `columns` are the extents of the tiles.
+    `rows` and `columns` are the extents of the nested tiles, outermost first; a call takes `steps_a_call` steps.
     """
 
     dtype: DType
@@ -61,7 +61,7 @@ class TileCalls:
         return self.m * self.n * self.steps * self.others
 
     def time(self, target: Target) -> float:
-        """In vector multiply-adds, on one core."""
+        """The time on one core, in vector multiply-adds."""
         lanes = target.isa.lanes(self.dtype)
         widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
         return self.others * sum(
@@ -71,9 +71,9 @@ class TileCalls:
         ) + self._conflicts(target, lanes)
 
     def _sums(self, target: Target, rows: int, vectors: int) -> float:
-        """One tile's calls: as measured, of a tile like it, or by a formula.
+        """The time of one tile's calls: measured, scaled from the nearest measured tile, or by a formula.
 
-        The tiles were measured on a left operand in place; rows in a panel need one pointer, however many they are.
+        The tiles were measured with the left operand in place; a panel needs one pointer for any number of rows.
         """
         calls = ceil(self.steps / self.steps_a_call)
         size, steps = rows * vectors, self.steps * (1 + shape_penalty(rows, vectors))
@@ -86,11 +86,11 @@ class TileCalls:
         return steps * step + calls * tile.call * alike
 
     def _conflicts(self, target: Target, lanes: int) -> float:
-        """The time lost where lines share places in L1, and are more than it has ways.
+        """The time lost to conflict misses, if more lines map to a set of L1 than it has ways.
 
-        A line of the left operand, read in place by many rows, is then gone before the next step of the reduction reads
-        on in it; one of the output before it is written; one of the right operand, fetched ahead in a short reduction,
-        before the next tile reads it.
+        A line of the left operand, read in place for many rows, is then evicted before the next step of the reduction
+        reads on in it; a line of the output before it is written; and a line of the right operand, prefetched in a
+        short reduction, before the next tile reads it.
         """
         rows, columns, l1 = min(self.rows[-1], ceil(self.m)), self.columns[-1], target.caches.l1
         lost = crowding(self.pitches.left, rows, l1) * self.instances / self.n * ceil(self.n / columns)
@@ -102,7 +102,7 @@ class TileCalls:
 
 
 def edges(whole: int, cuts: tuple[int, ...] | list[int]) -> Edges:
-    """The widths of the pieces that nested cuts make of a loop, with how many there are of each."""
+    """The widths of the pieces that nested cuts make of a loop, with the number of each."""
     if not cuts:
         return ((1, whole),) if whole else ()
     many, rest = divmod(whole, cuts[0])

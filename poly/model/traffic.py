@@ -1,8 +1,9 @@
-"""The bytes that come into a cache while a schedule runs, and which lines are late or lost.
+"""The bytes moved into each cache while a schedule runs, and which lines arrive late or are evicted early.
 
-A cache holds what one run of some part touches: the outermost for which that fits. What its loop does not move in stays
-from one run to the next, as long as what streams by beside it leaves room; of what it moves in, each run finds what it
-shares with the one before. All else is fetched again (Wolf and Lam, "A data locality optimizing algorithm", PLDI 1991).
+A cache holds the footprint of one run of some part: the outermost whose footprint fits. An operand that the part's loop
+does not index stays from one run to the next, as long as the data that stream past it leave room; of the others, each
+run finds what it shares with the run before. Everything else is fetched again (Wolf and Lam, "A data locality
+optimizing algorithm", PLDI 1991).
 """
 
 from __future__ import annotations
@@ -15,33 +16,33 @@ from poly.model.footprint import Footprint
 from poly.model.parts import NestedPart, ScheduleParts
 
 Held = Callable[[int, Footprint], float]
-"""What of a cache an operand's part takes."""
+"""The space that an operand's footprint takes in a cache."""
 
 Moved = dict[int, float]
-"""For each operand how much comes into a cache."""
+"""The amount of each operand that is moved into a cache."""
 
 
 class Traffic:
-    """What one schedule moves."""
+    """The traffic of one schedule."""
 
     def __init__(self, form: ScheduleParts) -> None:
         self._form, self.whole = form, NestedPart.of(form.whole)
 
     def fetched(self, size: int) -> Moved:
-        """Bytes of each operand that come into a cache of `size` bytes, and go out of it."""
+        """Bytes of each operand moved into and out of a cache of `size` bytes."""
         moved = self._moved(lambda operand, touched: self._held(operand, touched, size), size * FULL, self._lines)
         return {n: bytes * (2 if self._form.whole.touched[n].written else 1) for n, bytes in moved.items()}
 
     def misses(self) -> tuple[float, float]:
-        """Pages that are touched anew: those that the TLB's second level knows, and those that it doesn't."""
+        """TLB misses: those that hit in the second level, and those that miss in both."""
         near = sum(self._moved(self._pages, ENTRIES, self._pages).values())
         far = sum(self._moved(self._pages, SECOND_ENTRIES, self._pages).values()) if near else 0.0
         return near - far, far
 
     def lateness(self) -> dict[int, float]:
-        """How much longer far lines of each operand take that no prefetcher sees coming: short runs, pages apart.
+        """The relative delay of far lines of each operand that no prefetcher predicts: short runs, pages apart.
 
-        A few runs go on where the next call is beside them. Microkernels fetch ahead themselves.
+        If the runs are few, prefetchers follow them into the next call. Microkernels prefetch for themselves.
         """
         found: dict[int, float] = {}
         for leaf in self.whole.walk():
@@ -55,7 +56,7 @@ class Traffic:
         return found
 
     def _moved(self, held: Held, room: float, amount: Held) -> Moved:
-        """What comes in, over many runs of the whole: nothing where that stays from one to the next."""
+        """The amounts moved by one of many runs of the whole: nothing if all data stay from one run to the next."""
         found: Moved = {}
         for place, holds in self._kept(held, room):
             together = sum(holds.values())
@@ -68,7 +69,7 @@ class Traffic:
         return found
 
     def _kept(self, held: Held, room: float) -> Iterator[tuple[NestedPart, Moved]]:
-        """The outermost parts that fit, with what each operand takes; or those that nothing is below."""
+        """The outermost parts that fit, or else the innermost, with the space that each operand takes."""
         pending = [self.whole]
         while pending:
             place = pending.pop()
@@ -79,10 +80,10 @@ class Traffic:
                 pending += place.below[::-1]
 
     def _brought(self, place: NestedPart, operand: int, stays: bool, amount: Held) -> float:
-        """What all runs of a part bring in of an operand; `stays` says that a run finds what the one before has left.
+        """The amount of an operand that all runs of a part bring in; `stays` if a run finds the data of the one before.
 
-        That is all of what the loop doesn't move in, and what the two have in common of anything else. The ends of long
-        runs are taken to be fetched by both, though they may lie on one line.
+        That is the whole footprint if the loop does not index the operand, else the overlap of the two footprints. The
+        ends of long runs are assumed to be fetched by both, even if they lie on one line.
         """
         at = len(place.parts) - 1
         if not (at and stays):
@@ -94,21 +95,21 @@ class Traffic:
                 return each * min(1.0, around.elements / (here.elements * place.part.trips))
             return min(each, amount(operand, around) * place.visits(operand, at - 1))
         if any(copy.operand == operand for copy in place.parts[at - 1].copies):
-            return 0.0  # what was just copied is there
+            return 0.0  # it has just been copied
         return amount(operand, around) * place.visits(operand, at - 1)
 
     def _lines(self, operand: int, touched: Footprint) -> float:
-        """Bytes that are moved: whole lines, or those of a copy, which is dense."""
+        """The bytes moved: whole lines, or only the elements of a copy, which is dense."""
         return touched.bytes if operand in self._form.copied else touched.lines
 
     def _pages(self, operand: int, touched: Footprint) -> float:
         return 0.0 if operand in self._form.copied else touched.pages
 
     def _held(self, operand: int, touched: Footprint, size: int) -> float:
-        """Bytes of a cache that a part takes: more where its lines share places and leave others empty.
+        """The bytes that a footprint takes in a cache: more if its lines share sets and leave others empty.
 
-        Only the first level's places follow from addresses as a program sees them; further out pages lie anywhere, but
-        of rows that are whole pages apart, the same lines of each are used. The last level is hashed.
+        Virtual addresses determine only the sets of the first level. In the second, pages may lie anywhere, but rows
+        that are whole pages apart use the same lines of each page. The last level is hashed.
         """
         if operand in self._form.copied:
             return touched.bytes
@@ -124,7 +125,7 @@ class Traffic:
 
 
 def crowding(pitch: int, rows: int, size: int) -> float:
-    """How many rows too many, relative to its ways, begin at one place of a cache; they lie `pitch` bytes apart."""
+    """How far rows that are `pitch` bytes apart and begin in one set of a cache exceed its ways, relative to them."""
     if not pitch or pitch % LINE:
         return 0.0
     return max(0, ceil(rows / places(pitch, size)) - WAYS) / WAYS

@@ -1,10 +1,10 @@
-"""A statement as the loops around it see it: what each loop counts, and how far its accesses move along them.
+"""A statement in terms of the loops around it: what each loop counts, and how the accesses depend on the loops.
 
     for t_tile: for i: for t: for j:              loops   floor(t/16), i + 2*t, t, j
       B[i - 2*t, j] = …                           access  row: i - 2*t, column: j      (in values of the loops)
 
-Everything is linear in the loops' values, so that what a part of the loops touches has a closed form: along each
-dimension one more than the sum of (values of the loop - 1) times its coefficient.
+All accesses are linear in the loops, so the footprint of a part of the loops has a closed form: its extent along each
+dimension is one plus the sum of (values of a loop - 1) times its coefficient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from poly.ir.tree import Band
 from poly.model.footprint import spread
 
 Size = int | str
-"""The values of a block: a number, or the name of the knob that says it."""
+"""The number of values in a block, or the name of the knob that sets it."""
 
 Sizes = Mapping[str, int]
 """The values of knobs."""
@@ -31,10 +31,10 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Ring:
-    """One loop around a statement. `value` is what it counts, in iterators; `block` the values of one of its blocks.
+    """One loop around a statement. `value` is what it counts in terms of iterators, `block` the values per block.
 
-    `block` is None for a loop that counts single values; `of` then is None too. `of` is the position, among the loops
-    of the statement, of the loop over the values in a block.
+    `of` is the position, among the statement's loops, of the loop over the values in a block. For a loop over single
+    values, `block` and `of` are None.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Ring:
 
 @dataclass(frozen=True)
 class Reference:
-    """Accesses of one array that differ by constants only, as the shifted reads of a stencil do.
+    """Accesses of one array that differ only by constants, like the shifted reads of a stencil.
 
-    `indices` are the terms of each index in coordinates, with the least and the greatest constant. `copy` is the copy
-    that serves them (0 for none).
+    `indices` are the terms of each index in coordinates, with the least and the greatest constant. `copy` is the number
+    of the copy that serves them (0 for none).
     """
 
     array: str
@@ -58,11 +58,11 @@ class Reference:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What references have in common that are one."""
+        """References with the same key can be merged."""
         return (self.array, self.copy, *(terms for terms, _, _ in self.indices))
 
     def joined(self, other: Reference) -> Reference:
-        """Both as one; they have the same key."""
+        """This reference merged with another one of the same key."""
         pairs = zip(self.indices, other.indices, strict=True)
         spans = tuple((terms, min(low, a), max(high, b)) for (terms, low, high), (_, a, b) in pairs)
         return Reference(self.array, spans, self.written or other.written, self.copy)
@@ -72,9 +72,9 @@ class Reference:
 class View:
     """A statement with its loops, outermost first, the extents of its iterators, and its accesses.
 
-    `brought` says which iterators each loop over single values brings in, those first that depend on no other loop;
-    a flattened loop brings several, the last the fastest. `places` has each iterator in coordinates: the value of the
-    loop that brings it in, or its digit of that.
+    `brought` maps each loop over single values to the iterators that it determines, starting with loops that depend on
+    no other; a flattened loop determines several, the last varying fastest. `places` expresses each iterator in
+    coordinates: the value of the loop that determines it, or a digit of that value.
     """
 
     statement: Statement
@@ -87,7 +87,7 @@ class View:
     )
 
     def widths(self, depth: int, sizes: Sizes) -> list[float]:
-        """How many values each loop takes while the outer `depth` loops stand still; of blocks, parts of one count."""
+        """The number of values of each loop while the outer `depth` loops are fixed; blocks count fractionally."""
         key = depth, frozenset(sizes.items())
         if key not in self._known:
             self._known[key] = self._widths(depth, sizes)
@@ -105,7 +105,7 @@ class View:
         return found
 
     def counts(self, widths: Sequence[float]) -> dict[str, float]:
-        """The values of each coordinate where the loops take so many."""
+        """The number of values of each coordinate, given those of the loops."""
         found: dict[str, float] = {}
         for position, iterators in self.brought.items():
             if len(iterators) == 1:
@@ -121,7 +121,7 @@ class View:
         return tuple(number(ring.block, sizes) for ring in rings if ring.block is not None)
 
     def whole(self, position: int) -> float:
-        """The values that a loop over single values takes in all, shifts aside."""
+        """The total number of values of a loop over single values, apart from shifts."""
         return prod(self.extents[iterator] for iterator in self.brought.get(position, ()))
 
     def fastest(self, position: int) -> str:
@@ -130,9 +130,9 @@ class View:
         return _digit(position, names[-1]) if len(names) > 1 else str(position)
 
     def _left(self, position: int, widths: Sequence[float], depth: int, sizes: Sizes) -> float:
-        """The values of a loop in the blocks that stand still around it.
+        """The number of values of a loop within the fixed blocks around it.
 
-        All of them are those of the iterators that it brings in, and what other loops shift them by.
+        In total, it takes as many values as the iterators it determines, plus the range by which other loops shift it.
         """
         own = self.brought.get(position, ())
         shifting = [(name, c) for name, c in self.rings[position].value.terms if name not in own]
@@ -143,17 +143,17 @@ class View:
         return values
 
     def _place(self, iterator: str) -> int:
-        """The loop that brings in an iterator."""
+        """The position of the loop that determines an iterator."""
         return next(position for position, names in self.brought.items() if iterator in names)
 
 
 def number(size: Size, sizes: Sizes) -> int:
-    """A size as a number."""
+    """The value of a size."""
     return sizes[size] if isinstance(size, str) else size
 
 
 def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) -> View:
-    """The view of a statement below `bands`. `knobs` names the knob that says the block of a loop."""
+    """The view of a statement below `bands`. `knobs` maps loops over blocks to the knobs that set their size."""
     values = [_counted(statement, band) for band in bands]
     rings = []
     for position, (band, (value, block)) in enumerate(zip(bands, values, strict=True)):
@@ -165,7 +165,7 @@ def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) 
 
 
 def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
-    """What a loop counts, in iterators, and the values in one of its blocks; nothing where it is not affine."""
+    """What a loop counts in terms of iterators, and the values per block; zero and None if it is not affine."""
     function = band.function(statement.name)
     plain = linear(statement.iterators, function)
     if plain is not None:
@@ -184,9 +184,9 @@ def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
 
 
 def _solved(rings: Sequence[Ring], known: Mapping[str, int]) -> tuple[dict[int, tuple[str, ...]], dict[str, Affine]]:
-    """For each loop the iterators that it brings in, and each iterator in coordinates.
+    """The iterators that each loop determines, and each iterator in coordinates.
 
-    Found one by one, from loops in which all iterators but one are known, or all of a flattened loop's are not.
+    They are solved one by one, from loops with a single unknown iterator or, for flattened loops, only unknown ones.
     """
     brought: dict[int, tuple[str, ...]] = {}
     found: dict[str, Affine] = {}
@@ -213,7 +213,7 @@ def _unknown(value: Affine, known: Mapping[str, object]) -> list[str]:
 
 
 def _digits(value: Affine, unknown: Sequence[str], known: Mapping[str, int]) -> tuple[str, ...]:
-    """The iterators of which a loop counts the digits, the last the fastest; none where it counts anything else."""
+    """The iterators that are the digits of a loop's value, the last varying fastest; empty for any other loop."""
     names = sorted(unknown, key=lambda name: -value.coefficient(name))
     weight = 1
     for name in reversed(names):
@@ -229,7 +229,7 @@ def _digit(position: int, iterator: str) -> str:
 
 
 def references(nest: Nest, view: View, copies: Mapping[Load, int]) -> dict[Load, Reference]:
-    """How a statement's accesses of arrays move; `copies` has the copy that serves an access."""
+    """The references of a statement's array accesses; `copies` has the copy that serves an access."""
     found: dict[Load, Reference] = {}
     statement = view.statement
     for access in (statement.target, *statement.reads):
@@ -248,7 +248,7 @@ def _index(index: Affine, places: Mapping[str, Affine]) -> tuple[tuple[tuple[str
 
 
 def extents(statement: Statement) -> dict[str, int]:
-    """How many values each iterator takes where those before it are in the middle of theirs: half, in a triangle."""
+    """The number of values of each iterator with those before it at the middle of their range: half, in a triangle."""
     found: dict[str, int] = {}
     domain = statement.domain
     for position, iterator in enumerate(statement.iterators):

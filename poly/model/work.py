@@ -1,4 +1,4 @@
-"""The arithmetic of one instance of a statement, and its loads and stores: in vector lanes, or one by one."""
+"""The arithmetic and the loads and stores of one instance of a statement, vectorised or scalar."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from poly.ir.nest import Nest, Statement
 from poly.model.core import LATENCY
 
 WEIGHTS: Mapping[str, float] = {"/": 8, "sqrt": 12, "exp": 20, "tanh": 40}
-"""Vector operations that each costs where it isn't one, as for an addition; as vector libraries make them."""
+"""The cost in vector operations as implemented by vector libraries; 1 for all other operations."""
 
 LATENCIES: Mapping[str, float] = {"/": 13, "sqrt": 20, "exp": 60, "tanh": 100}
-"""Cycles until the result is there, where it isn't that of an addition."""
+"""Latencies in cycles; that of an addition for all other operations."""
 
 LOAD, STORE = 1.5, 2.5
-"""Cycles of a load and of a store of whole vectors: half of them, or all, cross a cache line."""
+"""Cycles of a load and of a store of whole vectors, of which half, or all, cross a cache line."""
 
 
 @dataclass(frozen=True)
 class InstanceWork:
-    """Of one instance, while the innermost loop runs.
+    """The work of one instance in the innermost loop.
 
-    `arithmetic` counts operations and `moves` cycles of loads and stores, each of a whole vector where neighbours are
-    accessed; `scattered` counts accesses of one element at a time. `chain` is the cycles from the element that the
-    iteration before has written to this one's result.
+    `arithmetic` counts operations, `moves` the cycles of loads and stores of contiguous elements, both for a whole
+    vector; `scattered` counts accesses of single elements. `chain` is the latency in cycles from the element written by
+    the previous iteration to the result of this one.
     """
 
     arithmetic: float
@@ -35,16 +35,16 @@ class InstanceWork:
     chain: float
 
     def vector(self, lanes: int) -> float:
-        """Cycles of `lanes` instances in vector lanes."""
+        """Cycles of one vector of `lanes` instances."""
         return max(self.arithmetic, self.moves + self.scattered * lanes)
 
     def scalar(self) -> float:
-        """Cycles of one instance on its own; a core does two or more of its operations in a cycle."""
+        """Cycles of one scalar instance; a core completes at least two of its operations per cycle."""
         return max(self.arithmetic, self.moves + self.scattered) / 2
 
 
 def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWork:
-    """The work of a statement while the iterator `innermost` runs."""
+    """The work of a statement in an innermost loop over the iterator `innermost`."""
     moved, scattered = 0.0, 0.0
     for access in dict.fromkeys((statement.target, *statement.reads)):
         cycles = STORE if access == statement.target else LOAD
@@ -61,7 +61,7 @@ def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWor
 
 
 def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
-    """Whether a load reads what an iteration of the innermost loop before wrote: it differs along that loop alone."""
+    """Whether a load reads the result of an earlier iteration of the innermost loop, as it differs only along that."""
     if load.array != target.array:
         return False
     pairs = zip(target.indices, load.indices, strict=True)
@@ -69,13 +69,13 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
 
 
 def _count(expr: Expr) -> float:
-    """Operations of an expression; what occurs twice is computed once."""
+    """The operations of an expression; common subexpressions count once."""
     operators = {node for node in walk(expr) if isinstance(node, Binary | FunctionCall)}
     return sum(WEIGHTS.get(node.op if isinstance(node, Binary) else node.function, 1) for node in operators)
 
 
 def _latency(expr: Expr, source: Load) -> float | None:
-    """Cycles from an element's value to that of an expression; None where it doesn't occur there."""
+    """The latency in cycles from an element to the value of an expression; None if it does not occur there."""
 
     def through(op: str, *parts: Expr) -> float | None:
         found = [latency for part in parts if (latency := _latency(part, source)) is not None]

@@ -1,4 +1,4 @@
-"""Tuning records: what searches found, kept in one SQLite file for all processes, and used by `poly.compile`."""
+"""Tuning records: the results of searches, stored in one SQLite file for all processes and used by `poly.compile`."""
 
 from poly.records.choice import RecordFilter
 from poly.records.key import Key, key_for

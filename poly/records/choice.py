@@ -1,4 +1,4 @@
-"""Which records are meant: those of a nest, a target, a machine, …"""
+"""Select records: those of a nest, a target, a machine, …"""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RecordFilter:
-    """What a record's key must be; None is anything. `outdated` means those of any engine but this one.
+    """Conditions on a record's key; None accepts anything. `outdated` selects all engines except the one given.
 
-    `machines` names CPUs and devices, of which it must be one.
+    `machines` lists the accepted CPUs and devices.
     """
 
     id: int | None = None
@@ -19,7 +19,7 @@ class RecordFilter:
     outdated: str | None = None
 
     def where(self) -> tuple[str, tuple[str | int, ...]]:
-        """A condition of SQL on the table `keys`, and the values for its question marks."""
+        """An SQL condition on the table `keys`, and the values for its placeholders."""
         conditions = {
             "keys.id = ?": self.id,
             "keys.name = ?": self.nest,

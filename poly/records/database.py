@@ -1,6 +1,6 @@
-"""Reading and writing the file, each time opened anew, so that nothing is held over a fork.
+"""Read and write the file, which is opened each time, so that no connection survives a fork.
 
-An unsound file goes into quarantine.
+An unsound file is put in quarantine.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ T = TypeVar("T")
 
 
 def read(path: Path, work: Callable[[Connection], T], otherwise: T) -> T:
-    """What `work` finds in the file; `otherwise` where there is none. Raises RecordError."""
+    """The result of `work` on the file; `otherwise` if there is no file. Raises RecordError."""
     return _sound(path, lambda: _read(path, work) if os.path.exists(path) else otherwise)
 
 
 def write(path: Path, work: Callable[[Connection], T]) -> T:
-    """Do `work` in one transaction; the file is made where there is none. Raises RecordError."""
+    """Do `work` in one transaction; the file is created if there is none. Raises RecordError."""
     return _sound(path, lambda: _write(path, work))
 
 
 def peek(path: Path, work: Callable[[Connection], T]) -> T:
-    """What `work` finds in a file that must be sound as a whole, and is never put in quarantine.
+    """The result of `work` on a file that must be entirely sound, and is never put in quarantine.
 
     Raises:
         RecordError: it is unsound, or cannot be read.
@@ -51,7 +51,7 @@ def peek(path: Path, work: Callable[[Connection], T]) -> T:
 
 
 def _sound(path: Path, action: Callable[[], T]) -> T:
-    """Do something with the file; once more where it went into quarantine. What is no regular file stays in place."""
+    """Run an action on the file, and again if the file went into quarantine. Only regular files are ever moved."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise unusable(path, "this is no regular file")
     try:
@@ -65,7 +65,7 @@ def _sound(path: Path, action: Callable[[], T]) -> T:
 
 
 def _explained(path: Path, action: Callable[[], T]) -> T:
-    """Do something; what the system says against it becomes Unsound or RecordError."""
+    """Run an action; errors of the system become Unsound or RecordError."""
     import sqlite3
 
     try:
@@ -79,7 +79,7 @@ def _explained(path: Path, action: Callable[[], T]) -> T:
 
 
 def _read(path: Path, work: Callable[[Connection], T]) -> T:
-    """Where SQLite cannot keep its logs (in a read-only directory), nobody writes: the file is read as it lies."""
+    """Read the file; in a read-only directory, where SQLite cannot keep logs and nobody writes, as an immutable one."""
     import sqlite3
 
     try:
@@ -104,7 +104,7 @@ def _write(path: Path, work: Callable[[Connection], T]) -> T:
 
 
 def _opened(path: Path, options: str, work: Callable[[Connection], T]) -> T:
-    """Closing rolls back what was not committed."""
+    """Open and check the file, and do `work`; closing rolls back what was not committed."""
     with closing(connect(path, options)) as connection:
         check(connection)
         return work(connection)

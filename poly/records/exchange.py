@@ -1,4 +1,4 @@
-"""Records as a file of JSON lines that travels, and the records of another store taken into ours."""
+"""Export records to a file of JSON lines, and merge such a file or another store into ours."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from poly.records.store import Store
 
 KIND = "poly tuning records"
 FORMAT = 1
-"""Counts up when the lines change."""
+"""Incremented when the lines change."""
 SQLITE = b"SQLite format 3\0"
-"""How every SQLite file begins."""
+"""The first bytes of every SQLite file."""
 
 MOST_BYTES = 256 << 20
-"""Of a file of records: a device file may have no end."""
+"""The largest file of records that is read: a device file may be endless."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What became of the records that were offered to a store.
+    """The fate of the records offered to a store.
 
-    `new` had none under their key, `better` took the place of one (`Record.beats`), `left` did not. `elsewhere` counts
-    those of all three that are of another machine or device: they are kept, and serve only there.
+    `new` have a new key, `better` replaced a record (`Record.beats`), `left` did not. `elsewhere` counts those among
+    all three that are for another machine or device; they are kept, but used only there.
     """
 
     new: int
@@ -41,9 +41,9 @@ class Merged:
 
 
 def export(store: Store, path: Path, choice: RecordFilter | None = None) -> int:
-    """Write the records that are meant to a file, one a line; how many those are. Trials stay behind.
+    """Write the selected records to a file, one per line, and return their number. Trials are not exported.
 
-    Raises RecordError where there is no store, it is damaged, or the file cannot be written.
+    Raises RecordError if there is no store, it is damaged, or the file cannot be written.
     """
     records = store.sound_records(choice)
     try:
@@ -54,14 +54,14 @@ def export(store: Store, path: Path, choice: RecordFilter | None = None) -> int:
 
 
 def lines(records: Iterable[Record]) -> Iterator[str]:
-    """The lines of a file of records: what it is, and then the records."""
+    """The lines of a file of records: a header, then the records."""
     yield json.dumps({"kind": KIND, "format": FORMAT})
     for record in records:
         yield json.dumps(record.facts())
 
 
 def quarantine_record(store: Store, record: Record, why: str) -> Path:
-    """Move a record of the store to a file beside it, which `merge` takes; the file's name is the answer.
+    """Move a record of the store to a file beside it, which `merge` can read, and return the path of that file.
 
     Raises RecordError.
     """
@@ -78,12 +78,12 @@ def quarantine_record(store: Store, record: Record, why: str) -> Path:
 
 
 def merge(store: Store, path: Path) -> Merged:
-    """Take in the records of a file that `export` wrote, or of another store; all of them or none.
+    """Merge the records of a file written by `export`, or of another store; all of them or none.
 
-    Of two records under one key the one stays that `Record.beats` the other: of the same schedule the one measured
-    later, of different schedules the faster one.
+    Of two records with the same key, the one that beats the other (`Record.beats`) is kept: of the same schedule the
+    newer one, of different schedules the faster one.
 
-    Raises RecordError where either cannot be used, or a record in the file cannot be read.
+    Raises RecordError if either cannot be used, or a record in the file cannot be read.
     """
     offered = load(path)
     known = {record.key: record for record in store.records()}
@@ -99,7 +99,7 @@ def merge(store: Store, path: Path) -> Merged:
 
 
 def load(path: Path) -> list[Record]:
-    """The records in a file that `export` wrote, or in another store. Raises RecordError."""
+    """The records in a file written by `export`, or in another store. Raises RecordError."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

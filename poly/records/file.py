@@ -1,7 +1,7 @@
-"""The SQLite file of the records: its tables, how it is made and opened, and what can be wrong with it.
+"""The SQLite file of the records: its tables, how it is created and opened, and how it is checked.
 
-It is in WAL mode: a reader never waits, writers wait for each other, and a process that is killed leaves the file as
-it was after its last transaction.
+It is in WAL mode: readers never wait, writers wait for each other, and a killed process leaves the file as it was after
+its last transaction.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from sqlite3 import Connection, Error
 
 APPLICATION = 0x706F6C79
-"""`poly` in ASCII: tells our files from other SQLite files."""
+"""`poly` in ASCII, which distinguishes our files from other SQLite files."""
 FORMAT = 1
-"""Counts up when the tables change."""
+"""Incremented when the tables change."""
 PATIENCE = 30.0
-"""Seconds that a writer waits for the others."""
+"""Seconds that a writer waits for other writers."""
 
 TABLES = """
 CREATE TABLE keys (
@@ -45,19 +45,19 @@ CREATE TABLE trials (
 CREATE INDEX trials_by_key ON trials (key);
 """
 SCHEMA = {" ".join(f"{sql}".split()) for sql in (*TABLES.split(";")[:-1], "CREATE TABLE sqlite_sequence(name,seq)")}
-"""What SQLite tells of these tables, and of the one that counts keys."""
+"""The schema that SQLite reports for these tables and for the one that counts keys."""
 
 # SQLite's primary result codes (sqlite.org/rescode.html).
 UNSOUND = {1, 11, 18, 19, 20, 24, 25, 26}
-"""An SQL error, which is a wrong table; a malformed file; values that are too long, against the tables' rules, or of a
-wrong type; other formats and numbers than there are; no database at all."""
+"""Codes of an unsound file: SQL errors, hence wrong tables; malformed files; values that are too long, violate a
+constraint, or have the wrong type; wrong formats or column numbers; not a database."""
 BUSY = {5, 6}
 UNWRITABLE = {8, 14}
-"""A read-only file; a file, such as a log, that cannot be opened."""
+"""A read-only file, or a file (such as a log) that cannot be opened."""
 
 
 class Unsound(Exception):
-    """The file is none that this poly can use: damaged, another program's, or of a newer format."""
+    """This poly cannot use the file: it is damaged, another program's, or of a newer format."""
 
     def __init__(self, reason: str, newer: bool = False) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class Unsound(Exception):
 
 
 def connect(path: Path, options: str = "mode=rw") -> Connection:
-    """The file, opened but not yet looked at; transactions are the caller's."""
+    """Open the file without checking it; transactions are up to the caller."""
     import sqlite3
 
     connection = sqlite3.connect(f"file:{quote(str(path))}?{options}", timeout=PATIENCE, isolation_level=None, uri=True)
@@ -75,15 +75,14 @@ def connect(path: Path, options: str = "mode=rw") -> Connection:
 
 
 def _text(stored: bytes) -> str:
-    """A text that a damaged disk has changed is told apart when it is read as a record."""
+    """Decode a text; one damaged on disk is detected later, when it is read as a record."""
     return stored.decode(errors="replace")
 
 
 def make(path: Path) -> None:
-    """A new file without records, in one step: whoever looks sees none or all of it.
+    """Create a file without records atomically: others see either no file or the complete one.
 
-    Only one process at a time may do this; what one that was killed has left is removed.
-    Raises OSError, DatabaseError.
+    Only one process at a time may do this; remains of a killed one are removed. Raises OSError, DatabaseError.
     """
     with suppress(OSError):
         _remove(*path.parent.glob(f"{TEMPORARY}{escape(path.name)}*"))
@@ -94,7 +93,7 @@ def make(path: Path) -> None:
             numbers = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
             connection.executescript(f"PRAGMA journal_mode = MEMORY; BEGIN; {TABLES} {numbers} COMMIT;")
             connection.execute("PRAGMA journal_mode = WAL")
-        _remove(*logs(path))  # of a file that is gone: SQLite would take their pages over
+        _remove(*logs(path))  # logs of a deleted file, whose pages SQLite would apply
         part.replace(path)
     finally:
         with suppress(OSError):
@@ -108,16 +107,16 @@ def _remove(*paths: Path) -> None:
 
 
 def logs(path: Path) -> tuple[Path, ...]:
-    """The files that SQLite keeps beside a file: in WAL mode, and before that."""
+    """The files that SQLite keeps beside a file, in WAL mode and otherwise."""
     return tuple(path.with_name(f"{path.name}-{kind}") for kind in ("wal", "shm", "journal"))
 
 
 def check(connection: Connection) -> None:
-    """Raises Unsound where the file is another program's, of another format, or has other tables than ours."""
+    """Raise Unsound if the file is another program's, of another format, or has other tables than ours."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
-        raise Unsound("it is no store of poly's")
+        raise Unsound("it is not a store of poly's")
     if version != FORMAT:
         raise Unsound(f"it has format {version}, and this poly reads format {FORMAT}", newer=version > FORMAT)
     found = {_words(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
@@ -131,7 +130,7 @@ def _words(sql: str) -> str:
 
 
 def verify(connection: Connection) -> None:
-    """Read the whole file. Raises Unsound, or DatabaseError, where something is wrong with it."""
+    """Read the whole file. Raises Unsound or DatabaseError if anything is wrong with it."""
     check(connection)
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
@@ -139,7 +138,7 @@ def verify(connection: Connection) -> None:
 
 
 def inspect(path: Path) -> Unsound | None:
-    """What is wrong with a file; all of it is read. Raises DatabaseError where it cannot be opened."""
+    """The problem with a file, if any; all of it is read. Raises DatabaseError if it cannot be opened."""
     import sqlite3
 
     try:
@@ -156,9 +155,9 @@ def inspect(path: Path) -> Unsound | None:
 
 
 def explained(path: Path, error: Error | UnicodeDecodeError) -> Unsound | RecordError:
-    """SQLite's error as one of ours. Python reads its words as UTF-8, also where they name what a damaged table has."""
+    """SQLite's error as one of ours. Its message may quote a damaged table and thus not be valid UTF-8."""
     if isinstance(error, UnicodeDecodeError):
-        return Unsound("a name in it is no text")
+        return Unsound("a name in it is not valid text")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of the Python module itself have none
     if code in UNSOUND:
         return Unsound(str(error))
@@ -168,7 +167,7 @@ def explained(path: Path, error: Error | UnicodeDecodeError) -> Unsound | Record
 
 
 def unusable(path: Path, why: str) -> RecordError:
-    """The file or its directory cannot be read or written: which, why, and what to do."""
+    """The error for a file or directory that cannot be read or written, with the cause and a remedy."""
     return RecordError(
         f"the tuning records {path} cannot be used: {why}. "
         "Make room or give permission there, or set POLY_RECORDS to another file."

@@ -1,4 +1,4 @@
-"""The record that `poly.compile` follows. A store that cannot be used is a warning here, never an error."""
+"""The record that `poly.compile` follows. An unusable store causes a warning here, never an error."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 USUAL = (ScheduleError, TargetError, ToolchainError)
-"""Errors that need no name."""
+"""Errors whose message is clear without the name of their class."""
 RECORD_SECONDS = 60.0
-"""A compiler that takes longer for a record's kernel is given up, as in a search."""
+"""The time limit for compiling a record's kernel, as in a search."""
 RECORD_CHARACTERS = 4 << 20
-"""A text that is longer is not compiled for a record's sake."""
+"""The longest source text that is compiled for a record."""
 
 
 def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Record | None:
-    """The record of a nest on this machine or device, with its compiler and this engine; None where there is none."""
+    """The record of a nest for this machine or device, its compiler and this engine; None if there is none."""
     if not os.path.exists(records_file()):
         return None
     from poly.records import Store, key_for
@@ -37,18 +37,18 @@ def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -
     except RecordError as error:
         warnings.warn(f"{error} The model chooses the schedule.", RecordWarning, stacklevel=2)
     except ToolchainError:
-        pass  # there is no compiler: what needs one will say so
+        pass  # there is no compiler, which is reported where one is needed
     return None
 
 
 def check_source(text: str) -> None:
-    """Raises ScheduleError where a record's kernel is longer than what a compiler is asked to take for it."""
+    """Raise ScheduleError if the source of a record's kernel is too long to compile."""
     if len(text) > RECORD_CHARACTERS:
         raise ScheduleError(f"its text has {len(text)} characters, more than {RECORD_CHARACTERS}.")
 
 
 def refuse(record: Record, problem: Exception) -> None:
-    """Warn that a record could not be followed, and put it in quarantine, so that the next compilation need not try."""
+    """Warn that a record could not be followed, and put it in quarantine to save later compilations the attempt."""
     from poly.records import Store
     from poly.records.exchange import quarantine_record
 

@@ -1,4 +1,4 @@
-"""What a tuning record holds for: the loops, their sizes, and everything that can change which schedule is fastest."""
+"""The key of a tuning record: the loops, their sizes, and everything that affects which schedule is fastest."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 Sizes = tuple[tuple[str, int], ...]
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading facts raises that are not ours, or are damaged."""
+"""The errors raised on reading facts that are foreign or damaged."""
 MISSING = 8.0
-"""The distance of a size that only one of two nests has: that of 256 times as many iterations."""
+"""The distance of a size that only one of two nests has: the same as for 256 times as many iterations."""
 OTHER = 4.0
 """The distance of another compiler or engine."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """One tuning problem. Two keys are equal where a record of one serves the other; the nest's `name` doesn't count.
+    """One tuning problem. Two keys are equal if a record for one serves the other; the nest's `name` is ignored.
 
-    `structure` is the nest's digest with all sizes open, `sizes` those that were fixed, by name; `dtypes` are those of
-    the arguments, in order; `target` is the instruction set, `machine` the CPU and its caches. Where the target is an
-    OpenCL device, `machine` is that device, `compiler` its driver, and `threads` its compute units.
+    `structure` is the nest's digest with all sizes open, `sizes` the fixed sizes by name, `dtypes` the types of the
+    arguments in order, `target` the instruction set, and `machine` the CPU and its caches. For an OpenCL device,
+    `machine` is that device, `compiler` its driver, and `threads` the number of its compute units.
     """
 
     structure: str
@@ -51,23 +51,23 @@ class Key:
 
     @property
     def digest(self) -> str:
-        """A short text that is the same for equal keys only."""
+        """A short text that is the same only for equal keys."""
         facts = self.facts()
         del facts["name"]
         return digest(json.dumps(facts, sort_keys=True))
 
     @property
     def of_device(self) -> bool:
-        """Whether it is a problem of an OpenCL device."""
+        """Whether it is a problem for an OpenCL device."""
         return self.target.startswith(OPENCL)
 
     def facts(self) -> dict[str, Any]:
-        """The key as JSON's values."""
+        """The key as values for JSON."""
         return {**asdict(self), "sizes": dict(self.sizes), "dtypes": list(self.dtypes)}
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Key:
-        """The key that `facts` tells of. Raises one of MALFORMED where they are no key's."""
+        """The key described by `facts`. Raises one of MALFORMED if they do not describe one."""
         return Key(
             structure=checked_text(facts["structure"]),
             sizes=checked_sizes(facts["sizes"]),
@@ -81,9 +81,9 @@ class Key:
         )
 
     def distance(self, other: Key, here: Sizes = (), there: Sizes = ()) -> float:
-        """How far apart two problems are: that of their sizes by their logarithms to the base 2, then threads, …
+        """The distance between two problems: of their sizes in binary logarithms, plus that of threads, compiler, …
 
-        `here` and `there` are the sizes at which each was measured, where they are open.
+        `here` and `there` are the sizes at which each was measured if they are open.
         """
         own, others = dict(here) | dict(self.sizes), dict(there) | dict(other.sizes)
         steps = [_ratio(own[name], others[name]) if name in own else MISSING for name in others]
@@ -94,9 +94,9 @@ class Key:
 
 
 def key_for(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -> Key:
-    """The key of a nest on this machine with its C compiler, or on a device with its driver; and with this engine.
+    """The key of a nest for this engine on this machine with its C compiler, or on a device with its driver.
 
-    Raises ToolchainError where there is neither a device nor a C compiler.
+    Raises ToolchainError if there is neither a device nor a C compiler.
     """
     return Key(
         structure=nest.structure,
@@ -112,35 +112,35 @@ def key_for(nest: Nest, isa: ISA, threads: int, device: Device | None = None) ->
 
 
 def machine_name() -> str:
-    """This machine's CPU and data caches in a line: where they are the same, so is what is fast."""
+    """This machine's CPU and data caches in one line; machines that agree in these have the same fastest schedules."""
     here = machine()
     return ", ".join((here.cpu, *(f"L{cache.level} {size_text(cache.bytes)}" for cache in here.caches)))
 
 
 def device_name(device: Device) -> str:
-    """An OpenCL device and its platform in a line."""
+    """An OpenCL device and its platform in one line."""
     return f"{device.name}, {device.platform}"
 
 
 def driver_name(device: Device) -> str:
-    """What compiles for a device and runs it: its version of OpenCL, and of its driver."""
+    """The versions of a device's OpenCL and of its driver."""
     return f"{device.version}, driver {device.driver}"
 
 
 def ordered(sizes: Mapping[str, int]) -> Sizes:
-    """Sizes by name."""
+    """The sizes sorted by name."""
     return tuple(sorted(sizes.items()))
 
 
 def checked_sizes(value: Any) -> Sizes:
-    """Sizes by name. Raises one of MALFORMED where the value is no mapping of texts to sizes."""
+    """The sizes sorted by name. Raises one of MALFORMED if the value is not a mapping of texts to sizes."""
     return ordered({checked_text(name): checked_integer(size) for name, size in dict(value).items()})
 
 
 def checked_text(value: object) -> str:
     """A text that can be stored. Raises one of MALFORMED."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a text")
     value.encode()
     return value
 
@@ -148,10 +148,10 @@ def checked_text(value: object) -> str:
 def checked_integer(value: object) -> int:
     """An integer that can be stored. Raises one of MALFORMED."""
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"{value!r} is no integer of 64 bits")
+        raise ValueError(f"{value!r} is not a 64-bit integer")
     return value
 
 
 def _ratio(a: int, b: int) -> float:
-    """How many doublings lie between two numbers."""
+    """The distance of two numbers in doublings."""
     return abs(math.log2(max(a, 1) / max(b, 1)))

@@ -1,4 +1,4 @@
-"""Where the tuning records lie: known without loading the store, so that they cost nothing where there are none."""
+"""The location of the tuning records, in a module without the store, so that a check for records costs little."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from codegen.cache import cache_dir
 
 
 def records_file() -> Path:
-    """The file of tuning records, whether it is there or not: POLY_RECORDS, or one in the cache directory."""
+    """The path of the tuning records, whether the file exists or not: POLY_RECORDS, or one in the cache directory."""
     chosen = os.environ.get("POLY_RECORDS")
     return Path(chosen) if chosen else cache_dir() / "records.sqlite"

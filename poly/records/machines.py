@@ -1,4 +1,4 @@
-"""The machines that records found here are for: this CPU, and its OpenCL devices."""
+"""The machines whose records apply here: this CPU and its OpenCL devices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from poly.records.store import Store
 
 
 def machines_here(records: Iterable[Record]) -> tuple[str, ...]:
-    """The names of this CPU, and of the devices found here where one of the records is of a device.
+    """The names of this CPU and, if some record is for a device, of the devices found here.
 
-    Looking for devices takes a moment, which is not spent where nobody has tuned for one.
+    Searching for devices takes time, which is saved if nothing was tuned for one.
     """
     if not any(record.key.of_device for record in records):
         return (machine_name(),)
@@ -24,7 +24,7 @@ def machines_here(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def machines_of(store: Store) -> tuple[str, ...]:
-    """The same for the records of a store, which need not be sound."""
+    """The same for the records of a store, which may be unsound."""
     with suppress(RecordError):
         return machines_here(store.sound_records())
     return (machine_name(),)

@@ -1,4 +1,4 @@
-"""A point of a space as text that finds it again in a space made later: by names and values instead of positions."""
+"""Points of a space as text, by names and values instead of positions, so that they can be found in a later space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def point_text(space: Space, point: Point) -> str:
 
 
 def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]]:
-    """The traits and values in a point's text. Raises one of MALFORMED where it is none of `point_text`'s."""
+    """The traits and values in a point's text. Raises one of MALFORMED if `point_text` did not write it."""
     facts = json.loads(text)
     traits, values = dict(facts["traits"]), dict(facts["values"])
     if not all(isinstance(trait, str) for trait in traits.values()):
@@ -27,7 +27,7 @@ def read_point(text: str) -> tuple[tuple[tuple[str, str], ...], dict[str, Value]
 
 
 def find_point(space: Space, text: str) -> Point | None:
-    """The point with exactly these traits and values; None where the space has none."""
+    """The point with exactly these traits and values; None if the space has none."""
     from poly.autoschedule.spaces.space import Point  # a compilation that looks up a record needs no spaces
 
     traits, values = read_point(text)

@@ -1,4 +1,4 @@
-"""Quarantine: a file that is damaged, or newer than this poly, gets another name; it is never overwritten."""
+"""Quarantine: a file that is damaged, or newer than this poly, is renamed and never overwritten."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from poly.records.file import inspect, logs, make
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Only one process at a time makes the file, or puts it in quarantine. Raises OSError."""
+    """Lock out other processes that would create the file or put it in quarantine. Raises OSError."""
     with path.with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def make_missing(path: Path) -> None:
-    """Make the file where there is none. Raises OSError, DatabaseError."""
+    """Create the file if there is none. Raises OSError, DatabaseError."""
     if os.path.exists(path):
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def make_missing(path: Path) -> None:
 
 
 def quarantine(path: Path) -> None:
-    """Give the file another name, with a warning, unless it is sound after all: another process may have put it right.
+    """Rename the file, with a warning, unless it is sound after all, since another process may have replaced it.
 
     Raises:
         OSError: it cannot be moved.
@@ -48,14 +48,14 @@ def quarantine(path: Path) -> None:
                 old.rename(new)
     kind = "written by a newer poly" if unsound.newer else "damaged"
     warnings.warn(
-        f"the tuning records {path} are {kind} ({unsound}). They were moved to {name.name}; new ones are begun.",
+        f"the tuning records {path} are {kind} ({unsound}). They were moved to {name.name}; a new file was begun.",
         RecordWarning,
         stacklevel=2,
     )
 
 
 def _free(path: Path, kind: str) -> Path:
-    """The first name of `records.sqlite.damaged-1`, `-2`, … that is free."""
+    """The first unused name among `records.sqlite.damaged-1`, `-2`, …"""
     number = 1
     while (name := path.with_name(f"{path.name}.{kind}-{number}")).exists():
         number += 1

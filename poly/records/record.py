@@ -1,4 +1,4 @@
-"""A tuning record: the best schedule that a search found, and how it was found. And the trials of a search."""
+"""Tuning records, each with the best schedule of a search and how it was found, and the stored trials of a search."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from poly.records.key import Key, Sizes, checked_integer, checked_sizes, checked
 from poly.records.place import read_point
 
 SHORTEST = 1e-12
-"""Seconds: what is less is no time of a call."""
+"""The shortest credible time of a call, in seconds."""
 MOST = 1e12
-"""More seconds, or GFLOP/s, than there can be."""
+"""An upper bound for seconds and GFLOP/s."""
 MOST_STEPS, LONGEST = 100, 1 << 16
-"""Steps of a schedule, and characters of their text: several times what the longest of a search has."""
+"""The most steps of a schedule, and characters of its text: several times those of the longest from a search."""
 
 
 def now() -> datetime:
-    """The time, UTC, in whole seconds."""
+    """The current UTC time in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 @dataclass(frozen=True)
 class Record:
-    """The best schedule known for a key.
+    """The best known schedule for a key.
 
-    `schedule` is `Schedule.to_json`'s text, `point` that of `poly.records.place.point_text`. `seconds` is the median of
-    a call's times, and `spread` half the width of the middle half of them, in seconds. `at` are the sizes of the
-    measurement where the nest leaves them open. `trials` counts the points that were measured, `tuning_seconds` is the
-    time that took, `finished` says whether the search came to its end. `id` is the number in the store.
+    `schedule` is the text of `Schedule.to_json`, `point` that of `poly.records.place.point_text`. `seconds` is the
+    median time of a call, and `spread` half the interquartile range, in seconds. `at` gives the sizes used for the
+    measurement if the nest leaves them open. `trials` is the number of measured points, `tuning_seconds` the time they
+    took, `finished` whether the search completed. `id` is the number in the store.
     """
 
     key: Key
@@ -49,7 +49,7 @@ class Record:
     id: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        """One line for people: which nest, when it was tuned, and what that took."""
+        """One line for people: the nest, when it was tuned, and at what cost."""
         sizes = " ".join(f"{name}={value}" for name, value in self.key.sizes) or "any sizes"
         number = "the record" if self.id is None else f"record {self.id}"
         count = f"{self.trials} trial{'s' if self.trials != 1 else ''}"
@@ -57,24 +57,24 @@ class Record:
         return f"{number} of {self.key.name}, {sizes} ({self.when:%Y-%m-%d %H:%M} UTC, {took})"
 
     def beats(self, other: Record) -> bool:
-        """Whether this record should take the other's place under the same key.
+        """Whether this record should replace another one with the same key.
 
-        The same schedule measured later does, and another one that is faster. Times at other sizes don't compare: there
-        the later one does.
+        It does if it has the same schedule and is newer, or a faster schedule. Times at different sizes are not
+        comparable; then the newer record wins.
         """
         if self.schedule == other.schedule or self.at != other.at:
             return self.when >= other.when
         return self.seconds < other.seconds
 
     def facts(self) -> dict[str, Any]:
-        """The record as JSON's values."""
+        """The record as values for JSON."""
         facts = {**asdict(self), "key": self.key.facts(), "at": dict(self.at), "when": self.when.isoformat()}
         del facts["id"]
         return facts
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> Record:
-        """The record that `facts` tells of. Raises one of MALFORMED where they are no record's."""
+        """The record described by `facts`. Raises one of MALFORMED if they do not describe one."""
         gflops = facts["gflops"]
         read_point(facts["point"])
         return Record(
@@ -95,9 +95,10 @@ class Record:
 
 @dataclass(frozen=True)
 class StoredTrial:
-    """One measured point of a search, as texts that outlive the space.
+    """One measured point of a search, as text that does not depend on the space.
 
-    `point` and `incumbent` (empty where it had none) are `point_text`'s; `samples` and `rival` are seconds a call.
+    `point` and `incumbent` (empty if there was none) are texts of `point_text`; `samples` and `rival` are seconds per
+    call.
     """
 
     point: str
@@ -111,7 +112,7 @@ class StoredTrial:
 
     @staticmethod
     def of(facts: Mapping[str, Any]) -> StoredTrial:
-        """The trial that `facts` tells of, times as lists. Raises one of MALFORMED where they are no trial's."""
+        """The trial described by `facts`, with times as lists. Raises one of MALFORMED if they do not describe one."""
         samples, rival = (tuple(map(checked_seconds, facts[name])) for name in ("samples", "rival"))
         if rival and len(rival) != len(samples):
             raise ValueError(f"{len(samples)} samples do not pair with {len(rival)} of the rival")
@@ -130,30 +131,30 @@ class StoredTrial:
 
 
 def checked_seconds(value: object) -> float:
-    """A call's time. Raises one of MALFORMED where no call takes that long."""
+    """The time of a call in seconds. Raises one of MALFORMED if it is not credible."""
     seconds = _checked_amount(value)
     if seconds < SHORTEST:
-        raise ValueError(f"{value!r} seconds is no time")
+        raise ValueError(f"{value!r} seconds is not a possible time")
     return seconds
 
 
 def checked_time(text: str) -> datetime:
-    """A moment, UTC. Raises one of MALFORMED."""
+    """A UTC time. Raises one of MALFORMED."""
     when = datetime.fromisoformat(text)
     return when.astimezone(UTC) if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
 def _checked_amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MOST:
-        raise ValueError(f"{value!r} is no amount")
+        raise ValueError(f"{value!r} is not an amount")
     return float(value)
 
 
 def _checked_steps(text: str) -> str:
-    """A schedule's text. What is longer than any that a search has made is not worth the time it would take."""
+    """A schedule's text. One much longer than any from a search is refused, to save the time of reading it."""
     if len(text) > LONGEST:
         raise ValueError(f"the schedule has {len(text)} characters")
     steps = json.loads(checked_text(text))
     if not isinstance(steps, list) or len(steps) > MOST_STEPS:
-        raise ValueError(f"the schedule is no list of at most {MOST_STEPS} steps")
+        raise ValueError(f"the schedule is not a list of at most {MOST_STEPS} steps")
     return text

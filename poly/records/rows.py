@@ -21,7 +21,7 @@ RECORDS = "SELECT * FROM records JOIN keys ON keys.id = records.key"
 
 
 def key_id(connection: Connection, key: Key) -> int:
-    """The number of a key; it gets one where it is new."""
+    """The number of a key, which is inserted if it is new."""
     connection.execute(
         "INSERT INTO keys (digest, name, structure, sizes, dtypes, target, threads, machine, compiler, engine)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
@@ -40,12 +40,12 @@ def key_id(connection: Connection, key: Key) -> int:
     )
     found = connection.execute("SELECT id FROM keys WHERE digest = ?", (key.digest,)).fetchone()
     if found is None:
-        raise Unsound("a key that it has cannot be found")
+        raise Unsound("one of its keys cannot be found")
     return int(found["id"])
 
 
 def put_record(connection: Connection, record: Record) -> None:
-    """Let a record take the place of the one under its key."""
+    """Insert a record, or replace the one with the same key."""
     connection.execute(
         "INSERT OR REPLACE INTO records (key, schedule, point, seconds, spread, trials, strategy, finished,"
         " tuning_seconds, gflops, at, made) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -85,7 +85,7 @@ def put_trial(connection: Connection, key: int, trial: StoredTrial) -> None:
 
 
 def records_of(rows: Iterable[Row]) -> list[Record]:
-    """The records in rows of RECORDS; those that cannot be read are left out, with a warning."""
+    """The records in rows of RECORDS, without unreadable ones, for each of which there is a warning."""
     found = []
     for row in rows:
         try:
@@ -99,7 +99,7 @@ def records_of(rows: Iterable[Row]) -> list[Record]:
 
 
 def trials_of(rows: Iterable[Row]) -> list[StoredTrial]:
-    """The trials in rows; those that cannot be read are left out: they are measured again."""
+    """The trials in rows, without unreadable ones, which are measured again."""
     found = []
     for row in rows:
         with suppress(*MALFORMED):

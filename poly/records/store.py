@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoreCounts:
-    """How many problems were tuned, how many of them have a record, and how many trials there were."""
+    """The number of tuned problems, of those with a record, and of trials."""
 
     problems: int
     records: int
@@ -35,45 +35,45 @@ class StoreCounts:
 
 @dataclass(frozen=True)
 class Store:
-    """The records in a file. It is a plain value: it may be copied to other threads and processes.
+    """The records in a file. A store is a plain value that may be copied to other threads and processes.
 
-    Every method raises RecordError where the file or its directory cannot be used. A file that is damaged, or written
-    by a newer poly, is put in quarantine (renamed) with a RecordWarning, and the method goes on with an empty store.
+    Every method raises RecordError if the file or its directory cannot be used. A file that is damaged, or written by a
+    newer poly, is put in quarantine (renamed) with a RecordWarning, and the method continues with an empty store.
     """
 
     path: Path
 
     @staticmethod
     def open(path: str | Path | None = None) -> Store:
-        """The user's store, or that at `path`; the file is made by the first write."""
+        """The user's store, or the one at `path`; the first write creates the file."""
         return Store(Path(path) if path is not None else records_file())
 
     def exists(self) -> bool:
-        """Whether there is a file."""
+        """Whether the file exists."""
         return os.path.exists(self.path)
 
     def best(self, key: Key) -> Record | None:
-        """The record under a key."""
+        """The record with a key; None if there is none."""
         found = self._select("keys.digest = ?", (key.digest,))
         return found[0] if found else None
 
     def records(self, choice: RecordFilter | None = None) -> list[Record]:
-        """The records that are meant, the oldest first."""
+        """The selected records, oldest first."""
         return self._select(*(choice or RecordFilter()).where())
 
     def record(self, number: int) -> Record:
-        """The record with a number. Raises RecordError where there is none."""
+        """The record with a number. Raises RecordError if there is none."""
         found = self._select("keys.id = ?", (number,))
         if not found:
-            raise RecordError(f"there is no record {number}. `poly records list --all-machines` shows those there are.")
+            raise RecordError(f"there is no record {number}. `poly records list --all-machines` shows all.")
         return found[0]
 
     def save(self, record: Record, *, replace: bool = False) -> bool:
-        """Keep a record where it beats the one under its key, or in any case with `replace`; whether it is kept now."""
+        """Store a record if it beats the one with its key, or always with `replace`; return whether it was stored."""
         return self.offer([record], replace=replace)[0]
 
     def offer(self, records: Iterable[Record], *, replace: bool = False) -> list[bool]:
-        """`save` for several records, all of them or none; for each, whether it is kept now."""
+        """`save` for several records, all of them or none; return for each whether it is stored."""
         offered = list(records)
 
         def work(connection: Connection) -> list[bool]:
@@ -82,12 +82,12 @@ class Store:
         return write(self.path, work)
 
     def trials(self, key: Key) -> list[StoredTrial]:
-        """What was measured under a key, in order."""
+        """The trials of a key, in order."""
         text = "SELECT trials.* FROM trials JOIN keys ON keys.id = trials.key WHERE keys.digest = ? ORDER BY trials.id"
         return read(self.path, lambda connection: trials_of(connection.execute(text, (key.digest,))), [])
 
     def add_trials(self, key: Key, trials: Iterable[StoredTrial]) -> None:
-        """Keep trials, all of them or none; when this returns, a kill of the process does not lose them."""
+        """Store trials, all of them or none; once this returns, killing the process does not lose them."""
         added = list(trials)
 
         def work(connection: Connection) -> None:
@@ -98,15 +98,15 @@ class Store:
         write(self.path, work)
 
     def drop_trials(self, key: Key) -> None:
-        """Forget what was measured under a key, to measure it anew; the record stays."""
+        """Forget the trials of a key so that they are measured again; the record stays."""
         text = "DELETE FROM trials WHERE key = (SELECT id FROM keys WHERE digest = ?)"
         if self.exists():
             write(self.path, lambda connection: connection.execute(text, (key.digest,)))
 
     def neighbours(self, key: Key, count: int, at: Sizes = ()) -> list[Record]:
-        """At most so many records of the same loops, dtypes, target and machine under other keys, the nearest first.
+        """Up to `count` records of the same loops, dtypes, target and machine with other keys, the nearest first.
 
-        `at` are the sizes at which the nest will be measured, where the key leaves them open.
+        `at` gives the sizes at which the nest will be measured if the key leaves them open.
         """
         same = "keys.structure = ? AND keys.target = ? AND keys.machine = ? AND keys.digest <> ?"
         found = self._select(same, (key.structure, key.target, key.machine, key.digest))
@@ -114,7 +114,7 @@ class Store:
         return sorted(alike, key=lambda record: key.distance(record.key, at, record.at))[:count]
 
     def count(self, choice: RecordFilter | None = None) -> StoreCounts:
-        """How much there is under the keys that are meant."""
+        """The counts for the selected keys."""
         return read(
             self.path,
             lambda connection: _counted(connection, *(choice or RecordFilter()).where()),
@@ -122,7 +122,7 @@ class Store:
         )
 
     def clear(self, choice: RecordFilter | None = None) -> StoreCounts:
-        """Remove the keys that are meant, with records and trials; how much that was."""
+        """Remove the selected keys with their records and trials, and return the counts of what was removed."""
         condition, values = (choice or RecordFilter()).where()
 
         def work(connection: Connection) -> StoreCounts:
@@ -133,12 +133,12 @@ class Store:
         return write(self.path, work) if self.exists() else StoreCounts(0, 0, 0)
 
     def remove(self, record: Record) -> None:
-        """Remove a record, unless another one has taken its place; what was measured under its key stays."""
+        """Remove a record, unless another one has replaced it; the trials of its key stay."""
         text = "DELETE FROM records WHERE key = (SELECT id FROM keys WHERE digest = ?) AND schedule = ?"
         write(self.path, lambda connection: connection.execute(text, (record.key.digest, record.schedule)))
 
     def sound_records(self, choice: RecordFilter | None = None) -> list[Record]:
-        """As `records`, of a file that was read as a whole. Raises RecordError where there is none or it is unsound."""
+        """`records` after verifying the whole file. Raises RecordError if there is none or it is unsound."""
         return peek(self.path, lambda connection: _selected(connection, *(choice or RecordFilter()).where()))
 
     def _select(self, condition: str, values: tuple[str | int, ...]) -> list[Record]:

@@ -1,6 +1,6 @@
 """The search for the fastest schedule in a space: strategies, decisions, budgets.
 
-What a strategy of one's own needs is here; `poly.search.run.search` runs it.
+These names are all that a custom strategy needs; `poly.search.run.search` runs it.
 """
 
 from poly.search.events import Ask, Trial

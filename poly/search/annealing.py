@@ -12,15 +12,15 @@ from poly.search.neighbourhood import neighbours
 from poly.search.proposals import sampled
 
 WALKERS = 4
-"""Walks side by side: their steps make a batch."""
+"""The number of parallel walks, whose steps form a batch."""
 HOT, COLD, COOLING = 0.3, 0.003, 0.95
-"""The temperature at first, that at which a walk ends, and the factor from one step to the next.
+"""The initial temperature, the final one, and the factor from one step to the next.
 
 A temperature is the slowdown, in log seconds, that is accepted with a probability of 1/e."""
 
 
 def annealing(space: Space, start: Point, random: Random) -> Search:
-    """Walks from the start and some random points; a step to a slower neighbour is taken less and less often."""
+    """Walk from the start and some random points; a step to a slower neighbour becomes less and less likely."""
     journal = Journal()
     walkers: list[Point] = []
     steps = list(dict.fromkeys([start, *sampled(space, WALKERS - 1, random)]))
@@ -36,7 +36,7 @@ def annealing(space: Space, start: Point, random: Random) -> Search:
 
 
 def _chosen(here: Point, there: Point, ranking: Ranking, heat: float, random: Random) -> Point:
-    """Where a walker goes: there if it is faster, or by Metropolis' rule; a failed point is infinitely slow."""
+    """The next position of a walker by Metropolis' rule: `there` if it is faster; a failed point is infinitely slow."""
     slowdown = _height(there, ranking) - _height(here, ranking) if here in ranking else -inf
     return there if slowdown <= 0 or random.random() < exp(-slowdown / heat) else here
 

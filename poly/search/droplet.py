@@ -1,12 +1,12 @@
-"""Droplet Search: coordinate descent on the grid of knobs, each move proven by a test.
+"""Droplet Search: coordinate descent on the grid of knobs, with each move confirmed by a statistical test.
 
 After Canesche, Rosário, Borin and Pereira, "The Droplet Search Algorithm for Kernel Scheduling" (ACM TACO 21, 2024,
 doi 10.1145/3650109). A drop rolls downhill: the neighbours of the incumbent are measured in batches, each in turn with
-it, and one that is faster by a test becomes the incumbent. What the near neighbours leave free in a batch is filled
-with those further away (the paper's speculation).
+it, and one that is significantly faster becomes the incumbent. If the near neighbours do not fill a batch, more distant
+ones do (the paper's speculation).
 
-Where the paper's search ends, this one goes on while the budget lets it: its drops fall on other points, which still
-have to beat the incumbent.
+At a local optimum, where the paper's search ends, this one continues within its budget: further drops fall on other
+points, which still have to beat the incumbent.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from poly.search.proposals import ExpectedFirst, NearestFirst
 class Droplet:
     """Droplet Search over all structures of a space.
 
-    A neighbour has one or two other knobs, by up to `reach` steps, or another structure with the nearest sizes. `batch`
-    is how many points are asked for at a time. `guided` puts those in front that the model expects to be fast, and
-    fills half of a batch with such points from anywhere: that saves measurements and decides nothing, for every move is
-    a test on measured samples. Unguided is the form of the paper, which needs no model.
+    A neighbour differs in one or two knobs, by up to `reach` steps, or has another structure with the nearest sizes.
+    `batch` is the number of points asked for at a time. `guided` prefers neighbours that the model expects to be fast,
+    and fills half of each batch with such points from anywhere. That saves measurements but decides nothing, since
+    every move is a test on measured samples. The unguided form is the paper's, which needs no model.
     """
 
     guided: bool = True
@@ -45,8 +45,8 @@ class Droplet:
 
 
 def from_origin(space: Space, start: Point, random: Random) -> Search:
-    """The paper's own setting: from the un-optimised corner, wherever the model would start, and without the model.
+    """The setting of the paper: from the unoptimised corner, whatever the start given, and without the model.
 
-    Its batches are small: from far away most of a large batch is measured around an incumbent that is soon left behind.
+    Its batches are small: far from the optimum, most of a large batch is spent around an incumbent soon left behind.
     """
     return Droplet(guided=False, batch=2)(space, space.origin, random)

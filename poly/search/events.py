@@ -1,4 +1,4 @@
-"""The events of a search: what is asked, measured, decided, and why it stops; and who asks and who measures."""
+"""The events of a search (asks, trials, decisions, the end), and the interfaces of strategies and measurers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from poly.autoschedule.spaces.space import Point, Space
 
 @dataclass(frozen=True)
 class Ask:
-    """Points to be measured, as a batch; each in turn with the incumbent, where there is one.
+    """A batch of points to be measured, each in turn with the incumbent if there is one.
 
-    A strategy that names none has its points timed in turn with the search's own incumbent, as soon as it has one.
-    With `again`, the points are finalists: they were measured before, and are measured once more at the end.
+    If a strategy names none, its points are timed in turn with the search's own incumbent as soon as it has one. With
+    `again`, the points are finalists, which were measured before and are measured once more at the end.
     """
 
     points: tuple[Point, ...]
@@ -25,11 +25,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class Trial:
-    """One point measured.
+    """The measurement of one point.
 
-    `samples` are seconds a call. `rival` holds the incumbent's, taken in turn with them (as many, pair by pair). Where
-    there are none, `failure` says why: the compiler's words, a crash, a hang, a wrong result. `against` is the
-    incumbent whose samples `rival` holds; the search fills it in, a measurer need not.
+    `samples` are seconds per call. `rival` has the incumbent's, taken in turn with them (equally many, in pairs). If
+    there are no samples, `failure` says why: the compiler's message, a crash, a hang, a wrong result. `against` is the
+    incumbent whose samples `rival` has; the search fills it in, a measurer need not.
     """
 
     point: Point
@@ -41,14 +41,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Decided:
-    """The incumbent after a batch: the point that no challenger has beaten in a test; None while all have failed."""
+    """The incumbent after a batch: the point that no challenger has beaten in a test; None if all have failed."""
 
     incumbent: Point | None
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """The search has ended: why, and whether the user interrupted it."""
+    """The end of the search: the reason, and whether the user interrupted it."""
 
     reason: str
     interrupted: bool = False
@@ -58,21 +58,21 @@ Event = Ask | Trial | Decided | Stopped
 
 
 class Measurer(Protocol):
-    """Measures points. A table of measurements from before is one too."""
+    """Measures points. A table of earlier measurements is a measurer, too."""
 
     def measure(self, ask: Ask) -> Iterable[Trial]:
-        """A trial for each point asked for, in order; an iterator may measure each as it is taken.
+        """A trial for each point asked for, in order; an iterator may measure each as it is requested.
 
-        Never raises for what is the candidate's fault. There may be fewer trials than points, the first ones, and none
-        where nothing more can be measured. KeyboardInterrupt ends the search; trials taken before it count.
+        It never raises because of a faulty candidate. It may stop early, and gives no trials if nothing more can be
+        measured. KeyboardInterrupt ends the search; trials taken before it count.
         """
 
 
 Search = Generator[Ask, list[Trial], None]
-"""A strategy at work: yields what it wants measured, is sent the trials, returns when it has no more to ask."""
+"""A running strategy: it yields asks, is sent their trials, and returns when it has no more to ask."""
 
 
 class Strategy(Protocol):
-    """How to search. `start` is where to begin: the model's choice, or the origin to compare."""
+    """How to search. `start` is where to begin: the model's choice, or the origin for comparison."""
 
     def __call__(self, space: Space, start: Point, random: Random) -> Search: ...

@@ -1,7 +1,7 @@
-"""Evolutionary search: schedules are bred, structures by their traits and tile sizes by their knobs.
+"""Evolutionary search: new schedules recombine the traits and knobs of earlier ones.
 
-In the manner of Ansor (Zheng et al., OSDI 2020, section 5.1), without its learned cost: who breeds is decided by what
-was measured.
+In the manner of Ansor (Zheng et al., OSDI 2020, section 5.1), but without its learned cost model: measurements alone
+select the parents.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from poly.search.neighbourhood import neighbours
 from poly.search.proposals import everywhere, sampled
 
 POPULATION = 16
-"""How many of the fastest breed."""
+"""The number of fastest points that may become parents."""
 CHILDREN = 8
-"""Points of a generation: a batch."""
+"""Points per generation: one batch."""
 MUTATION = 0.5
-"""How often a child moves on to a neighbour."""
+"""The probability that a child mutates to a neighbour."""
 TRIES = 200
-"""Children that may turn out to be known before a generation is filled up with random points."""
+"""The most attempts at a child before a generation is filled up with random points."""
 
 
 def evolution(space: Space, start: Point, random: Random) -> Search:
-    """Begins with the start and random points, and breeds until every point was asked for."""
+    """Begin with the start and random points, and breed until every point was asked for."""
     journal = Journal()
     ask = Ask(tuple(dict.fromkeys([start, *sampled(space, POPULATION - 1, random)])))
     while ask.points:
@@ -36,7 +36,7 @@ def evolution(space: Space, start: Point, random: Random) -> Search:
 
 
 def _generation(space: Space, journal: Journal, random: Random) -> Iterator[Point]:
-    """Children that were not measured, then other such points at random, each once."""
+    """Children that were not measured yet, then other unmeasured points at random, without repetition."""
     parents = journal.ranking.points()[:POPULATION]
     born: set[Point] = set()
     for _ in range(TRIES if parents else 0):
@@ -51,12 +51,12 @@ def _generation(space: Space, journal: Journal, random: Random) -> Iterator[Poin
 
 
 def _parent(parents: list[Point], random: Random) -> Point:
-    """The faster of two: they are in the order of their times."""
+    """The faster of two random parents, which are sorted by time."""
     return parents[min(random.randrange(len(parents)) for _ in range(2))]
 
 
 def crossed(space: Space, mother: Point, father: Point, random: Random) -> Point:
-    """A child that has each trait and each knob from one of its parents, as near as there is a structure for that."""
+    """A child with each trait and knob from one of its parents, as far as a structure has this combination."""
     traits = [random.choice(pair) for pair in zip(_traits(space, mother), _traits(space, father), strict=False)]
     number = max(range(len(space.structures)), key=lambda n: len(set(traits) & set(space.structures[n].traits)))
     values = {**space.values(mother), **space.values(father)}

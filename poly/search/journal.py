@@ -1,11 +1,11 @@
-"""The journal of a search: its events in order, from which everything else that is known of it is read.
+"""The journal of a search: its events in order, from which its whole state is derived.
 
-    Trial …          what earlier searches have measured, where there were any: resuming is to begin with them
+    Trial …          measurements of earlier searches, if any: a resumed search begins with them
     Ask, Trial …, Decided
-    …                batch after batch, a last one with the finalists
+    …                batch after batch, the last one with the finalists
     Stopped
 
-The search keeps one; a strategy that wants to know where it stands keeps another of what it asked and was sent. The
+The search keeps one; a strategy that needs its state keeps another with its own asks and the trials it was sent. The
 same events in another journal give the same ranking, incumbent and outcome.
 """
 
@@ -24,10 +24,10 @@ from poly.search.significance import gain, winner
 
 
 class Ranking:
-    """The points that could be measured and their seconds, on one scale, although the machine's speed drifts.
+    """The successfully measured points and their seconds on one scale, even though the machine's speed drifts.
 
-    A point that was timed in turn with another one is placed by their ratio, relative to where the other one stands;
-    one that was timed alone is placed by its own median. The newest trial of a point counts.
+    A point timed in turn with another one is placed by their ratio, relative to the other one's place; a point timed
+    alone is placed by its own median. The newest trial of a point counts.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
@@ -36,7 +36,7 @@ class Ranking:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """Takes a trial in; a failure has no place."""
+        """Add a trial; a failure gets no place."""
         if trial.samples:
             self._logs[trial.point] = self._place(trial)
 
@@ -52,25 +52,25 @@ class Ranking:
         return point in self._logs
 
     def seconds(self, point: Point) -> float:
-        """The seconds a call of a point that could be measured."""
+        """The seconds per call of a ranked point."""
         return exp(self._logs[point])
 
     def points(self) -> list[Point]:
-        """The points, the fastest first."""
+        """The points, fastest first."""
         return sorted(self._logs, key=lambda point: self._logs[point])
 
     @property
     def best(self) -> Point | None:
-        """The fastest so far, by its median; whether it is really so is for a test to say."""
+        """The fastest point so far by its place; whether it is significantly faster takes a test."""
         return min(self._logs, key=lambda point: self._logs[point], default=None)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The best point and its seconds a call, the trials that were measured in their order, and why the search ended.
+    """The best point and its seconds per call, the trials of the search in order, and why it ended.
 
-    `interrupted` says that the user stopped it; `best` is then the best so far. Trials known from before the search
-    are not among `trials`.
+    `interrupted` tells that the user stopped it; `best` is then the best so far. Trials known before the search are not
+    among `trials`.
     """
 
     best: Point
@@ -81,17 +81,17 @@ class Outcome:
 
     @property
     def failures(self) -> dict[Point, str]:
-        """Why points could not be measured, for those that could not."""
+        """The points that could not be measured, with the reasons."""
         return {trial.point: trial.failure for trial in self.trials if not trial.samples}
 
 
 class Journal:
-    """Events in order, and what follows from them. Each of `listeners` is called with every event that is added.
+    """Events in order, and the state derived from them. Each of `listeners` is called with every event added.
 
-    `known` are the events that it begins with, such as trials of earlier searches; listeners do not hear of these.
-    `ranking` places the points that were measured; `incumbent` is the point that no challenger has beaten in a test,
-    None where all failed, and `decided` says whether this search has decided on one. `batch` is the newest. A point is
-    `in` the journal once it was measured, whatever came of it.
+    `known` are the initial events, such as trials of earlier searches, of which listeners are not notified. `ranking`
+    places the measured points; `incumbent` is the point that no challenger has beaten in a test, None if all failed,
+    and `decided` tells whether this search has decided on one. `batch` is the newest ask. A point is `in` the journal
+    once it was measured, successfully or not.
     """
 
     def __init__(self, known: Iterable[Event] = (), listeners: Sequence[Callable[[Event], None]] = ()) -> None:
@@ -125,16 +125,16 @@ class Journal:
 
     @property
     def failures(self) -> list[str]:
-        """Why trials have failed, for those that have."""
+        """The reasons of the failed trials."""
         return [trial.failure for trial in self.trials if not trial.samples]
 
     @property
     def samples(self) -> Mapping[Point, tuple[float, ...]]:
-        """The newest samples of each point that could be measured, in seconds a call."""
+        """The newest samples of each successfully measured point, in seconds per call."""
         return self._samples
 
     def seconds(self, point: Point) -> float:
-        """The median of the newest samples of a point that could be measured."""
+        """The median of the newest samples of a successfully measured point."""
         return median(self._samples[point])
 
     def add(self, event: Event) -> None:
@@ -152,9 +152,9 @@ class Journal:
             listen(event)
 
     def enter(self, ask: Ask, trials: Iterable[Trial]) -> list[Trial]:
-        """Append a batch: what was asked, its trials as they come, which are returned, and what is decided.
+        """Append a batch: the ask, its trials as they come, and the decision; return the trials.
 
-        Where an interrupt from the keyboard ends them, the trials before it count.
+        After a keyboard interrupt, the trials before it count.
         """
         self.add(ask)
         try:
@@ -166,10 +166,10 @@ class Journal:
         return self._decide(ask)
 
     def paired(self, point: Point, rival: Point | None) -> Trial:
-        """The trial of a measured point as one against this rival.
+        """The trial of a measured point, paired with this rival.
 
-        If the two were not measured in turn, the rival's own samples stand in, which holds as far as the machine was
-        as fast then; the re-measurement at the end of a search does not rely on it.
+        If the two were not measured in turn, the rival's own samples stand in, which is valid as far as the machine's
+        speed has not changed; the final re-measurement of a search does not rely on it.
         """
         trial = self._contests.get((point, rival), self._newest[point])
         if rival is None or rival == point or rival not in self.ranking or trial.against == rival:
@@ -179,10 +179,10 @@ class Journal:
         return replace(trial, samples=trial.samples[:pairs], rival=theirs[:pairs], against=rival)
 
     def seconds_beside(self, point: Point, best: Point | None, seconds: float | None) -> float | None:
-        """A point's seconds on the scale on which `best` takes `seconds`; None where one of them was not measured.
+        """A point's seconds on the scale on which `best` takes `seconds`; None if one of them was not measured.
 
-        Their ratio is that of samples taken in turn, where there are any, else of the medians. Ratios are not chained:
-        each winner's gain is a little too high, and a chain would multiply that.
+        Their ratio is that of samples taken in turn if there are any, else of the medians. Ratios are not chained,
+        because each winner's gain is slightly overestimated, and a chain would multiply these errors.
         """
         if best is None or seconds is None or best not in self._samples or point not in self._samples:
             return None
@@ -193,7 +193,7 @@ class Journal:
         return seconds * self.seconds(point) / self.seconds(best)
 
     def outcome(self) -> Outcome:
-        """What the search found. Raises SearchError, with the reasons, where no point could be measured."""
+        """The result of the search. Raises SearchError, with the reasons, if no point could be measured."""
         best, trials = self.incumbent, self.measured
         if best is None:
             raise SearchError(f"none of {len(trials)} points could be measured: {reasons(trials)}")
@@ -216,13 +216,13 @@ class Journal:
             self._recall(trial)
 
     def _recall(self, trial: Trial) -> None:
-        """A trial of an earlier search is decided on at once: by its own rival's samples, and by the incumbent's."""
+        """Decide on a trial of an earlier search at once, by its own rival's samples and by the incumbent's."""
         if trial.against == self.incumbent:
             self.incumbent = successor(self.incumbent, [trial])
         self.incumbent = successor(self.incumbent, [self.paired(trial.point, self.incumbent)])
 
     def _decide(self, ask: Ask) -> list[Trial]:
-        """Decide on the batch; it can change the incumbent only where that was the rival."""
+        """Decide on the batch; it can only change the incumbent if that was the rival."""
         trials = self.trials[self._batches[-1] :]
         if trials:
             self.add(Decided(successor(self.incumbent, trials) if ask.incumbent == self.incumbent else self.incumbent))
@@ -236,7 +236,7 @@ class Journal:
 def successor(incumbent: Point | None, trials: Sequence[Trial]) -> Point | None:
     """The incumbent after these trials: a challenger that won its test, or the old one.
 
-    Where there was none, the fastest point by its median is the first; None if all failed.
+    If there was none, the point with the fastest median becomes the first; None if all failed.
     """
     if incumbent is not None:
         challenger = winner(trials)
@@ -246,14 +246,14 @@ def successor(incumbent: Point | None, trials: Sequence[Trial]) -> Point | None:
 
 
 def fresh_seconds(best: Point, trials: Sequence[Trial]) -> float | None:
-    """The median of what the re-measurement of the finalists tells of the best point; None if nothing."""
+    """The median time of the best point in the re-measurement of the finalists; None if it is not part of it."""
     own = [seconds for trial in trials if trial.point == best for seconds in trial.samples]
     as_rival = [seconds for trial in trials if trial.against == best for seconds in trial.rival]
     return median(own or as_rival) if own or as_rival else None
 
 
 def reasons(trials: Iterable[Trial]) -> str:
-    """The failures of trials by their first lines, the most frequent first: `12 times: …; once: …`."""
+    """The failures of trials by their first lines, most frequent first: `12 times: …; once: …`."""
     counts = Counter(_first_line(trial.failure) for trial in trials if not trial.samples)
     return "; ".join(f"{'once' if n == 1 else f'{n} times'}: {reason}" for reason, n in counts.most_common())
 

@@ -1,4 +1,4 @@
-"""From a point to its neighbours: along the grid of knobs, and across to other structures."""
+"""The neighbours of a point: along the grid of knobs, and in other structures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poly.autoschedule.spaces.space import Point, Space
 
 
 def along(space: Space, point: Point, radius: int) -> Iterator[Point]:
-    """The points so many steps away from this one along one knob, upwards first; a hole in the grid is no step."""
+    """The points `radius` steps away along one knob, upwards first; holes in the grid do not count as steps."""
     for knob in range(len(point.at)):
         line = _line(space, point, knob)
         here = line.index(point)
@@ -20,7 +20,7 @@ def along(space: Space, point: Point, radius: int) -> Iterator[Point]:
 
 
 def across(space: Space, point: Point, radius: int, together: int = 2) -> Iterator[Point]:
-    """The points at which so many knobs differ from this one's by so many steps, in every mix of up and down."""
+    """The points at which `together` knobs differ by `radius` steps, in every combination of up and down."""
     for knobs in combinations(range(len(point.at)), together):
         for signs in product((radius, -radius), repeat=together):
             moved = _moved(point, {k: point.at[k] + sign for k, sign in zip(knobs, signs, strict=True)})
@@ -29,7 +29,7 @@ def across(space: Space, point: Point, radius: int, together: int = 2) -> Iterat
 
 
 def elsewhere(space: Space, point: Point) -> Iterator[Point]:
-    """The nearest point of every other structure, those that have most traits in common first."""
+    """The nearest point of every other structure, structures with the most common traits first."""
     here = set(space.structures[point.structure].traits)
 
     def differ(number: int) -> int:
@@ -43,10 +43,10 @@ def elsewhere(space: Space, point: Point) -> Iterator[Point]:
 
 
 def neighbours(space: Space, point: Point, reach: int) -> Iterator[Point]:
-    """The points around this one, the nearest first; none is out of the space, some may come twice.
+    """The points of the space around this one, nearest first, possibly with repetitions.
 
-    One knob moves a step, or one trait of the structure changes; then two knobs move together; then one knob and two
-    move by two steps, and so on up to `reach`; then come all other structures.
+    First one knob moves by a step, or one trait of the structure changes; then two knobs move together; then one or two
+    knobs move by two steps, and so on up to `reach`; finally come all other structures.
     """
     for radius in range(1, reach + 1):
         yield from along(space, point, radius)
@@ -56,7 +56,7 @@ def neighbours(space: Space, point: Point, reach: int) -> Iterator[Point]:
 
 
 def _line(space: Space, point: Point, knob: int) -> list[Point]:
-    """The points of the space that differ from this one in one knob at most, the knob ascending."""
+    """The points of the space that differ from this one at most in one knob, in ascending order of it."""
     size = len(space.structures[point.structure].knobs[knob].values)
     return [moved for i in range(size) if (moved := _moved(point, {knob: i})) in space]
 

@@ -1,4 +1,4 @@
-"""In which order points are proposed: those around a point, samples of a space, all of it, by a model or by chance."""
+"""Orders in which points are proposed: around a point, from a sample, or all of a space, by a model or at random."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from poly.search.neighbourhood import neighbours
 from poly.search.surrogate import Surrogate
 
 Order = Callable[[Iterable[Point]], list[Point]]
-"""Puts points to be tried into an order."""
+"""Orders the points to be tried."""
 MOST = 1000
-"""How many points are predicted at most to find those to go on with: a second's work."""
+"""The most points that are predicted to choose the next ones: a second of work."""
 TRIES = 20
-"""How many places of the grids are looked at for each point of a sample before the space is enumerated after all."""
+"""Grid positions drawn per point of a sample before falling back on enumerating the space."""
 
 
 class NearestFirst:
-    """The neighbours of the incumbent, the nearest first; then those of the second best point, and so on."""
+    """The neighbours of the incumbent, nearest first; then those of the second-best point, and so on."""
 
     def __init__(self, space: Space, reach: int, random: Random) -> None:
         self._around = cache(lambda point: tuple(neighbours(space, point, reach)))
         self._rest = everywhere(space, list, random)
 
     def points(self, incumbent: Point, journal: Journal) -> Iterator[Point]:
-        """What to try next, in order: every point of the space that is not in the journal, in the end."""
+        """The points to try next, in order; eventually every point of the space that is not in the journal."""
         drops = chain((incumbent,), journal.ranking.points())
         return _new(chain(chain.from_iterable(map(self._around, drops)), self._rest), journal)
 
 
 class ExpectedFirst:
-    """In turn a neighbour of the incumbent and a point from anywhere, those first that are expected to be fastest.
+    """Alternately a neighbour of the incumbent and a point from anywhere, each with the fastest expected first.
 
-    Expected is the model's prediction, corrected by its errors at the points measured so far (`Surrogate`).
+    The expectation is the model's prediction, corrected by its errors at the points measured so far (`Surrogate`).
     """
 
     def __init__(self, space: Space, reach: int, random: Random) -> None:
@@ -47,7 +47,7 @@ class ExpectedFirst:
         self._rest = everywhere(space, list, random)
 
     def points(self, incumbent: Point, journal: Journal) -> Iterator[Point]:
-        """What to try next, in order: every point of the space that is not in the journal, in the end."""
+        """The points to try next, in order; eventually every point of the space that is not in the journal."""
         self._surrogate.learn(journal.ranking)
         candidates = self._around(incumbent), self._anywhere
         near, far = (self._surrogate.sorted(_new(points, journal)) for points in candidates)
@@ -60,7 +60,7 @@ class ExpectedFirst:
 
 
 def _new(points: Iterable[Point], known: Container[Point]) -> Iterator[Point]:
-    """The points that are not known, each once."""
+    """The points that are not yet known, without repetition."""
     given: set[Point] = set()
     for point in points:
         if point not in known and point not in given:
@@ -69,15 +69,15 @@ def _new(points: Iterable[Point], known: Container[Point]) -> Iterator[Point]:
 
 
 def by_model(space: Space) -> Order:
-    """The order of predicted seconds; each point is predicted once."""
+    """The order by predicted seconds; each point is predicted once."""
     predict = cache(lambda point: space.predict(point).seconds)
     return lambda points: sorted(points, key=predict)
 
 
 def sampled(space: Space, count: int, random: Random) -> list[Point]:
-    """What `Space.sample` gives: so many different points, each as likely as any other.
+    """Up to `count` distinct points, chosen uniformly like `Space.sample`.
 
-    A large space is not enumerated for that: places of its grids are drawn until enough of them are points.
+    A large space is not enumerated: positions of its grids are drawn until enough of them are points.
     """
     places = [prod(len(knob.values) for knob in structure.knobs) for structure in space.structures]
     if sum(places) < TRIES * count:
@@ -94,9 +94,9 @@ def sampled(space: Space, count: int, random: Random) -> list[Point]:
 
 
 def everywhere(space: Space, order: Order, random: Random) -> Iterator[Point]:
-    """All points of the space: first a sample of `MOST` in order, then, in a larger space, the rest at random.
+    """All points of the space: first a sample of `MOST` in order, then the rest of a larger space at random.
 
-    Nothing is done before the first is asked for.
+    Nothing is computed before the first point is requested.
     """
     first = order(sampled(space, MOST, random))
     yield from first
@@ -105,7 +105,7 @@ def everywhere(space: Space, order: Order, random: Random) -> Iterator[Point]:
 
 
 def batches(points: Iterable[Point], size: int) -> Iterable[tuple[Point, ...]]:
-    """The points in groups of so many, taken from where they come from as they are needed."""
+    """The points in groups of `size`, taken lazily."""
     group: list[Point] = []
     for point in points:
         group.append(point)

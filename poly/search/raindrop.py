@@ -1,7 +1,7 @@
-"""Explore as a storm, exploit as a raindrop: a look at many structures, then a descent in the best few.
+"""Explore as a storm, exploit as a raindrop: sample many structures, then descend in the best few.
 
 After Canesche, Rosário, Pereira et al., "Explore as a Storm, Exploit as a Raindrop" (arXiv 2406.20037), where the storm
-is Ansor's first trials. Here it falls where the model expects most of each structure, and somewhere else at random.
+is Ansor's first trials. Here it consists of the model's best point of each structure, and of random points.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from poly.search.proposals import MOST, Order, batches, by_model, everywhere, sa
 class Raindrop:
     """The two phases.
 
-    The storm measures the start, the model's best point of each of at most `structures` structures (those that it
-    expects most of), and `samples` random points. Then one drop after the other rolls downhill from the best points of
-    the `drops` fastest structures, each within its structure. `batch` is how many points are asked for at a time.
+    The storm measures the start, the model's best point of each of the `structures` most promising structures, and
+    `samples` random points. Then one drop after the other rolls downhill from the best point of each of the `drops`
+    fastest structures, within that structure. `batch` is the number of points asked for at a time.
     """
 
     structures: int = 12
@@ -47,7 +47,7 @@ class Raindrop:
 
 
 def _first_of_each(points: Iterable[Point]) -> Iterable[Point]:
-    """The first point of each structure, in the order given."""
+    """The first point of each structure, in the given order."""
     first: dict[int, Point] = {}
     for point in points:
         first.setdefault(point.structure, point)
@@ -55,14 +55,14 @@ def _first_of_each(points: Iterable[Point]) -> Iterable[Point]:
 
 
 def _within(space: Space, order: Order) -> Callable[[Point], Iterable[Point]]:
-    """The neighbours of a point in its own structure, one knob or two moved by a step, in the order given."""
+    """The neighbours of a point in its own structure, with one or two knobs moved by a step, in the given order."""
     return lambda point: order({*along(space, point, 1), *across(space, point, 1)})
 
 
 def _descent(
     drop: Point, around: Callable[[Point], Iterable[Point]], journal: Journal, batch: int
 ) -> Generator[Ask, list[Trial], None]:
-    """Moves from a measured point to neighbours that beat it until none does."""
+    """Move from a measured point to neighbours that beat it until none does."""
     while fresh := tuple(islice((point for point in around(drop) if point not in journal), batch)):
         ask = Ask(fresh, drop)
         drop = successor(drop, journal.enter(ask, (yield ask))) or drop

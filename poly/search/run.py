@@ -1,7 +1,7 @@
-"""The loop of a search: asks the strategy, has its points measured, enters all of it in the journal, and stops.
+"""The main loop of a search: ask the strategy, have its points measured, record everything in the journal, and stop.
 
-A point is measured once. At the end the incumbent meets those that come close to it once more, so that luck does not
-choose among them: of many points that were measured the fastest was also lucky.
+A point is measured once. At the end, the incumbent and the points close to it are measured again, so that luck does not
+choose among them: the fastest of many measured points was also lucky.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from poly.search.stopping import Budget, ExpectedGain
 from poly.search.strategies import strategy as find
 
 IDLE = 100
-"""After so many asks in a row for nothing that is not known, a strategy has no more to ask."""
+"""The number of consecutive asks without a new point after which a strategy counts as finished."""
 HOPELESS = 64
-"""After so many trials that all failed, no point is expected to succeed."""
+"""The number of failed trials, without any success, after which a search gives up."""
 FINALISTS = 3
-"""How many points at most meet the incumbent again."""
+"""The most points that are measured again with the incumbent."""
 CLOSE = 0.03
-"""How much slower than the incumbent, in log seconds, they may have looked."""
+"""How much slower than the incumbent they may appear, in log seconds."""
 
 
 def search(
@@ -40,33 +40,33 @@ def search(
     journal: Journal | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Outcome:
-    """Searches a space for the fastest schedule.
+    """Search a space for the fastest schedule.
 
     Args:
-        strategy: a name of `strategies()` or a callable of that kind.
+        strategy: a name of `strategies()`, or a callable like them.
         start: where the strategy begins; the space's choice if not given.
-        budget: when to stop; by default when the expected gain of going on is under 1 %.
-        random: the source of chance, seeded with 0 if not given; the same seed and samples give the same search.
-        measurer: it may return fewer trials than asked for; where it returns none, the search ends.
-        journal: where all events go, and whose listeners hear of them; one without listeners if not given. Points of
-            trials that it begins with are not measured again; the strategy is sent them when it asks.
-        clock: the time in seconds.
+        budget: when to stop; by default when the expected gain of continuing is under 1 %.
+        random: the random generator, seeded with 0 if not given; the same seed and samples give the same search.
+        measurer: it may return fewer trials than asked for; if it returns none, the search ends.
+        journal: receives all events and notifies its listeners; a new one without listeners if not given. Points of
+            trials that it already contains are not measured again; the strategy is sent these trials when it asks.
+        clock: a function that gives the time in seconds.
 
     A point is measured once, and a second time if it is a finalist. Ctrl-C ends the search with the best so far. Raises
-    `SearchError` for an unknown strategy, a start or an ask outside the space, and when no point could be measured,
-    with the reasons.
+    `SearchError` for an unknown strategy, a start or an ask outside the space, and, with the reasons, if no point could
+    be measured.
     """
     loop = _Loop(space, measurer, budget or Budget(), Journal() if journal is None else journal, clock)
     start = space.choice if start is None else start
     if next(iter(space), None) is None:
         raise SearchError(f"the space of {space.nest.name} has no legal schedule: there is nothing to search.")
     if start not in space:
-        raise SearchError(f"the search cannot start at {start}: it is no point of the space.")
+        raise SearchError(f"the search cannot start at {start}: it is not a point of the space.")
     return loop.run(find(strategy)(space, start, random or Random(0)))
 
 
 class _Loop:
-    """One search under way."""
+    """One running search."""
 
     def __init__(
         self, space: Space, measurer: Measurer, budget: Budget, journal: Journal, clock: Callable[[], float]
@@ -78,7 +78,7 @@ class _Loop:
     def run(self, strategy: Search) -> Outcome:
         try:
             stopped = Stopped(self.explore(strategy))
-            if self.journal.measured:  # else all is known from before, the winner too
+            if self.journal.measured:  # otherwise all trials, and so the winner, were known before
                 self.measure_again()
         except KeyboardInterrupt:
             if self.journal.incumbent is None:
@@ -88,7 +88,7 @@ class _Loop:
         return self.journal.outcome()
 
     def explore(self, strategy: Search) -> str:
-        """Runs the strategy until it or the budget ends; says which."""
+        """Run the strategy until it ends or the budget is spent, and return the reason."""
         reserved = reserve(self.budget.trials)
         answered: set[Point] = set()
         idle = 0
@@ -109,7 +109,7 @@ class _Loop:
             strategy.close()
 
     def measure_again(self) -> None:
-        """Measures those that come close to the incumbent again, in turn with it; the winner is the incumbent."""
+        """Measure the points close to the incumbent again, in turn with it; the winner becomes the incumbent."""
         incumbent, elapsed = self.journal.incumbent, self._elapsed()
         if incumbent is None or self._over(0):
             return
@@ -118,14 +118,14 @@ class _Loop:
             self._enter(Ask(tuple(points), incumbent, again=True))
 
     def _checked(self, ask: Ask) -> Ask:
-        """The ask, with the incumbent where it names none. Raises `SearchError` for points outside the space."""
+        """The ask, with the search's incumbent if it names none. Raises `SearchError` for points outside the space."""
         for point in ask.points:
             if point not in self.space:
-                raise SearchError(f"the strategy asks for {point}, which is no point of the space")
+                raise SearchError(f"the strategy asks for {point}, which is not a point of the space")
         return ask if ask.incumbent is not None else replace(ask, incumbent=self.journal.incumbent)
 
     def _measured(self, ask: Ask, reserved: int) -> str:
-        """Has the points measured that were not; why that has ended before the last of them, else empty."""
+        """Measure the points that are new; return why that ended before the last one, or an empty text."""
         while fresh := tuple(point for point in dict.fromkeys(ask.points) if point not in self.journal):
             if over := self._over(reserved) or self._gains_too_little():
                 return over
@@ -135,7 +135,7 @@ class _Loop:
         return ""
 
     def _enter(self, ask: Ask) -> list[Trial]:
-        """Has points measured, each trial entered as it comes."""
+        """Measure points, and enter each trial into the journal as it comes."""
         return self.journal.enter(ask, self._trials(ask))
 
     def _trials(self, ask: Ask) -> Iterator[Trial]:
@@ -146,14 +146,14 @@ class _Loop:
         return self.clock() - self.began
 
     def _over(self, reserved: int) -> str:
-        """Why nothing more can be measured; empty while something can."""
+        """Why no more can be measured; empty if more can."""
         trials = len(self.journal.measured)
         if trials >= HOPELESS and self.journal.incumbent is None:
             return "all trials failed"
         return self.budget.spent(trials, self._elapsed(), reserved)
 
     def _gains_too_little(self) -> str:
-        """Says that the expected gain of going on is too small; empty while it is not, or no one asks for it."""
+        """The reason to stop if the expected gain of continuing is too small; else, or without such a limit, empty."""
         if self.budget.gain is None or not self.journal.ranking:
             return ""
         if self.gain is None:
@@ -164,12 +164,12 @@ class _Loop:
 
 
 def reserve(trials: int | None) -> int:
-    """How many of so many trials are kept for the finalists: none of a handful, at most `FINALISTS`."""
+    """How many of the trials to reserve for the finalists: none of fewer than ten, at most `FINALISTS`."""
     return 0 if trials is None else min(FINALISTS, trials // 10)
 
 
 def finalists(incumbent: Point, ranking: Ranking) -> list[Point]:
-    """The points that came close to the incumbent or looked faster, the fastest first."""
+    """The points close to the incumbent or apparently faster, fastest first."""
     limit = log(ranking.seconds(incumbent)) + CLOSE
     close = [point for point in ranking.points() if point != incumbent and log(ranking.seconds(point)) <= limit]
     return close[:FINALISTS]

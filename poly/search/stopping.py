@@ -1,19 +1,20 @@
-"""When a search stops: its budget is spent, or going on is expected to gain too little.
+"""When a search stops: its budget is spent, or the expected gain of continuing is too small.
 
-For a point not yet tried, `Surrogate` expects a log time that is normal with some mean m and deviation s. Below the
-best time so far, t, it then lies on average by the expected improvement (Jones, Schonlau and Welch, "Efficient Global
+For an untried point, `Surrogate` predicts a normally distributed log time with some mean m and deviation s. On average
+it improves on the best time so far, t, by the expected improvement (Jones, Schonlau and Welch, "Efficient Global
 Optimization of Expensive Black-Box Functions", J. Global Optimization 13, 1998, section 4.1)
 
     E[max(0, t - Y)] = (t - m) Phi((t - m) / s) + s phi((t - m) / s),    Y ~ N(m, s^2), t and m in log seconds
 
-The `AHEAD` points with the most of it are what a search could try next. What the best of them would gain, by draws
-from their common distribution, is the promise. Promises may be empty: the model errs in ways that the surrogate does
-not know, or the strategy looks elsewhere. So the promise is multiplied with the part that was kept of earlier ones,
+The `AHEAD` points of largest expected improvement are those that a search could try next. The expected gain of the best
+of them, estimated by draws from their joint distribution, is the promise. Promises may not be kept: the model may err
+in ways unknown to the surrogate, or the strategy may look elsewhere. So the promise is multiplied by the kept fraction
+of earlier ones,
 
     (CREDIT + gained) / (CREDIT + promised)
 
-where what was gained and promised long ago counts less: half after `MEMORY` trials. Going on ends when that is less
-than the budget asks for.
+in which old gains and promises fade, by half every `MEMORY` trials. The search stops when the product falls below the
+gain that the budget asks for.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from poly.search.proposals import MOST, sampled
 from poly.search.surrogate import Surrogate, Vector
 
 AHEAD = 8
-"""How many measurements the promise looks ahead, and back at least: a batch or two."""
+"""The number of measurements that the promise looks ahead, and the least number it is based on: a batch or two."""
 CREDIT = 0.02
-"""Promises are believed at first; so much that was not kept halves that."""
+"""The initial trust in promises, as a gain in log seconds; that much in broken promises halves it."""
 MEMORY = 16
-"""After so many trials a promise counts half."""
+"""The half-life of promises and gains, in trials."""
 DRAWS = 256
-"""The draws that the promise is averaged over; it is then known to some percent of itself."""
+"""The number of draws averaged for the promise, which gives it an accuracy of a few percent."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a search; whichever is reached first ends it.
+    """Limits of a search; the first one reached ends it.
 
-    `trials` is the number of measurements, those of the finalists among them; `seconds` is time on the clock; `gain` is
-    the expected gain below which going on is not worth it (`ExpectedGain`), 0.01 for 1 %. None is no limit.
+    `trials` is the number of measurements, including those of the finalists; `seconds` is wall-clock time; `gain` is
+    the expected gain (`ExpectedGain`) below which continuing is not worthwhile, 0.01 for 1 %. None means no limit.
     Raises `SearchError` for a limit of zero or less.
     """
 
@@ -63,9 +64,9 @@ class Budget:
                 )
 
     def spent(self, trials: int, elapsed: float, reserved: int = 0) -> str:
-        """Why nothing more can be measured after so many trials and seconds; empty while something can.
+        """Why no more can be measured after these trials and seconds; empty if more can.
 
-        So many trials are `reserved` for later.
+        `reserved` trials are kept for later.
         """
         if self.trials is not None and trials + reserved >= self.trials:
             return f"the budget of {self.trials} trials is spent"
@@ -74,7 +75,7 @@ class Budget:
         return ""
 
     def left(self, trials: int, elapsed: float, reserved: int = 0) -> int:
-        """How many points fit into what is left then, at the rate so far; at least one."""
+        """The number of points that fit into the remaining budget at the rate so far; at least one."""
         left = sys.maxsize if self.trials is None else self.trials - reserved - trials
         if self.seconds is not None and trials and elapsed > 0:
             left = min(left, int((self.seconds - elapsed) * trials / elapsed))
@@ -82,7 +83,7 @@ class Budget:
 
 
 class ExpectedGain:
-    """The gain to be expected of going on, in parts of the best time, as the trials of a search come in."""
+    """The expected gain of continuing a search, as a fraction of the best time, updated as trials come in."""
 
     def __init__(self, space: Space) -> None:
         self._surrogate = Surrogate(space)
@@ -92,7 +93,7 @@ class ExpectedGain:
         self._tried = 0
 
     def after(self, journal: Journal) -> float:
-        """What going on is expected to gain; 0 where no point is left, infinite before `AHEAD` were measured."""
+        """The expected gain of continuing; 0 if no point is left, infinite before `AHEAD` points were measured."""
         ranking = journal.ranking
         left = [point for point in self._points if point not in journal]
         if not left:
@@ -108,7 +109,7 @@ class ExpectedGain:
         return self._promise * (CREDIT + self._gained) / (CREDIT + self._promised)
 
     def _settle(self, best: float, tried: int) -> None:
-        """Books what was promised at the last call, and what has come of it."""
+        """Record the promise of the last call and the gain that came of it."""
         if self._best is not None:
             trials = tried - self._tried
             fading = 0.5 ** (trials / MEMORY)

@@ -1,7 +1,7 @@
-"""The strategies by name, the simple ones among them, and how to add one.
+"""The strategies by name, the definitions of the simple ones, and how to add one.
 
-A strategy is a generator function: it yields what it wants measured and is sent the trials. This one moves on to the
-best neighbour for as long as that is faster; it is used as `search(space, greedy, measurer)`, or by its name:
+A strategy is a generator function: it yields asks and is sent their trials. This one moves to the best neighbour for as
+long as that is faster; it is used as `search(space, greedy, measurer)`, or by its name:
 
     from poly.search import Ask, Journal, along, register
 
@@ -16,7 +16,7 @@ best neighbour for as long as that is faster; it is used as `search(space, greed
 
     register("greedy", greedy)
 
-A package adds one for all its users by the entry point group `poly.strategies`.
+A package can add one for all its users through the entry point group `poly.strategies`.
 """
 
 from __future__ import annotations
@@ -37,25 +37,24 @@ from poly.search.raindrop import Raindrop
 
 GROUP = "poly.strategies"
 MANY, FEW = 16, 4
-"""Points asked for at a time: enough to compile several at once, where all are measured, or where each may be the
-last."""
+"""Points asked for at a time: if all are measured anyway, many to compile in parallel; if any may be the last, few."""
 
 
 def exhaustive(space: Space, start: Point, random: Random) -> Search:
-    """Asks for the start, then for all other points in the space's order: what the others are compared with."""
+    """Ask for the start, then for all other points in the space's order: the reference for the other strategies."""
     yield Ask((start,))
     for batch in batches((point for point in space if point != start), MANY):
         yield Ask(batch)
 
 
 def at_random(space: Space, start: Point, random: Random) -> Search:
-    """Asks for all points in a random order, in which the start has no say: what the others must stay above."""
+    """Ask for all points in a random order, ignoring the start: the baseline that other strategies must beat."""
     for batch in batches(everywhere(space, list, random), FEW):
         yield Ask(batch)
 
 
 def model_only(space: Space, start: Point, random: Random) -> Search:
-    """Asks for the start alone; where it fails, for the points that the model expects to be fastest, one by one."""
+    """Ask for the start only; if it fails, for the points that the model expects to be fastest, one by one."""
     (trial,) = yield Ask((start,))
     others = (point for point in everywhere(space, by_model(space), random) if point != start)
     while trial.failure and (point := next(others, None)):
@@ -75,20 +74,20 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def register(name: str, strategy: Strategy) -> None:
-    """Adds a strategy under a name, in place of one that had it."""
+    """Add a strategy under a name, or replace the one that has it."""
     _STRATEGIES[name] = strategy
 
 
 def strategies() -> list[str]:
-    """The names of all strategies: poly's own, those registered, those of entry points."""
+    """The names of all strategies: built-in, registered, and from entry points."""
     return sorted({*_STRATEGIES, *(entry.name for entry in entry_points(group=GROUP))})
 
 
 def strategy(wanted: str | Strategy) -> Strategy:
-    """The strategy of a name; a callable is one itself. Raises `SearchError` for anything else."""
+    """The strategy with a name; a callable is returned as it is. Raises `SearchError` for anything else."""
     if not isinstance(wanted, str):
         if not callable(wanted):
-            raise SearchError(f"{shown(wanted)} is no strategy: give a name, or a generator function.")
+            raise SearchError(f"{shown(wanted)} is not a strategy: give a name, or a generator function.")
         return wanted
     if wanted in _STRATEGIES:
         return _STRATEGIES[wanted]

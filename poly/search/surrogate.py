@@ -1,13 +1,14 @@
-"""The surrogate of a measurement: the model's prediction of a point, corrected by its errors at those measured so far.
+"""The surrogate of a measurement: the model's prediction for a point, corrected by its errors at the measured points.
 
-The error of the model at a point is e = log(measured / predicted). Points that are alike have like errors, so these
-are taken as a Gaussian process (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter 2):
-between two points the covariance is
+The error of the model at a point is e = log(measured / predicted). Similar points have similar errors, so these are
+modelled as a Gaussian process (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapter 2), in
+which the covariance between two points is
 
     s^2 (B + T^(traits that differ) * K^(steps between their knobs) + N [the same point])
 
-where B leaves the common factor open, and s starts as `SPREAD` and moves to what is seen. The mean and the covariance
-of the errors elsewhere follow from those seen. Nothing of this decides: it says what to try next and when to stop.
+where B leaves the common factor open, and s starts at `SPREAD` and adapts to the observations. The mean and the
+covariance of the errors elsewhere follow from those observed. The surrogate decides nothing about which point is best;
+it only suggests what to try next and when to stop.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from poly.search.journal import Ranking
 
 Vector = NDArray[np.floating[Any]]
 BIAS = 25.0
-"""B: the model as a whole may be off by five times as much as from point to point."""
+"""B: the model may be off by five times as much overall as from point to point."""
 TRAIT, STEP, NUGGET = 0.6, 0.8, 0.02
-"""T, K and N: how alike errors are at a distance of one trait, of one step; what no neighbour tells."""
+"""T, K and N: the correlation of errors at a distance of one trait and of one step; independent noise."""
 SPREAD, WEIGHT = 0.1, 4
-"""An analytical model is off by a tenth; for how many trials that stands."""
+"""The prior error of the analytical model, one tenth, and the number of trials that this prior counts for."""
 
 
 class Surrogate:
-    """Expected log seconds of points and their covariance, as trials come in."""
+    """The expected log seconds of points and their covariance, updated as trials come in."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -49,7 +50,7 @@ class Surrogate:
         return self._predicted[point]
 
     def learn(self, ranking: Ranking) -> None:
-        """Takes over what is measured, in place of what was learned before."""
+        """Replace the observations by those of a ranking."""
         self._seen = ranking.points()
         self._errors = np.array([log(ranking.seconds(p)) - self.predicted(p) for p in self._seen])
 
@@ -60,18 +61,18 @@ class Surrogate:
         return mean, np.sqrt(scale * np.maximum(left, 0.0))
 
     def sorted(self, points: Iterable[Point]) -> list[Point]:
-        """The points in the order of their expected seconds."""
+        """The points by ascending expected seconds."""
         given = list(points)
         return [given[i] for i in np.argsort(self._given(given)[0], kind="stable")] if given else []
 
     def draws(self, points: Sequence[Point], count: int) -> Vector:
-        """So many draws of the log seconds of points that go together, always the same (count x points)."""
+        """`count` draws from the joint distribution of the points' log seconds (count x points), with a fixed seed."""
         mean, scale, between, solved = self._given(points)
         covariance = scale * (self._covariance(points, points) - between @ solved)
         return np.random.default_rng(0).multivariate_normal(mean, covariance, count, method="eigh")
 
     def _given(self, points: Sequence[Point]) -> tuple[Vector, float, Vector, Vector]:
-        """The mean given what was seen, s^2, and the covariances with the points seen: as they are, and solved for."""
+        """The posterior mean, s^2, and the covariances with the observed points: plain, and solved for the weights."""
         prior = np.array([self.predicted(point) for point in points])
         between = self._covariance(points, self._seen)
         if not self._seen:
@@ -91,7 +92,7 @@ class Surrogate:
         return covariance
 
     def _features(self, points: Sequence[Point]) -> tuple[NDArray[np.int64], Vector]:
-        """For each point its traits as numbers, and the positions of its knobs, 0 for a knob that it has not."""
+        """The traits of each point as numbers, and the positions of its knobs, 0 for a knob that it does not have."""
         names = self._names
         traits = np.zeros((len(points), len(names[0])), dtype=np.int64)
         knobs = np.zeros((len(points), len(names[1])))

@@ -1,1 +1,1 @@
-"""Tuning: a search that is shown while it runs, starts from what is known of other sizes, and keeps what it finds."""
+"""Tuning: a search with a progress display that starts from records of other sizes and stores its results."""

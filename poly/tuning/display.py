@@ -1,6 +1,6 @@
-"""Showing a search while it runs: a live table on a terminal, lines elsewhere, or nothing. All of it on stderr.
+"""The progress display of a search, on stderr: a live table on a terminal, lines elsewhere, or nothing.
 
-What is shown is a status, a value that `poly.tuning.session` makes from the journal after each event.
+It shows a status, a value that `poly.tuning.session` derives from the journal after each event.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from poly.tuning.outcome import Failure, in_words
 from poly.tuning.yardstick import Yardstick, speed_text
 
 PAUSE = 5.0
-"""Seconds between two lines that tell of nothing new."""
+"""Seconds between two lines without a new best."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """A search under way.
+    """The state of a running search.
 
-    `best` and `choice` are seconds a call: of the best point so far, and of the model's choice. `reused` of the trials
-    `tried` were in the records. `where` is the best point in words, `trying` what is being measured. `trials` and
-    `seconds` are the budgets, None where there is none.
+    `best` and `choice` are the seconds per call of the best point so far and of the model's choice. Of the `tried`
+    trials, `reused` came from the records. `where` describes the best point, `trying` what is being measured. `trials`
+    and `seconds` are the budgets, None if there is none.
     """
 
     title: str
@@ -44,7 +44,7 @@ class Status:
         return sum(failure.count for failure in self.failures)
 
     def rows(self) -> list[tuple[str, str]]:
-        """What to show, as labels and texts."""
+        """The rows of the table: labels and texts."""
         rows = [("best so far", self.best_text()), ("schedule", self.where or "-"), ("tried", self.tried_text())]
         if self.failures:
             rows.append(("failed", f"{self.failed}: {in_words(self.failures)}"))
@@ -68,13 +68,13 @@ class Status:
         return f"{self.elapsed:.1f} s of {self.seconds:g} s, {max(0.0, self.seconds - self.elapsed):.1f} s left"
 
     def line(self) -> str:
-        """The whole in one line, for where nothing can be drawn over."""
+        """The status in one line, for output that cannot be redrawn."""
         failed = f", {self.failed} failed" if self.failures else ""
         return f"{self.title}: {self.tried_text()} tried{failed}, {self.time_text()}; best {self.best_text()}"
 
 
 class Display(Protocol):
-    """Shows status. It is entered before the first measurement and left after the last, whatever ends the search."""
+    """Shows a status. It is entered before the first measurement and exited after the last, however the search ends."""
 
     def __enter__(self) -> Display: ...
 
@@ -101,7 +101,7 @@ class Silent:
 
 
 class ProgressLines(Silent):
-    """A line for each new best, and one now and then between them."""
+    """Prints a line for each new best, and occasionally one in between."""
 
     def __init__(self) -> None:
         self._best: float | None = None
@@ -115,9 +115,9 @@ class ProgressLines(Silent):
 
 
 class Live(Silent):
-    """A table that is drawn over, by rich.
+    """A table redrawn in place by rich.
 
-    It draws only when it is updated, between two measurements: no thread of its own disturbs a candidate being timed.
+    It is drawn only on updates, between measurements: no background thread disturbs a candidate being timed.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Live(Silent):
 
 
 def display(show: bool | None) -> Display:
-    """The display for `show`; None shows where stderr is a terminal."""
+    """The display for `show`; None means only if stderr is a terminal."""
     if show is None:
         show = sys.stderr.isatty()
     if not show:

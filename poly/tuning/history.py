@@ -1,8 +1,8 @@
-"""What the records know of a problem and of others like it, and how trials and the best point get there.
+"""The records of a problem and of similar ones: what they tell a new search, and how its trials and result are stored.
 
 Schedules found for other sizes become points of a new size's space. Transfer-Tuning (Gibson and Cano, PACT 2022) reuses
-whole schedules between kernels of one class; here the class is the nest itself, so that structures correspond by their
-traits and sizes of tiles are clamped to the new grid.
+whole schedules between kernels of one class; here the class is the nest itself, so structures are matched by their
+traits, and tile sizes are moved to the nearest values of the new grid.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from poly.search.events import Ask, Search, Strategy, Trial
 from poly.search.journal import Journal
 
 NEIGHBOURS = 4
-"""Other sizes whose best schedules are looked at, and the most points that are measured for their sake."""
+"""The number of other sizes whose best schedules are considered, and the most points measured because of them."""
 
 Traits = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class History:
-    """The records of one problem. Without a store nothing is known, and nothing is kept."""
+    """The records of one problem. Without a store, nothing is known and nothing is stored."""
 
     store: Store | None
     key: Key
@@ -36,9 +36,9 @@ class History:
     work: Work | None
 
     def known(self) -> list[Trial]:
-        """The trials from before, in their order, of the points that the space still has.
+        """The earlier trials, in order, of points that the space still has.
 
-        Those of an open nest that was measured at other sizes are forgotten: they say nothing of these.
+        If a nest with open sizes was measured at other sizes, its trials are dropped, as they do not apply to these.
         """
         if self.store is None:
             return []
@@ -56,7 +56,7 @@ class History:
 
     @cached_property
     def record(self) -> Record | None:
-        """The record as it was at first."""
+        """The record as it was on the first access."""
         return self.store.best(self.key) if self.store is not None else None
 
     @property
@@ -65,11 +65,11 @@ class History:
         return find_point(self.space, self.record.point) if self.record is not None else None
 
     def remembered(self, known: Journal) -> Point | None:
-        """The best of the known trials: the record's point where it is among them, else the fastest by its median."""
+        """The best of the known trials: the record's point if it is among them, else the one of least median."""
         return self.best if self.best in known.samples else min(known.samples, key=known.seconds, default=None)
 
     def seeds(self) -> tuple[Point, ...]:
-        """Points to measure first: the best one known, and those that were best for the nearest other sizes."""
+        """The points to measure first: the best known one, and those that were best for the nearest other sizes."""
         if self.store is None:
             return ()
         own = () if self.best is None else (self.best,)
@@ -77,7 +77,7 @@ class History:
         return (*own, *transferred(self.space, (read_point(record.point) for record in near), NEIGHBOURS))
 
     def keep(self, trial: Trial) -> None:
-        """Store a trial; it is safe when this returns."""
+        """Store a trial, which is safe once this returns."""
         if self.store is None:
             return
         against = point_text(self.space, trial.against) if trial.against is not None else ""
@@ -93,9 +93,9 @@ class History:
         self.store.add_trials(self.key, [stored])
 
     def keep_best(self, point: Point, journal: Journal, elapsed: float, finished: bool) -> None:
-        """Store the best of the points that were measured, for poly.compile and for other sizes.
+        """Store the best of the measured points as the record, for poly.compile and for other sizes.
 
-        It replaces a record whose point was judged too; else the faster one stays.
+        It replaces a record whose point was measured as well; otherwise the faster of the two stays.
         """
         if self.store is None:
             return
@@ -119,7 +119,7 @@ class History:
 
 
 def _spread(samples: tuple[float, ...]) -> float:
-    """Half the width of the middle half."""
+    """Half the interquartile range."""
     if len(samples) < 2:
         return 0.0
     low, _, high = quantiles(samples, n=4, method="inclusive")
@@ -127,10 +127,10 @@ def _spread(samples: tuple[float, ...]) -> float:
 
 
 def placed(space: Space, traits: Traits, values: Mapping[str, Value]) -> Point | None:
-    """The point of a space that is most like a schedule found elsewhere.
+    """The point of a space that is most similar to a schedule found elsewhere.
 
-    Its structure shares the most traits (the first of several in the space's order), its knobs are the nearest.
-    None where that structure has no allowed point.
+    Its structure is the first one that shares the most traits, its knobs are the nearest. None if that structure has no
+    allowed point.
     """
     known = set(traits)
     numbers = range(len(space.structures))
@@ -139,7 +139,7 @@ def placed(space: Space, traits: Traits, values: Mapping[str, Value]) -> Point |
 
 
 def transferred(space: Space, found: Iterable[tuple[Traits, Mapping[str, Value]]], most: int) -> tuple[Point, ...]:
-    """At most so many different points for what was found elsewhere, in its order, without the model's choice."""
+    """Up to `most` distinct points for schedules found elsewhere, in their order, without the model's choice."""
     points: dict[Point, None] = {}
     for traits, values in found:
         point = placed(space, traits, values)
@@ -149,7 +149,7 @@ def transferred(space: Space, found: Iterable[tuple[Traits, Mapping[str, Value]]
 
 
 def seeded(strategy: Strategy, seeds: tuple[Point, ...]) -> Strategy:
-    """The strategy that first measures `seeds` beside the start, and then begins at the best of them."""
+    """The strategy that first measures the start and `seeds`, and then begins at the best of them."""
 
     def search(space: Space, start: Point, random: Random) -> Search:
         trials = yield Ask((start, *(seed for seed in seeds if seed != start)))
@@ -159,6 +159,6 @@ def seeded(strategy: Strategy, seeds: tuple[Point, ...]) -> Strategy:
 
 
 def _best(trials: list[Trial], otherwise: Point) -> Point:
-    """The point with the least median; `otherwise` where all failed."""
+    """The point with the least median; `otherwise` if all failed."""
     sound = [trial for trial in trials if trial.samples]
     return min(sound, key=lambda trial: median(trial.samples)).point if sound else otherwise

@@ -1,4 +1,4 @@
-"""How to search: what a user may choose that does not change the problem, checked before anything is done."""
+"""How to search: the user's options that do not change the problem, checked before anything is done."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from poly.search.strategies import strategy
 Start = Literal["model", "origin"]
 
 INSTANT = 1e-3
-"""Seconds that a search is given at least: getting ready may have taken all that there were."""
+"""The least seconds for a search, since the preparation may have used up the budget."""
 
 MOST = 128
-"""Trials of a search without a budget: on a busy machine noise may promise gains for ever."""
+"""The most trials of a search without a budget: on a busy machine, noise may promise gains for ever."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The choices of `poly.tune`.
+    """The options of `poly.tune`.
 
-    At most `trials` and `seconds`; without either, as long as it is worth it, and no more than `MOST` trials. Raises
-    SearchError for a budget of zero or less, an unknown strategy, start or seed, and ArgumentError.
+    The search is limited by `trials` and `seconds`; without either, it runs as long as it is worthwhile, for at most
+    `MOST` trials. Raises SearchError for a budget of zero or less or an invalid strategy, start or seed, and
+    ArgumentError for a flag that is not a bool.
     """
 
     strategy: str | Strategy = "droplet"
@@ -59,14 +60,14 @@ class Options:
 
     @property
     def most(self) -> int | None:
-        """The most trials that are made; `MOST` without any budget."""
+        """The limit of trials; `MOST` without any budget."""
         return MOST if self.seconds is None and self.trials is None else self.trials
 
     def budget(self, tried: int, elapsed: float) -> Budget | None:
-        """What is left after so many trials and seconds; None where all trials have been made."""
+        """The budget that is left after these trials and seconds; None if no trials are left."""
         if self.most is not None and tried >= self.most:
             return None
-        given = self.trials is not None or self.seconds is not None  # and is used up then
+        given = self.trials is not None or self.seconds is not None  # an explicit budget is used up
         return Budget(
             trials=None if self.most is None else self.most - tried,
             seconds=None if self.seconds is None else max(INSTANT, self.seconds - elapsed),

@@ -1,4 +1,4 @@
-"""What a tuning gave: the best schedule, how it was found, and the kernel that follows it."""
+"""The result of a tuning: the best schedule, how it was found, and the kernel compiled from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poly.tuning.yardstick import Yardstick, speed_text, time_text
 
 @dataclass(frozen=True)
 class Failure:
-    """A sort of failure: how many trials ended so, and the words of the first of them."""
+    """A kind of failure: the number of trials that ended this way, and the message of the first."""
 
     kind: str
     count: int
@@ -27,7 +27,7 @@ class Failure:
 
 
 def counted(reasons: Iterable[str]) -> tuple[Failure, ...]:
-    """The failures by their kinds, the most frequent first."""
+    """The failures by kind, most frequent first."""
     sorts: dict[str, list[str]] = {}
     for reason in reasons:
         sorts.setdefault(kind(reason), []).append(reason)
@@ -36,7 +36,7 @@ def counted(reasons: Iterable[str]) -> tuple[Failure, ...]:
 
 
 def kind(reason: str) -> str:
-    """The first line up to the details: `wrong result: C[0] is 1, not 2` is a wrong result."""
+    """The first line without details: `wrong result: C[0] is 1, not 2` is a `wrong result`."""
     return reason.strip().partition("\n")[0].partition(":")[0] or "no reason given"
 
 
@@ -46,20 +46,20 @@ def in_words(failures: tuple[Failure, ...]) -> str:
 
 
 def point_words(space: Space, point: Point) -> str:
-    """A point for people: `order rows inside, left in place; rows 6, depth 256, columns uncut`."""
+    """A readable description: `order rows inside, left in place; rows 6, depth 256, columns uncut`."""
     sizes = ", ".join(f"{knob} {'uncut' if size is None else size}" for knob, size in space.values(point).items())
     return "; ".join(filter(None, (str(space.structures[point.structure]), sizes)))
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """A tuning that has ended.
+    """A completed tuning.
 
-    `best` is the best point of `space`, `schedule` its schedule and `seconds` its time a call; `choice_seconds` is that
-    of the model's choice on the same scale, None where it was not measured. Of the `trials`, `reused` were in the
-    records from before. `failures` counts them by their reasons. `stopped` says why the search ended,
-    `elapsed` the seconds it took, `interrupted` that it was the user. `store` is the file that keeps it, None where
-    none does.
+    `best` is the best point of `space`, `schedule` its schedule and `seconds` its time per call; `choice_seconds` is
+    the time of the model's choice on the same scale, None if it was not measured. Of the `trials`, `reused` came from
+    the records. `failures` counts failed trials by kind. `stopped` says why the search ended, `interrupted` whether the
+    user stopped it, and `elapsed` how many seconds it took. `store` is the file with the result, None if it was not
+    stored.
     """
 
     title: str
@@ -79,7 +79,7 @@ class Tuning:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast the best is as the model's choice."""
+        """The speedup of the best point over the model's choice."""
         return None if self.choice_seconds is None else self.choice_seconds / self.seconds
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Tuning:
         return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in rows)))
 
     def facts(self) -> dict[str, Any]:
-        """The same as JSON's values; rates are in the unit that `unit` names."""
+        """The tuning as values for JSON; rates are in the unit that `unit` names."""
         unit, device = self.yardstick.unit if self.yardstick else None, self.space.device
 
         def point(at: Point, seconds: float | None) -> dict[str, Any]:
@@ -141,19 +141,19 @@ class Tuning:
 
 @dataclass(frozen=True, repr=False)
 class TunedKernel(Kernel):
-    """A kernel that was tuned; `tuning` tells how: trials, failures, why the search ended, seconds."""
+    """A tuned kernel; `tuning` has the details: trials, failures, why the search ended, seconds."""
 
     tuning: Tuning = field(kw_only=True)
 
 
 @dataclass(frozen=True, repr=False)
 class TunedOpenCLKernel(OpenCLKernel):
-    """The same for an OpenCL device."""
+    """A tuned kernel for an OpenCL device."""
 
     tuning: Tuning = field(kw_only=True)
 
 
 def with_tuning(kernel: Kernel | OpenCLKernel, tuning: Tuning) -> TunedKernel | TunedOpenCLKernel:
-    """The same kernel, with how it was found."""
+    """The kernel with the details of its tuning."""
     kind = TunedKernel if isinstance(kernel, Kernel) else TunedOpenCLKernel
     return kind(**{f.name: getattr(kernel, f.name) for f in fields(kernel)}, tuning=tuning)

@@ -1,4 +1,4 @@
-"""What is to be tuned: a nest, a target, threads, and a value for every size, checked before anything is measured."""
+"""The tuning problem: a nest, a target, threads, and a value for every size, checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poly.machine.target import Backend, parse
 
 @dataclass(frozen=True)
 class TuningProblem:
-    """`nest` has the sizes that were fixed; `at` says at which values the open ones are measured."""
+    """A problem to tune. `nest` includes the fixed sizes; `at` has the values at which the open ones are measured."""
 
     nest: Nest
     target: Backend
@@ -48,9 +48,9 @@ def problem(
     """The problem of tuning a nest.
 
     Raises:
-        SpecError: no nest, an unknown size, or an access outside of its array.
-        SearchError: a size has no value, or the nest does nothing, or makes no sense, at these.
-        TargetError, ArgumentError: as poly.compile.
+        SpecError: an argument that is not a nest, an unknown size, or an access outside its array.
+        SearchError: a size has no value, or the nest has no iterations or is invalid at these values.
+        TargetError, ArgumentError: as for poly.compile.
     """
     checked_nest(nest)
     fixed = nest.with_sizes(sizes) if sizes else nest
@@ -71,10 +71,10 @@ def problem(
 
 
 def _check_extents(nest: Nest, measured: Nest) -> None:
-    """Raises SearchError where an array has less than no elements, or the sizes are outside of the nest's context."""
+    """Raise SearchError if an array has a negative extent, or the sizes violate the nest's context."""
     values = ", ".join(f"{name}={value}" for name, value in measured.fixed)
     if measured.context.is_empty():
-        raise SearchError(f"{values} is outside of what {nest.name} is made for: {nest.context}.")
+        raise SearchError(f"{values} violates the conditions of {nest.name}: {nest.context}.")
     for array, given in zip(measured.arrays, nest.arrays, strict=True):
         for extent, expression in zip(array.shape, given.shape, strict=True):
             if extent.constant < 0:

@@ -1,7 +1,7 @@
-"""One tuning from its beginning to its end: the space, what is known, the search, the kernel.
+"""One tuning from start to end: the space, the records, the search, the kernel.
 
-The journal of the search is all that is known of it. At each event it is stored, and then shown; nothing is lost to a
-kill, to the clock or to Ctrl-C, which ends the search and keeps what was found.
+The journal is the whole state of the search. Each event is stored and then shown, so that nothing is lost if the
+process is killed, the time is up, or Ctrl-C ends the search, which keeps the best found so far.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def tuned(
     sizes: Mapping[str, int] | None = None,
     at: Mapping[str, int] | None = None,
 ) -> TunedKernel | TunedOpenCLKernel:
-    """Search for the best schedule of a nest, and compile it. `poly.tune` has the arguments and what is raised."""
+    """Search for the best schedule of a nest, and compile it. `poly.tune` documents the arguments and errors."""
     return _Session(problem(nest, target, threads, sizes or {}, at), options).run()
 
 
@@ -66,7 +66,7 @@ class _Session:
         self.work = work(task.measured)
         self.store = Store.open() if options.records else None
         key = key_for(task.nest, task.isa, task.threads, task.target.device)
-        if options.cold:  # a problem of its own: poly.compile takes what is fast with warm caches
+        if options.cold:  # a separate problem: poly.compile uses records for warm caches
             key = replace(key, target=f"{key.target}, cold")
         self.history = History(self.store, key, self.space, options.name, self.work)
         self.journal = Journal(self.history.known(), [self._heard])
@@ -84,16 +84,16 @@ class _Session:
 
     @property
     def best(self) -> Point | None:
-        """The best point so far: the incumbent, once there was a decision; until then what the records remember.
+        """The best point so far: the incumbent once there was a decision, until then the best one from the records.
 
-        Where they remember none, the first point that could be measured is better than nothing.
+        If these have none, it is the first successfully measured point, which is better than nothing.
         """
         if self.journal.decided and self.journal.incumbent is not None:
             return self.journal.incumbent
         return self.remembered or next(iter(self.journal.samples), None)
 
     def _heard(self, event: Event) -> None:
-        """An event of the search: it is stored before anything else is done, and a new best point with it."""
+        """Handle an event of the search: first store it and a new best point, then update the display."""
         if isinstance(event, Trial):
             self.history.keep(event)
         if self.best is not None and self.best != self.kept:
@@ -105,7 +105,7 @@ class _Session:
         self.history.keep_best(best, self.journal, self._elapsed(), finished)
 
     def _status(self) -> Status:
-        """What is shown of the journal at this moment."""
+        """The current status of the journal for the display."""
         journal, best = self.journal, self.best
         seconds = None if best is None else journal.seconds(best)
         return Status(
@@ -149,7 +149,7 @@ class _Session:
         return found if found.interrupted else replace(found, stopped=self._why(found))
 
     def _why(self, found: Outcome) -> str:
-        """Why the search ended, in the numbers that the user gave: it only knew what was left of them."""
+        """Why the search ended, in terms of the user's budget: the search itself only knew the remainder."""
         most, seconds, tried = self.options.most, self.options.seconds, len(self.journal.trials)
         if most is not None and tried + reserve(most) >= most:
             return f"the budget of {most} trials is spent"
@@ -158,13 +158,13 @@ class _Session:
         return found.stopped
 
     def _strategy(self) -> Strategy:
-        """The strategy; from the model's choice it also looks at what the records say of other sizes."""
+        """The strategy; if it starts from the model's choice, it also tries the best points of other sizes."""
         strategy = find(self.options.strategy)
         seeds = self.history.seeds() if self.options.start == "model" else ()
         return seeded(strategy, seeds) if seeds else strategy
 
     def _without_search(self) -> Outcome:
-        """What the records know, where they hold as many trials as may be made."""
+        """The outcome from the records alone, if they have as many trials as the budget allows."""
         best, count = self.remembered, len(self.journal.known)
         if best is None:
             reasons = in_words(counted(self.journal.failures))
@@ -190,7 +190,7 @@ class _Session:
         )
 
     def _kernel(self, tuning: Tuning) -> TunedKernel | TunedOpenCLKernel:
-        """The kernel by the record, or by the schedule alone where there is no record or another one is better."""
+        """The kernel from the record, or from the schedule if there is no record or it has another schedule."""
         task, target = self.problem, str(self.problem.target)
         kernel = compile_nest(task.nest, target=target, threads=task.threads, records=self.options.records)
         if kernel.record is None or kernel.schedule.steps != tuning.schedule.steps:
@@ -215,7 +215,7 @@ class _Session:
 
 
 def _space(task: TuningProblem) -> Space:
-    """The space of a problem. Raises SearchError where it has no point."""
+    """The space of a problem. Raises SearchError if it has no point."""
     made = derive(task.nest, target=str(task.target), threads=task.threads)
     if next(iter(made), None) is None:
         raise SearchError(f"{task.title}: no schedule of its space is legal, so there is nothing to search.")
@@ -223,14 +223,14 @@ def _space(task: TuningProblem) -> Space:
 
 
 class PointSource(Protocol):
-    """Measures points one after the other."""
+    """Measures points one by one."""
 
     def trials(self, ask: Ask) -> Iterator[Trial]:
-        """A trial for each point asked for, in order, each as soon as it is there."""
+        """A trial for each point asked for, in order, each as soon as it is available."""
 
 
 class Stoppable:
-    """A measurer that ends a batch where time is up, and raises KeyboardInterrupt after a Ctrl-C that went astray."""
+    """A measurer that ends a batch when time is up, and raises KeyboardInterrupt again if Ctrl-C got lost."""
 
     def __init__(self, source: PointSource, over: Callable[[], bool], interrupts: Interrupts) -> None:
         self._source, self._over, self._interrupts = source, over, interrupts
@@ -245,10 +245,10 @@ class Stoppable:
 
 
 class Interrupts:
-    """While it is entered, `came` tells whether Ctrl-C was pressed; KeyboardInterrupt is raised as always.
+    """Inside this context, `came` tells whether Ctrl-C was pressed; KeyboardInterrupt is raised as usual.
 
-    An exception that is raised inside of a callback from C ends there, and nobody hears of it: `check` raises it again.
-    Another thread than the main one, or a program that handles the signal itself, is left as it is.
+    An exception raised inside a callback from C is lost there; `check` raises it again. Nothing is done outside the
+    main thread, or in a program that handles the signal itself.
     """
 
     def __init__(self) -> None:
@@ -269,7 +269,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt where Ctrl-C was pressed."""
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
         if self.came:
             raise KeyboardInterrupt
 

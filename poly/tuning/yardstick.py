@@ -1,4 +1,4 @@
-"""What one call of a nest does, so that a time becomes a rate: operations, and bytes that it must at least move."""
+"""The work of one call of a nest, which turns a time into a rate: operations, and the least bytes that it must move."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from poly.machine import Machine, Measured
 
 @dataclass(frozen=True)
 class Yardstick:
-    """Turns seconds a call into a rate: GFLOP/s, or GB/s for a nest that can only wait for its arrays.
+    """Turns seconds per call into a rate: GFLOP/s, or GB/s for a memory-bound nest.
 
-    `amount` is flop or bytes a call; `peak` is the machine's rate in the same unit, None where it is not known.
+    `amount` is flop or bytes per call; `peak` is the machine's rate in the same unit, None if it is not known.
     """
 
     unit: str
@@ -29,7 +29,7 @@ class Yardstick:
 
 
 def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads: int) -> Yardstick:
-    """The unit that binds by the roofline: the FMA peak, or the bandwidth of the level that holds all arrays."""
+    """The limiting rate by the roofline model: the FMA peak, or the bandwidth of the level that holds all arrays."""
     level = next((f"L{cache.level}" for cache in machine.caches if done.bytes <= machine.share(cache)), "memory")
     bandwidth = rates.bandwidth(level, threads)
     peak = rates.peak(dtype, threads) if dtype in {known.dtype for known in rates.peaks} else None
@@ -40,23 +40,23 @@ def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads
 
 
 INTENSE = 8
-"""Operations a byte from which on a GPU rather computes than waits: fewer than any of the last ten years needs."""
+"""Operations per byte from which a nest counts as compute-bound on a GPU: less than GPUs of the last ten years need."""
 
 
 def gpu_yardstick(done: Work) -> Yardstick:
-    """The unit alone: what a GPU could reach is not measured."""
+    """The unit without a peak, since the rates of GPUs are not measured."""
     if done.flop < INTENSE * done.bytes:
         return Yardstick("GB/s", done.bytes)
     return Yardstick("GFLOP/s", done.flop)
 
 
 def speed_text(seconds: float, yardstick: Yardstick | None) -> str:
-    """`107 GFLOP/s (91 % of peak)`, or the time where the work of a call is not known."""
+    """`107 GFLOP/s (91 % of peak)`, or the time if the work of a call is not known."""
     return yardstick.text(seconds) if yardstick else time_text(seconds)
 
 
 def time_text(seconds: float) -> str:
-    """Seconds in the unit that leaves one to three digits before the point."""
+    """Seconds in the unit that gives one to three digits before the decimal point."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""Working sets: how much a schedule touches between two uses of the same data, from the sets themselves."""
+"""Working sets: how much data a schedule touches between two uses of the same data, computed on the sets exactly."""
 
 from poly.working_sets.placement import Placement, optimistic, pairs, pessimistic
 from poly.working_sets.reuses import Instance, Reuse, WorkingSet, working_sets

@@ -1,11 +1,11 @@
-"""Copies as accesses: what a copy reads and writes, and the reads that it serves.
+"""Copies as accesses: the reads and writes of a copy, and the reads that it serves.
 
     for j_tile:            { [j_tile, 0, k, j] -> B[k, j] }                        read
       pack B               { [j_tile, 0, k, j] -> B_copy[k, j - 64*j_tile] }       written
       for i: for j: for k: { [j_tile, 1, i, j, k] -> B_copy[k, j - 64*j_tile] }    read
         C[i, j] += …
 
-A copy is as large as the box around what one iteration reads. It is filled in the order of the array's elements.
+A copy is as large as the bounding box of what one iteration reads. It is filled in the order of the array's elements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 @dataclass(frozen=True)
 class TracedCopy:
-    """The copy's memory, what it reads and writes itself, and the reads that now go to it."""
+    """The copy's memory, its own reads and writes, and the reads redirected to it."""
 
     memory: Memory
     own: tuple[Touch, ...]
@@ -32,7 +32,7 @@ class TracedCopy:
 
 
 def copy(source: Memory, name: str, readers: Sequence[Touch], loops: tuple[str | None, ...]) -> TracedCopy:
-    """The copy of what `readers` read of an array in each iteration of `loops`."""
+    """The copy of the elements of an array that `readers` read in each iteration of `loops`."""
     depth = len(loops)
     footprint = reduce(isl.Map.union, (_grouped(touch.elements, depth) for touch in readers)).coalesce()
     corners = _corners(footprint)
@@ -50,12 +50,12 @@ def copy(source: Memory, name: str, readers: Sequence[Touch], loops: tuple[str |
 
 
 def _grouped(elements: isl.Map, depth: int) -> isl.Map:
-    """`{ [the first entries of the time] -> A[x0, x1] }`."""
+    """`{ [first `depth` entries of the time] -> A[x0, x1] }`."""
     return elements.project_out(IN, depth, elements.dim(IN) - depth)
 
 
 def _corners(footprint: isl.Map) -> isl.Map:
-    """`{ [time] -> [s0, s1] }`: the least corner of the box around what each iteration reads."""
+    """`{ [time] -> [s0, s1] }`: the least corner of the bounding box of what each iteration reads."""
     corners = isl.Map.from_domain(footprint.domain())
     for d in range(footprint.dim(OUT)):
         corners = corners.flat_range_product(isl.Map.from_pw_aff(footprint.dim_min(d)))
@@ -63,7 +63,7 @@ def _corners(footprint: isl.Map) -> isl.Map:
 
 
 def _deepened(corners: isl.Map, elements: isl.Map) -> isl.Map:
-    """The same for times with the further entries of `elements`, which do not matter."""
+    """The corners for times with the further entries of `elements`, which are unconstrained."""
     depth = corners.dim(IN)
     return corners.insert_dims(IN, depth, elements.dim(IN) - depth)
 

@@ -1,6 +1,6 @@
-"""What one run of a part of the loops touches: distinct elements, and the cache lines that they lie on.
+"""The footprint of one run of a part of the loops: distinct elements, and the cache lines that they occupy.
 
-A part is named by the first entries of its time: `(3, 0)` is the first part of the sequence in iteration 3 of the
+A part is identified by the first entries of its time: `(3, 0)` is the first part of the sequence in iteration 3 of the
 outermost loop; `()` is everything.
 """
 
@@ -23,27 +23,27 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True)
 class TracedFootprint:
-    """What is touched of each array, in the order of the trace: elements, the lines they lie on, the lines written."""
+    """For each array, in the order of the trace: its name, elements touched, lines touched, and lines written."""
 
     arrays: tuple[tuple[str, int, int, int], ...]
     bytes: int
-    """Of the elements."""
+    """The bytes of the elements."""
     exact: bool
 
     @property
     def loaded(self) -> int:
-        """Bytes of the lines that are touched."""
+        """The bytes of the lines touched."""
         return LINE * sum(touched for _, _, touched, _ in self.arrays)
 
     @property
     def stored(self) -> int:
-        """Bytes of the lines that are written."""
+        """The bytes of the lines written."""
         return LINE * sum(written for _, _, _, written in self.arrays)
 
 
 @dataclass(frozen=True)
 class TracedPart:
-    """One run of a part of the loops: the accesses in it, each cut down to these times."""
+    """One run of a part of the loops: the accesses in it, each restricted to these times."""
 
     trace: Trace
     at: Prefix
@@ -55,7 +55,7 @@ class TracedPart:
         return TracedPart(trace, (), trace.touches, tuple(touch.elements for touch in trace.touches))
 
     def inside(self, value: int) -> TracedPart:
-        """The part with one more entry of the time."""
+        """The part inside this one with one more entry of the time fixed."""
         depth = len(self.at)
         cut = [r.fix_val(IN, depth, isl.Val(value)) for r in self.relations]
         kept = [(t, r) for t, r in zip(self.touches, cut, strict=True) if not r.is_empty()]
@@ -63,31 +63,31 @@ class TracedPart:
 
     @property
     def is_unit(self) -> bool:
-        """Whether it is one call of a microkernel, or one instance of a statement."""
+        """Whether this is one call of a microkernel, or one instance of a statement."""
         return all(len(self.at) >= touch.depth for touch in self.touches)
 
     @property
     def is_innermost(self) -> bool:
-        """Whether it is one run of a loop over instances, or one call or instance itself."""
+        """Whether this is one run of a loop over instances, or a single call or instance."""
         return self.is_unit or all(part.is_unit and not part.touches[0].is_call for _, part in self.parts)
 
     @property
     def loop(self) -> str | None:
-        """The loop that it runs; None where it is a sequence."""
+        """The loop that this part runs; None if it is a sequence."""
         return self.touches[0].loops[len(self.at)]
 
     @cached_property
     def values(self) -> isl.Set:
-        """`{ [value] }`: what the next entry of the time counts."""
+        """`{ [value] }`: the values of the next entry of the time."""
         depth = len(self.at)
         return reduce(isl.Set.union, (_entry(relation.domain(), depth) for relation in self.relations)).coalesce()
 
     @cached_property
     def parts(self) -> list[tuple[float, TracedPart]]:
-        """What it consists of, with how often each occurs: all parts of a sequence, or iterations of a loop.
+        """The parts inside this one with their weights: all parts of a sequence, or iterations of a loop.
 
-        Of many iterations, the first, the last, and three between them, weighed so that sums of quadratic functions
-        come out right; where these three touch as much as each other, the middle one alone.
+        Many iterations are represented by the first, the last, and three in between, weighted so that sums of quadratic
+        functions are exact; if these three have equal footprints, the middle one stands for them.
         """
         count, least, most = self.iterations, *_ends(self.values)
         if count <= 3 or self.loop is None:
@@ -99,18 +99,18 @@ class TracedPart:
         return [(1, first), *zip(shares, inner, strict=True), (1, last)]
 
     def _near(self, least: int, most: int, sixths: int) -> int:
-        """The value at so many sixths of the way from the least to the most, or the next one."""
+        """The value at `sixths` sixths of the way from the least to the greatest, or the next one."""
         goal = least + (most - least) * sixths // 6
         return _number(self.values.lower_bound_val(isl.dim_type.set, 0, isl.Val(goal)).dim_min_val(0))
 
     @cached_property
     def iterations(self) -> int:
-        """How many values the next entry of the time has."""
+        """The number of values of the next entry of the time."""
         return points(self.values)
 
     @property
     def middle(self) -> TracedPart:
-        """The iteration in the middle of a loop."""
+        """The middle iteration of a loop."""
         return self.parts[(len(self.parts) - 1) // 2][1]
 
     @cached_property
@@ -130,7 +130,7 @@ class TracedPart:
 
     @property
     def asked(self) -> tuple[int, int]:
-        """Bytes that accesses read, and that they write, each on its own: what two of them read counts twice."""
+        """The bytes read and written by all accesses, counted separately: data read by two of them count twice."""
         read, written = 0, 0
         for touch, relation in zip(self.touches, self.relations, strict=True):
             size = count(relation.range()).elements * self.trace.memory(touch.array).size

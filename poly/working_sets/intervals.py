@@ -1,4 +1,4 @@
-"""All times from one to another, as a set."""
+"""Intervals of time as sets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ Time = tuple[int, ...]
 
 
 def between(first: Time, last: Time) -> isl.Set:
-    """The vectors that are lexicographically at least `first` and at most `last`, which is not before it.
+    """The vectors that are lexicographically between `first` and `last`, both included; `last` is not before `first`.
 
-    They come as disjoint pieces: the vectors that leave `first` upward at each entry behind the one that parts the two,
-    those that pass between them there, those that stay below `last`, and the two themselves.
+    The set is a union of disjoint pieces: vectors that exceed `first` at some entry after the first one at which the
+    two differ, vectors strictly between the two at that entry, vectors that stay below `last` at some later entry, and
+    the two themselves.
     """
     length = len(first)
     if first == last:
@@ -28,7 +29,7 @@ def between(first: Time, last: Time) -> isl.Set:
 
 
 def _fixed(time: Time, entries: int) -> isl.Set:
-    """The vectors that have the first entries of `time`."""
+    """The vectors that agree with `time` in the first `entries` entries."""
     made = isl.Set.universe(set_space((), len(time)))
     for d in range(entries):
         made = made.fix_val(SET, d, number(time[d]))

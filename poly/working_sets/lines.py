@@ -1,4 +1,4 @@
-"""How many cache lines a set of elements lies on."""
+"""The number of cache lines that a set of elements occupies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from poly.model import LINE
 from poly.working_sets.memory import Memory
 
 EXACT = 1_000_000
-"""Operations that isl may take to count lines across rows: a third of a second."""
+"""The number of isl operations allowed for counting lines across rows: a third of a second."""
 
 ROWS = 1 << 20
-"""Rows of a box whose lines are counted one by one; of more, each is taken to begin with a line."""
+"""The most rows of a box whose lines are counted one by one; with more, each is assumed to begin at a line."""
 
 
 def lines(elements: isl.Set, memory: Memory) -> Count:
-    """The lines that elements of an array lie on, which is dense and begins with a line.
+    """The number of lines occupied by elements of an array, which is dense and begins at a line.
 
-    Where isl would take too long for a set that is no box, in an array whose rows are no multiples of a line, each row
-    is taken to begin with one: not exact, up to one line a row is missing. A copy has its elements in the order of the
-    array, where a microkernel has them in panels: as many lines, but for those at the edges.
+    If the set is not a box, the rows of the array are not multiples of a line, and isl would take too long, each row is
+    assumed to begin at a line. The result is then not exact: up to one line per row is missing. Copies are counted in
+    the order of the array, although a microkernel stores them in panels: the number of lines differs only at the edges.
     """
     if elements.is_empty():
         return Count(0)
@@ -67,12 +67,12 @@ def _to_lines_of_rows(memory: Memory) -> isl.Map:
 
 
 def _line(offset: isl.Aff, memory: Memory) -> isl.Aff:
-    """The line that an element lies on, from its distance in elements to the start of one."""
+    """The line of an element at an offset, in elements, from the start of a line."""
     return offset.scale_down_val(number(max(1, LINE // memory.size))).floor()
 
 
 def _lines_of_box(box: list[tuple[int, int]], memory: Memory) -> int:
-    """The lines of all elements between two corners; dimensions that are complete make longer rows."""
+    """The lines of all elements between two corners; complete dimensions are merged into longer rows."""
     shape = list(memory.shape)
     while len(box) > 1 and box[-1] == (0, shape[-1] - 1):
         low, high = box[-2]

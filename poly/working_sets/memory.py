@@ -1,7 +1,7 @@
-"""What a schedule touches, and when: each access as a relation from time to elements.
+"""What a schedule touches and when: each access as a relation from time to elements.
 
 The time of an instance is a vector as in ir/paths.py: the values of the loops around it and its positions in sequences.
-The order of execution is the lexicographic order of these vectors.
+Instances run in the lexicographic order of these vectors.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import islpy as isl
 class Touch:
     """One access of a statement or a copy: `{ [time] -> A[x0, x1] }`.
 
-    `instances` is `{ [time] -> S[i, j] }`; `text` is the access as written. `loops` names the entries of the time that
-    are loops (None: positions in sequences). The first `depth` of them lead to the instance; where a microkernel does
-    the statement's work (`is_call`), to its call. `role` is the operand's in the microkernel (`left`, `right`).
+    `instances` is `{ [time] -> S[i, j] }`; `text` is the access as written. `loops` names the loop of each entry of the
+    time (None: a position in a sequence). The first `depth` entries determine the instance or, if a microkernel
+    computes the statement (`is_call`), its call. `role` is the operand's role in the microkernel (`left`, `right`).
     """
 
     statement: str
@@ -34,7 +34,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Memory:
-    """An array or a copy: bytes of an element, and the extent of each dimension (row-major)."""
+    """An array or a copy: the bytes of an element, and the extent of each dimension (row-major)."""
 
     name: str
     size: int
@@ -43,7 +43,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Trace:
-    """All that a schedule of fixed sizes touches. All times are padded with zeros to `length` entries."""
+    """Everything that a schedule without open sizes touches. All times are padded with zeros to `length` entries."""
 
     touches: tuple[Touch, ...]
     memories: tuple[Memory, ...]

@@ -1,14 +1,14 @@
-"""Which cache each working set finds room in: the rules of PolyScientist and PolyDL.
+"""Assign working sets to caches by the rules of PolyScientist and PolyDL.
 
-Working sets of one element say nothing and are left out, as are repeated pairs of sizes. The pairs go smallest first.
+Working sets of one element are ignored, as are repeated pairs of sizes. The pairs are placed smallest first.
 
-    pessimistic   all working sets are live together. The maximal one takes room in the first cache with enough left.
-                  In the caches before that one the minimal one takes room, in the first that has enough. A maximal one
-                  for which no cache has room lies in memory.
-    optimistic    each working set is alone: its minimal and its maximal one lie in the first cache that holds them.
+    pessimistic   all working sets are live together. The maximal one takes room in the first cache with enough left,
+                  or in memory if there is none. The minimal one takes room in the first cache before that one that has
+                  enough left.
+    optimistic    each working set is alone: minimal and maximal one are in the first cache that can hold them.
 
-The bytes of the pessimistic rule are cumulative; PolyDL ranks schedules by them. Those of the optimistic one are sums
-over reuses, so they may be larger than the caches.
+The bytes of the pessimistic rule are cumulative; PolyDL ranks schedules by them. Those of the optimistic rule are sums
+over reuses, so they may exceed the caches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from poly.working_sets.reuses import Reuse
 
 @dataclass(frozen=True)
 class Placement:
-    """Bytes of working sets that lie in each cache and in memory."""
+    """Bytes of working sets in each cache and in memory."""
 
     l1: int
     l2: int
@@ -31,12 +31,12 @@ class Placement:
 
 
 def pairs(reuses: Iterable[Reuse]) -> list[tuple[int, int]]:
-    """The different pairs of minimal and maximal working sets in bytes, smallest first."""
+    """The distinct pairs of minimal and maximal working sets in bytes, smallest first."""
     return sorted({reuse.sizes for reuse in reuses if reuse.most.elements > 1})
 
 
 def pessimistic(sizes: Iterable[tuple[int, int]], caches: Caches) -> Placement:
-    """Where pairs of working sets lie that are live together; `sizes` ascend."""
+    """The placement of pairs of working sets that are all live together; `sizes` ascend."""
     room = [caches.l1, caches.l2, caches.l3]
     memory = 0
     for least, most in sizes:
@@ -55,7 +55,7 @@ def pessimistic(sizes: Iterable[tuple[int, int]], caches: Caches) -> Placement:
 
 
 def optimistic(sizes: Iterable[tuple[int, int]], caches: Caches) -> Placement:
-    """Where pairs of working sets lie that are alone. Where both lie in one cache, the larger holds the smaller."""
+    """The placement of pairs of working sets, each alone. If both are in one cache, the larger includes the smaller."""
     room = (caches.l1, caches.l2, caches.l3)
     placed = [0, 0, 0, 0]
     for least, most in sizes:

@@ -1,21 +1,21 @@
-"""The working sets of a schedule: how much is touched between two accesses of the same data.
+"""The working sets of a schedule: how much data it touches between two accesses of the same data.
 
 After PolyScientist (Tavarageri et al., arXiv 2002.02145) and PolyDL (arXiv 2006.02230, ACM TACO), with these
 definitions.
 
-    reuse         two accesses of one array, of which the first touches an element that the second touches later, in
-                  the same iterations of the loops around some loop and in two iterations of that one, which carries the
-                  reuse; or in one iteration of all shared loops and two parts of a sequence. Read-after-read, flow
-                  (write, then read), anti (read, then write) and output (write, then write).
-    source        the first instance, in the order of the schedule, whose element is reused so.
-    nearest,      the first and the last instance that reuse the source's element so.
+    reuse         two accesses of one array, of which the second touches an element again that the first has touched:
+                  in different iterations of one loop, which carries the reuse, and the same iterations of the loops
+                  around it; or in the same iteration of all shared loops, in two parts of a sequence. The kinds are
+                  read-after-read, flow (write, then read), anti (read, then write) and output (write, then write).
+    source        the first instance, in the order of the schedule, whose element is reused in this way.
+    nearest,      the first and the last instance that reuse the element of the source in this way.
     furthest
     working set   the distinct elements that all statements and copies together touch from the source to such an
-                  instance, both of them included. The nearest gives the minimal, the furthest the maximal one.
+                  instance, both included. The nearest gives the minimal, the furthest the maximal working set.
 
-The papers take the source as we do, one reuse for each of isl's basic maps, and count only the instances of the
-dependence's own statement: right for perfect nests, where both agree. Here whatever runs in between counts, and reuses
-are told apart by the loop that carries them, which does not depend on how isl writes a relation.
+The papers define the source in the same way, but have one reuse for each of isl's basic maps, and count only instances
+of the dependence's own statement, which gives the same result for perfect nests. Here everything that runs in between
+counts, and reuses are distinguished by the loop that carries them, which does not depend on isl's representation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KINDS: dict[tuple[bool, bool], Kind] = {
     (False, True): "anti",
     (True, True): "output",
 }
-"""By whether the first access writes, and whether the second does."""
+"""The kinds by whether the first access writes, and whether the second does."""
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
@@ -49,8 +49,8 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 class WorkingSet:
     """The distinct elements touched in an interval of time.
 
-    `arrays` has the elements of each array and copy. Where isl could not count them in time, boxes around them were
-    taken instead, and it is not `exact`.
+    `arrays` has the number of elements of each array and copy. If isl could not count them in time, their bounding
+    boxes are counted instead, and the result is not `exact`.
     """
 
     arrays: tuple[tuple[str, int], ...]
@@ -64,7 +64,7 @@ class WorkingSet:
 
 @dataclass(frozen=True)
 class Instance:
-    """One iteration of a statement; of a copy, the element copied."""
+    """One iteration of a statement, or the copying of one element."""
 
     statement: str
     point: tuple[int, ...]
@@ -75,16 +75,16 @@ class Instance:
 
 @dataclass(frozen=True)
 class Reuse:
-    """Two accesses of the same data, and how much is touched in between.
+    """Two accesses of the same data, and the working sets in between.
 
-    `loop` is the one that carries it; None where it is carried by the order of statements alone.
+    `loop` carries the reuse; None if only the order of statements does.
     """
 
     kind: Kind
     array: str
     loop: str | None
     first: str
-    """The access that is reused, as written, and `then` the one that reuses it."""
+    """The text of the access whose data are reused; `then` is that of the one that reuses them."""
     then: str
     source: Instance
     nearest: Instance
@@ -94,24 +94,24 @@ class Reuse:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Bytes of the minimal and of the maximal working set."""
+        """The bytes of the minimal and of the maximal working set."""
         return self.least.bytes, self.most.bytes
 
 
 def working_sets(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> tuple[Reuse, ...]:
     """The reuses of a schedule with their working sets, in the order of accesses and loops.
 
-    `sizes` are values of those that the nest leaves open.
+    `sizes` are values of the nest's open sizes.
 
     Raises:
-        SpecError: no such size, or a value that is none.
+        SpecError: an unknown size, or an invalid value.
         ScheduleError: a size is left open.
     """
     return tuple(_Analysis(trace(schedule, sizes)).reuses())
 
 
 class _Analysis:
-    """The reuses of a trace; working sets are kept by their interval."""
+    """The reuses of a trace; working sets are cached by interval."""
 
     def __init__(self, traced: Trace) -> None:
         self.trace = traced
@@ -124,7 +124,7 @@ class _Analysis:
                     yield from self._between(first, then)
 
     def _between(self, first: Touch, then: Touch) -> Iterator[Reuse]:
-        """The reuses of what one access touches by another, outermost loop first."""
+        """The reuses of one access's data by another, outermost loop first."""
         same = first.elements.apply_range(then.elements.reverse())
         for level in range(self.trace.length):
             if same.is_empty():

@@ -1,11 +1,11 @@
-"""From a schedule to all that it touches, and when.
+"""The trace of a schedule: everything that it touches, and when.
 
-The time of an instance is a vector as in ir/paths.py, with a position more for each copy: the copy is made at 0, what
-it serves runs at 1. Scalars are no memory, and a statement whose start value a microkernel sets does not touch what the
-kernel does for it.
+The time of an instance is a vector as in ir/paths.py, with one more position for each copy: the copy is made at 0, and
+its users run at 1. Scalars do not count as memory. Instances that a microkernel takes over, such as those that set its
+start value, touch nothing of their own.
 
-The loops that a microkernel takes run as they stand in the tree (rows, columns, reduction). In truth a call runs its
-instances in an order of its own: what they reuse of each other lies in registers and says little about caches.
+The loops absorbed by a microkernel are taken in the order of the tree (rows, columns, reduction). The kernel actually
+uses another order, but reuse within a call is in registers and says little about caches.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
 
 def trace(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> Trace:
-    """What a schedule touches, for given values of the sizes that are still open.
+    """The trace of a schedule, for given values of its open sizes.
 
     Raises:
-        SpecError: no such size, or a value that is none.
+        SpecError: an unknown size, or an invalid value.
         ScheduleError: a size is left open.
     """
     nest = schedule.nest.with_sizes(sizes or {})
@@ -47,7 +47,7 @@ def trace(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> Trace:
 
 
 def _padded(touch: Touch, length: int) -> Touch:
-    """The same with times of a given length."""
+    """The touch with times padded to a given length."""
     depth = touch.elements.dim(IN)
 
     def longer(relation: isl.Map) -> isl.Map:
@@ -62,20 +62,20 @@ def _padded(touch: Touch, length: int) -> Touch:
 
 @dataclass(frozen=True)
 class _Place:
-    """The loops (None: positions) above a node, and the time so far of each statement below it."""
+    """The loops above a node (None: positions in sequences), and the time so far of each statement below it."""
 
     loops: tuple[str | None, ...]
     times: Mapping[str, isl.Map]
 
     def loop(self, band: Band) -> _Place:
-        """One loop further in."""
+        """The place inside a loop."""
         times = {
             name: time.flat_range_product(isl.Map.from_pw_aff(band.function(name))) for name, time in self.times.items()
         }
         return _Place((*self.loops, band.name), times)
 
     def part(self, index: int, node: Node) -> _Place:
-        """Into a part of a sequence."""
+        """The place inside a part of a sequence."""
         depth, below = len(self.loops), statements(node)
         times = {
             name: time.insert_dims(OUT, depth, 1).fix_val(OUT, depth, isl.Val(index))
@@ -86,7 +86,7 @@ class _Place:
 
 
 class _Collector:
-    """Walks a tree, and gathers touches and memories."""
+    """Walks a tree and collects touches and memories."""
 
     def __init__(self, nest: Nest, tree: Node) -> None:
         self.nest = nest
@@ -141,7 +141,7 @@ class _Collector:
         return reads + ([touch(statement.target, True)] if statement.target.array in memories else [])
 
     def _pack(self, node: Copy, place: _Place) -> list[Touch]:
-        """The copy's own touches, and those below with the reads that it serves sent to it."""
+        """The copy's own touches, and those below, with the reads that it serves redirected to it."""
         below = self._visit(node.body, place.part(1, node.body))
         readers = _readers(node, below)
         if not readers:
@@ -155,7 +155,7 @@ class _Collector:
 
 
 def _readers(node: Copy, below: Sequence[Touch]) -> list[Touch]:
-    """The reads that a copy serves: those of the first microkernel that reads the array, or else of all statements."""
+    """The reads that a copy serves: those of the first microkernel that reads the array, else of all statements."""
     reads = [t for t in below if t.array == node.array and not t.writes and node.statement in (None, t.statement)]
     kernels = [t for t in reads if t.role is not None and node.role in (None, t.role)]
     if not kernels:

@@ -1,16 +1,16 @@
-"""Bytes that each level of memory delivers to a schedule, from the footprints of its loops.
+"""The bytes that each level of memory delivers to a schedule, from the footprints of its loops.
 
-A cache keeps what one iteration of a loop touches, where that is no more than the cache holds: then the loop fetches
-each line that it touches once, however often. Of a loop whose iterations touch more, each iteration fetches its own
-lines again. So for each cache the outermost loop whose iterations fit counts (Ferrante, Sarkar, Thrash, "On estimating
-and enhancing cache effectiveness", LCPC 1991; Wolf and Lam, PLDI 1991). A line that is written goes back as well.
+If the footprint of one iteration of a loop fits in a cache, the loop fetches each line that it touches only once.
+Otherwise, each iteration fetches its own lines again. So the outermost loop whose iterations fit determines the traffic
+of a cache (Ferrante, Sarkar, Thrash, "On estimating and enhancing cache effectiveness", LCPC 1991; Wolf and Lam, PLDI
+1991). Lines that are written also go back.
 
-Footprints are exact sets, in lines. The iterations of a loop that does not fit are not all looked at, but some of them
-for all (`Part.parts`): right for boxes, and for triangles whose footprints are quadratic in the loops around them.
-Caches are taken as fully associative, with the line that was not used for longest replaced; they are empty at first,
-or `warm`: what the call before has left there is there, so that a cache that holds everything fetches nothing.
+Footprints are exact sets, in lines. For a loop that does not fit, a sample of the iterations stands for all
+(`TracedPart.parts`), which is exact for boxes, and for triangles whose footprints are quadratic in the outer loops.
+Caches are modelled as fully associative with LRU replacement. They start empty or, if `warm`, with the data that the
+previous call has left, so that a cache that holds everything fetches nothing.
 
-A call of a microkernel fetches each line once: it reads its operands from first to last and sums in registers.
+A call of a microkernel fetches each line once: it streams its operands and accumulates in registers.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from poly.working_sets.trace import trace
 
 @dataclass(frozen=True)
 class LevelTraffic:
-    """What a level delivers in one call: bytes of lines fetched from it, and of lines written back to it.
+    """The traffic of a level in one call: bytes of lines fetched from it, and of lines written back to it.
 
-    For `L1` these are what loads and stores ask for. `fits` says what stays in the cache before that level:
-    `everything`, or the outermost loops of which an iteration does.
+    For `L1` these are the bytes that loads and stores request. `fits` tells what stays in the cache before that level:
+    `everything`, or the outermost loops whose iterations fit.
     """
 
     level: str
@@ -44,17 +44,17 @@ class LevelTraffic:
 
 @dataclass(frozen=True)
 class LoopFootprint:
-    """What one iteration of a loop touches: that in the middle of it and of the loops around it."""
+    """The footprint of one iteration of a loop: the middle one, also of the loops around it."""
 
     loop: str
     depth: int
-    """How many loops there are around it."""
+    """The number of loops around it."""
     iterations: int
     footprint: TracedFootprint
 
 
 def levels(caches: Caches) -> list[tuple[str, int]]:
-    """Each level behind a cache that there is, with the bytes of that cache."""
+    """Each level behind an existing cache, with the bytes of that cache."""
     sizes = [size for size in (caches.l1, caches.l2, caches.l3) if size]
     return list(zip([*(f"L{n}" for n in range(2, len(sizes) + 1)), "memory"], sizes, strict=True))
 
@@ -62,10 +62,10 @@ def levels(caches: Caches) -> list[tuple[str, int]]:
 def traffic(
     schedule: Schedule, caches: Caches, sizes: Mapping[str, int] | None = None, warm: bool = False
 ) -> tuple[LevelTraffic, ...]:
-    """The bytes from each level, L1 first, for given values of the sizes that are still open.
+    """The bytes from each level, L1 first, for given values of the open sizes.
 
     Raises:
-        SpecError: no such size, or a value that is none.
+        SpecError: an unknown size, or an invalid value.
         ScheduleError: a size is left open.
     """
     whole = TracedPart.whole(trace(schedule, sizes))
@@ -81,20 +81,20 @@ def traffic(
 
 
 Bytes = tuple[float, float]
-"""Loaded and stored."""
+"""Bytes loaded and stored."""
 
 EVERYTHING = "everything"
 
 
 def _asked(part: TracedPart) -> Bytes:
-    """What loads and stores ask for. What an innermost loop does not move over lies in registers, as in a call."""
+    """The bytes that loads and stores request. Data invariant in an innermost loop stay in registers, as in a call."""
     if part.is_innermost:
         return part.asked
     return _sum((times, _asked(inner)) for times, inner in part.parts)
 
 
 def _fetched(part: TracedPart, capacity: int, name: str, fits: dict[str, None]) -> Bytes:
-    """What one run of a part, called `name`, fetches into a cache; `fits` gathers what stays in it."""
+    """The bytes that one run of a part, called `name`, fetches into a cache; `fits` collects what stays in it."""
     if part.is_unit or part.footprint.loaded <= capacity:
         fits[name if part.footprint.loaded <= capacity else _unit(part)] = None
         return part.footprint.loaded, part.footprint.stored
@@ -112,7 +112,7 @@ def _unit(part: TracedPart) -> str:
 
 
 def _called(what: str, part: TracedPart) -> str:
-    """`all of S0, S1`: the statements and copies of a part."""
+    """A name for the statements and copies of a part, such as `all of S0, S1`."""
     return f"{what} of {', '.join(dict.fromkeys(touch.statement for touch in part.touches))}"
 
 
@@ -124,7 +124,7 @@ def _sum(terms: Iterable[tuple[float, Bytes]]) -> Bytes:
 
 
 def footprints(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> tuple[LoopFootprint, ...]:
-    """What one iteration of each loop touches, outermost first, in the order of the tree; raises as `traffic`."""
+    """The footprint of one iteration of each loop, outermost first, in the order of the tree. Raises like `traffic`."""
     whole = TracedPart.whole(trace(schedule, sizes))
     return tuple(_footprints(whole, 0)) if whole.touches else ()
 

@@ -77,7 +77,7 @@ HARM = [cut_short, overwrite_pages, empty, text, other_database, without_a_table
 def test_a_damaged_file_is_moved_aside_by_a_reader(store: Store, harm: Callable[[Path], None]) -> None:
     harm(store.path)
     harmed = store.path.read_bytes()
-    with pytest.warns(RecordWarning, match=r"are damaged .*moved to records\.sqlite\.damaged-1; new ones are begun"):
+    with pytest.warns(RecordWarning, match=r"are damaged .*moved to records\.sqlite\.damaged-1; a new file was begun"):
         assert store.best(key(M=199)) is None
     assert store.path.with_name("records.sqlite.damaged-1").read_bytes() == harmed
     assert not store.exists()

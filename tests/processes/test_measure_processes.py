@@ -27,7 +27,7 @@ def test_a_process_that_is_killed() -> None:
         (child,) = children() - others
         os.kill(int(child), signal.SIGKILL)
         killed, good = measurer.measure(Ask((point(1), point(2))))
-        assert killed.failure == "crashed: Killed (SIGKILL), as where memory runs out"
+        assert killed.failure == "crashed: Killed (SIGKILL), as happens when memory runs out"
         assert is_good(good)
 
 

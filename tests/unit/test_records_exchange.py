@@ -172,7 +172,7 @@ def test_a_record_for_another_machine_or_other_loops() -> None:
     elsewhere = replace(found, key=replace(found.key, machine="Intel 486"))
     with pytest.raises(RecordError, match=r"was tuned on another machine \(Intel 486; this one is .*\)\. Tune .* here"):
         schedule_of(elsewhere, nest)
-    with pytest.raises(RecordError, match="is of other loops than those of einsum_mk_nk_to_mn"):
+    with pytest.raises(RecordError, match="is for other loops than those of einsum_mk_nk_to_mn"):
         schedule_of(found, poly.einsum("mk,nk->mn"))
 
 

@@ -184,7 +184,7 @@ def test_a_strategy_that_leaves_the_space_is_told_so() -> None:
         yield Ask((Point(0, (99, 0, 0)),))
 
     made = as_predicted(two_bowls())
-    with pytest.raises(SearchError, match="no point of the space"):
+    with pytest.raises(SearchError, match="not a point of the space"):
         search(made.space, astray, made)
 
 

@@ -1,1 +1,1 @@
-"""The transformations of loops, one rule a file: when it applies, its sizes, the usual ones, its steps."""
+"""The loop transformations, one rule per file: when it applies, its possible and usual sizes, its steps."""

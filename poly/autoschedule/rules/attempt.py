@@ -1,4 +1,4 @@
-"""Steps that are taken only where they are legal."""
+"""Apply steps only if they are legal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from poly.schedules.steps import Step
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
-    """The schedule with all of the steps; None where what they make is illegal, or one does not fit the loops.
+    """The schedule with all the steps; None if the result is illegal or a step does not fit the loops.
 
-    None too, and a CostWarning says so, where that takes too much work to find out.
-
-    Only the result is checked, not each step on the way: checks are what a schedule costs.
+    If the proof takes too much work, None as well, with a CostWarning. Only the result is checked, not every step on
+    the way, since the checks dominate the cost of making a schedule.
     """
     try:
         with limited(QUESTION):
@@ -39,7 +38,7 @@ def _is_legal(made: Schedule) -> bool:
 
 
 def proven(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
-    """The schedule with steps that the caller knows to be legal.
+    """The schedule with steps that the caller has proven legal.
 
     Raises:
         ScheduleError: a step does not fit the loops.

@@ -1,14 +1,14 @@
-"""Cut loops into blocks: of cache lines, or of any size.
+"""Block loops: by cache lines, or by any size.
 
-Two loops are cut into blocks of lines where an access is contiguous along the one and another along the other.
+Two loops are blocked by lines if one access is contiguous along the first and another along the second.
 
     for i:                       for i_tile: for j_tile:
       for j:              ->       for j in the tile:
         B[j, i] = A[i, j]            for i in the tile:      (in vector lanes: writes stay contiguous)
                                        B[j, i] = A[i, j]
 
-Each line that the block touches is then used whole before it leaves the first-level cache. Other blocks, of the loops
-of the heaviest chain, are no part of a default schedule: whether they pay is for a search to find out.
+Each line that the block touches is then fully used before it leaves the first-level cache. Other blocks, of the loops
+of the heaviest chain, are never part of a default schedule: a search finds out whether they pay off.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Interchange, Step, Tile, Vectorize
 
 DEEPEST = 3
-"""Loops that are cut together: more than three make grids that no search gets through."""
+"""The most loops blocked together: with more, the grid is too large to search."""
 
 OUTER, INNER = (4, 256), (32, 4096)
-"""The least and the largest block of a loop around others, and of an innermost one, which runs in vector lanes."""
+"""The smallest and the largest block of an outer loop, and of an innermost one, which is vectorised."""
 
 SQUARE = (4, 128)
-"""The same for a block of cache lines, in both loops."""
+"""The same for both loops of a block of cache lines."""
 
 Ratio = tuple[int, int]
 
 
 def lines(form: Form) -> Form | None:
-    """The two innermost loops in blocks of cache lines; None where one of them is contiguous for all accesses.
+    """The two innermost loops blocked by cache lines; None if one of them is contiguous for all accesses.
 
-    The knobs are the iterations of the first block; other blocks have so many bytes as well.
+    The knobs are the iterations of the first block; other blocks have the same size in bytes.
     """
     first = blocked(form.tried)
     tiles = [step for step in first.steps[len(form.tried.steps) :] if isinstance(step, Tile)]
@@ -71,7 +71,7 @@ def lines(form: Form) -> Form | None:
 
 
 def blocks(form: Form) -> Form | None:
-    """The loops of the heaviest chain in blocks; None where they may not be cut, or aren't two of some length."""
+    """The loops of the heaviest chain in blocks; None if that is illegal, or fewer than two loops are long enough."""
     chain = heaviest(form.tried)
     loops = chain.bands[-DEEPEST:] if chain else ()
     while len(loops) > 1:
@@ -107,7 +107,7 @@ def _blocks(form: Form, loops: tuple[Band, ...]) -> Form | None:
 
 
 def blocked(schedule: Schedule, above: Ratio = (1, 1), below: Ratio = (1, 1)) -> Schedule:
-    """The schedule with the two innermost loops in blocks of lines wherever neither makes all accesses contiguous.
+    """The schedule with the two innermost loops blocked by lines wherever neither makes all accesses contiguous.
 
     A block has as many iterations of each loop as fill a line, times `above` for the outer and `below` for the inner.
     """
@@ -143,7 +143,7 @@ def _blocked(schedule: Schedule, outer: Band, inner: Band, ratios: tuple[Ratio, 
 
 
 def _conflicting(nest: Nest, statement: Statement, along: str, across: str) -> bool:
-    """Whether an access is contiguous along one iterator and moves with the other, and another the other way round."""
+    """Whether one access is contiguous along `along` and varies with `across`, and another the other way round."""
 
     def favours(one: str, other: str) -> bool:
         return any(

@@ -1,4 +1,4 @@
-"""Bring the loop along which most accesses are contiguous innermost.
+"""Make the loop along which most accesses are contiguous the innermost.
 
 for r:                              for i:
   for i:                              for j < i:
@@ -20,7 +20,7 @@ from poly.schedules.steps import Distribute, Interchange
 
 
 def contiguous(schedule: Schedule) -> Schedule:
-    """The schedule with loops sunk to the innermost place where that makes the accesses cheaper and is legal."""
+    """The schedule with loops sunk to the innermost position where that is legal and makes the accesses cheaper."""
     for band in bands(schedule.tree):
         if bands(band.body) and _gain(schedule, band) > 0:
             schedule = _sunk(schedule, band.name) or schedule
@@ -28,7 +28,7 @@ def contiguous(schedule: Schedule) -> Schedule:
 
 
 def _gain(schedule: Schedule, band: Band) -> int:
-    """How much cheaper the accesses below a loop are if it is the innermost, those in deeper loops counting more."""
+    """How much cheaper the accesses below a loop become if it is innermost; deeper accesses weigh more."""
     gain, found = 0, paths(schedule.tree)
     for name in statements(band):
         loops = [node for node in found[name] if isinstance(node, Band)]
@@ -42,7 +42,7 @@ def _gain(schedule: Schedule, band: Band) -> int:
 
 
 def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
-    """The loop brought below all others that it holds, distributed over what it holds; None where that is illegal."""
+    """The schedule with a loop sunk below all loops inside it, distributed where needed; None if that is illegal."""
     pending = [loop]
     while pending:
         name = pending.pop()
@@ -64,6 +64,6 @@ def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
 
 
 def _loops_of(tree: Node, name: str, below: tuple[str, ...]) -> list[str]:
-    """The loops into which loop `name` was distributed: it and its numbered successors that hold some of `below`."""
+    """The loops that `name` was distributed into, itself and its numbered successors, that still contain loops."""
     found = [band for band in bands(tree) if band.name == name or band.name.rpartition("_")[0] == name]
     return [band.name for band in found if set(statements(band)) <= set(below) and bands(band.body)]

@@ -1,4 +1,4 @@
-"""Contractions over a box: tiles for the caches around a microkernel, operands copied, as the model chooses.
+"""Contractions over a box: a microkernel, cache tiles around it and packed operands, as the model chooses.
 
 for i:                      for j_tile:                            (columns cut for the last-level cache or threads)
   for j:                      for k_tile:                          (the reduction cut for the second level)
@@ -28,13 +28,13 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Flatten, Order, Pack, Parallel, Split, Step, Tensorize
 
 RUN = 128
-"""Bytes of contiguous results below which the order of the other loops must use up the output's cache lines."""
+"""Bytes of contiguous output below which the order of the other loops must make full use of its cache lines."""
 
 
 def planned_steps(
     r: Roles, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None, choice: Choice | None = None
 ) -> list[Step] | None:
-    """The steps for a contraction over a box; None without columns or a reduction. `choice` replaces the model's."""
+    """The steps for a contraction over a box; None without columns or a reduction. `choice` overrides the model's."""
     outline = outlined(r, dtype, target)
     return Planner(outline, choice or Tilings(outline, target).usual, loops, initial).steps() if outline else None
 
@@ -47,7 +47,7 @@ class Tilings:
     target: Target
 
     def grid(self, coarse: bool) -> Grid:
-        """`coarse` thins it to some hundreds of points; what the model chooses is among those always."""
+        """The grid of sizes; `coarse` thins it to some hundreds of points, the model's choice always among them."""
         return Grid(self.outline.work, self.target.caches, self.target.threads, self.outline.by_lines, coarse)
 
     @cached_property
@@ -56,7 +56,7 @@ class Tilings:
 
     @cached_property
     def usual_point(self) -> tuple[TileStructure, Values]:
-        """What the model expects to be the fastest."""
+        """The structure and values that the model expects to be fastest."""
         return self.grid(coarse=True).best(self.model)
 
     @property
@@ -64,7 +64,7 @@ class Tilings:
         return self.grid(coarse=True).choice(*self.usual_point)
 
     def family(self, coarse: bool, made: Callable[[Choice], Schedule | None]) -> Family:
-        """The structures; `made` gives the schedule of a choice, None where it is illegal."""
+        """The structures; `made` gives the schedule of a choice, None if it is illegal."""
         grid = self.grid(coarse)
         kinds = list(grid.structures())
         structures = tuple(self._structure(grid, kind, made) for kind in kinds)
@@ -87,15 +87,15 @@ class Tilings:
 
 @dataclass(frozen=True)
 class Outline:
-    """A contraction's groups of axes, and what follows from how its operands lie."""
+    """A contraction's groups of axes, and what follows from the memory layout of its operands."""
 
     work: ContractionView
     by_lines: bool
-    """Whether the output's next neighbours after a short run of columns are rows."""
+    """Whether the output continues along the rows after a short run of columns."""
 
 
 def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
-    """The groups of axes that fit the operands' cache lines; None without columns or a reduction."""
+    """The groups of axes that suit the operands' cache lines; None without columns or a reduction."""
     if not r.columns or not r.reduce:
         return None
     if all(axis.extent is not None for axis in (*r.rows, *r.columns, *r.reduce)):
@@ -116,7 +116,7 @@ def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
 
 @dataclass(frozen=True)
 class Planner:
-    """A contraction's outline and choice, and the steps that follow; `loops` names the loop of each iterator."""
+    """Turns a contraction's outline and choice into steps; `loops` names the loop of each iterator."""
 
     outline: Outline
     choice: Choice
@@ -140,7 +140,7 @@ class Planner:
         return self.work.columns
 
     def steps(self) -> list[Step]:
-        """Flatten, split, order, pack, put the kernel in, share out among threads."""
+        """The steps: flatten, split, reorder, pack, tensorize, parallelise."""
         flat = self._flattened()
         splits, cuts = self._splits()
         order = self._order(cuts)
@@ -164,11 +164,11 @@ class Planner:
         return [self._name(axis) for axis in axes]
 
     def _loop(self, axes: tuple[Axis, ...]) -> str:
-        """The name of the loop that axes are flattened to."""
+        """The name of the loop that the axes are flattened into."""
         return "_".join(self._names(axes))
 
     def _flattened(self) -> list[Step]:
-        """Steps that bring the axes of each group together and make one loop of them; all other loops go outside."""
+        """The steps that flatten the axes of each group into one loop; all other loops go outside."""
         groups = [axes for axes in (self.rows, self.columns) if len(axes) > 1]
         if not groups:
             return []
@@ -196,11 +196,11 @@ class Planner:
         return steps, cuts
 
     def _turned(self) -> Axis | None:
-        """The extra column axis along which a packed right operand is contiguous."""
+        """The extra column axis along which the packed right operand is contiguous."""
         return self.work.turned(self.choice.pack_right)
 
     def _outer_reduction(self) -> tuple[Axis, ...]:
-        """The reduce axes outside of the microkernel; the last is the one that is cut, where one is."""
+        """The reduce axes outside the microkernel; if one is cut, it is the last."""
         return self.roles.reduce[: len(self.roles.reduce) - self.choice.inner]
 
     def _order(self, cuts: dict[str, list[str]]) -> list[str]:
@@ -221,39 +221,39 @@ class Planner:
         return [*idle, *named, *inner]
 
     def _blocks(self, cuts: dict[str, list[str]]) -> list[str]:
-        """The loops above all copies: batches, overlaps, blocks of rows for threads, of columns, of the reduction."""
+        """The loops above all copies: batches, overlaps, and blocks of rows for threads, columns and the reduction."""
         apart, outer = self._names((*self.roles.batch, *self.roles.overlaps)), self._outer_reduction()
         whole = self._names(outer[:-1] if self.choice.reduce_cut is not None else outer)
         first = cuts["rows"][:-1] if self.choice.parallel == "rows" else []
         return [*apart, *first, *cuts["columns"][:-1], *whole, *cuts["reduce"]]
 
     def _outside(self) -> list[str]:
-        """The loops over extra columns that stay outside of a copy of the right operand.
+        """The loops over extra columns that stay outside the packing of the right operand.
 
-        Where rows come first these are all but one that is turned.
+        If the packed operand is contiguous along an extra column axis, these are all the others.
         """
         if self._turned() is not None:
             return self._names(self.work.extra_columns[:-1])
         return self._names(self.work.extra_columns) if self.choice.rows_inside else []
 
     def _innermost(self, order: list[str], place: list[str]) -> str | None:
-        """The innermost of the loops in `place`; None where there are none: the copy is made once."""
+        """The innermost of the loops in `place`; None if there are none, since the copy is then made once."""
         return max(place, key=order.index) if place else None
 
     def _right_place(self, cuts: dict[str, list[str]]) -> list[str]:
-        """The loops that a copy of the right operand lies in: all above the blocks of rows.
+        """The loops around the packing of the right operand: all above the blocks of rows.
 
-        Where all rows pass by one panel after the other, each panel may be copied just before.
+        If all rows visit one panel after the other, each panel may be packed just before its use.
         """
         above = [*self._blocks(cuts), *self._outside(), *cuts["turned"]]
         return [*above, cuts["columns"][-1]] if cuts["turned"] or self.choice.panel_by_panel else above
 
     def _left_place(self, cuts: dict[str, list[str]]) -> list[str]:
-        """The loops that a copy of the left operand lies in: all above the register tiles."""
+        """The loops around the packing of the left operand: all above the register tiles."""
         return [*self._blocks(cuts), *cuts["rows"][:-1]]
 
     def _shared(self, cuts: dict[str, list[str]]) -> str | None:
-        """The parallel loop."""
+        """The name of the parallel loop, if any."""
         match self.choice.parallel:
             case "batch":
                 return self._name(self.roles.batch[0])

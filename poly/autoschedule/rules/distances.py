@@ -1,7 +1,7 @@
-"""How far dependences reach along loops, and the shifts and skews that make them all point forward.
+"""Dependence distances along loops, and the shifts and skews that make them all non-negative.
 
 A loop counts a function of each statement's iterators. The distance of a dependence along it is the function's value at
-the sink minus that at the source.
+the sink minus its value at the source.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from poly.analysis.dependences import dependences
 from poly.ir.nest import Nest
 
 Functions = Mapping[str, isl.PwAff]
-"""What a loop counts, for each statement."""
+"""The function that a loop counts, for each statement."""
 
 STEEPEST = 4
 """The largest factor by which a loop is skewed."""
@@ -23,16 +23,16 @@ STEEPEST = 4
 
 @dataclass(frozen=True)
 class Slope:
-    """A loop made permutable with an outer one: it counts `loop + shift[statement] + factor*outer`."""
+    """The transformation that makes a loop permutable with an outer one: `loop + shift[statement] + factor*outer`."""
 
     factor: int
     shifts: Mapping[str, int]
 
 
 def slope(nest: Nest, outer: Functions, inner: Functions) -> Slope | None:
-    """The least skew of `inner` by `outer`, with shifts, for which no dependence has a negative distance.
+    """The least skew of `inner` by `outer`, with shifts, that leaves no dependence with a negative distance.
 
-    None where no factor up to STEEPEST does.
+    None if no factor up to STEEPEST will do.
     """
     edges = _edges(nest, outer, inner)
     for factor in range(STEEPEST + 1):
@@ -45,7 +45,7 @@ def slope(nest: Nest, outer: Functions, inner: Functions) -> Slope | None:
 
 
 def _edges(nest: Nest, outer: Functions, inner: Functions) -> dict[tuple[str, str], isl.Set]:
-    """For each pair of statements the distances of their dependences: a set of `[outer, inner]`."""
+    """The dependence distances of each pair of statements: a set of `[outer, inner]`."""
     found: dict[tuple[str, str], isl.Set] = {}
     for dependence in dependences(nest).binding:
         ends = dependence.source, dependence.sink
@@ -62,7 +62,7 @@ def _position(outer: isl.PwAff, inner: isl.PwAff) -> isl.Map:
 
 
 def _least(distances: isl.Set, factor: int) -> int | None:
-    """The least of `inner + factor*outer`; None where it is unbounded."""
+    """The least of `inner + factor*outer`; None if it is unbounded."""
     space = isl.LocalSpace.from_space(distances.get_space())
     value = isl.Aff.var_on_domain(space, isl.dim_type.set, 1)
     value = value.add(isl.Aff.var_on_domain(space, isl.dim_type.set, 0).scale_val(isl.Val(factor)))
@@ -71,9 +71,9 @@ def _least(distances: isl.Set, factor: int) -> int | None:
 
 
 def _shifts(statements: tuple[str, ...], weights: Mapping[tuple[str, str], int]) -> dict[str, int] | None:
-    """The least shifts, from 0 up, with `shift[sink] - shift[source] + weight >= 0`; None where there are none.
+    """The least non-negative shifts with `shift[sink] - shift[source] + weight >= 0`; None if there are none.
 
-    They are the longest paths from the sources, found as by Bellman and Ford.
+    They are longest paths, found by the Bellman-Ford algorithm.
     """
     shifts = dict.fromkeys(statements, 0)
     for _ in range(len(statements) + 1):

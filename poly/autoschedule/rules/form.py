@@ -1,10 +1,10 @@
-"""A form: one way to transform a nest, with its sizes open. Each rule goes on from the forms of those before it.
+"""A form: one way to transform a nest, with its block sizes open. Each rule extends the forms of the rules before it.
 
     orders  ->  sharing  ->  time tiles, lines, recurrences side by side, blocks  ->  lanes  ->  written out, grain
 
-A form is tried once, at its usual sizes: whether shifts, skews and blocks are legal does not depend on the sizes of
-blocks, so that all of its points are legal where that one is. The default schedule is a form's usual point, and a space
-has a structure for each form.
+A form is tried once, at its usual sizes: the legality of shifts, skews and blocks does not depend on block sizes, so if
+that point is legal, all of its points are. The default schedule is the usual point of a form, and a space has one
+structure per form.
 """
 
 from __future__ import annotations
@@ -29,29 +29,30 @@ if TYPE_CHECKING:
 Traits = tuple[tuple[str, str], ...]
 
 Transformation = Callable[[Schedule, Values], Schedule | None]
-"""A rule's steps at some values, after those of a schedule; None where they are illegal."""
+"""Adds a rule's steps, at given values, to a schedule; None if they are illegal."""
 
 WHOLE = 1 << 40
-"""A block that no loop fills: what a loop that stays uncut is to the model."""
+"""A block larger than any loop, which stands for an uncut loop in the model."""
 
 
 def always(values: Values) -> bool:
-    """No combination of values is left out."""
+    """Allow every combination of values."""
     del values
     return True
 
 
 def as_they_are(values: Values) -> dict[str, int]:
-    """Knobs that are blocks themselves."""
+    """The block sizes, if every knob is one."""
     return {name: WHOLE if value is None else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
 class Form:
-    """`make` gives the schedule of some values, None where that is illegal; `tried` is that of the usual values.
+    """One way to transform a nest, with its sizes open.
 
-    `traits` tell forms apart: they say which rules have made one. `cuts` names the knob that says the block of each
-    loop over blocks. `blocks` makes numbers of the knobs' values.
+    `make` builds the schedule at given values, None if it is illegal; `tried` is the schedule at the usual values.
+    `traits` name the rules behind a form and tell forms apart. `cuts` maps each loop over blocks to the knob that sets
+    its block size. `blocks` converts the knobs' values to block sizes.
     """
 
     traits: Traits
@@ -65,7 +66,7 @@ class Form:
 
     @staticmethod
     def fixed(traits: Traits, made: Schedule) -> Form:
-        """A form without sizes."""
+        """A form without knobs."""
         return Form(traits, lambda values: made, made)
 
     def then(
@@ -78,7 +79,7 @@ class Form:
         cuts: Mapping[str, str] | None = None,
         allows: Callable[[Values], bool] = always,
     ) -> Form:
-        """The form that a rule makes of this one; `tried` is what it makes of `self.tried` at its own usual values."""
+        """This form extended by a rule; `tried` is `self.tried` transformed at the rule's own usual values."""
 
         def make(values: Values) -> Schedule | None:
             made = self.make(values)
@@ -96,33 +97,33 @@ class Form:
         )
 
     def free(self, knob: str) -> str:
-        """A name for a knob that no other has."""
+        """An unused name for a knob."""
         taken = dict(self.usual)
         numbered = (f"{knob}_{number}" for number in range(2, len(taken) + 3))
         return next(name for name in (knob, *numbered) if name not in taken)
 
     def schedule(self, values: Values) -> Schedule:
-        """The schedule of some values.
+        """The schedule at given values.
 
         Raises:
-            ScheduleError: they are no legal schedule.
+            ScheduleError: the values give no legal schedule.
         """
         return legal(self.make(values), values)
 
     def structure(self, target: Target, sizes: Mapping[str, int]) -> Structure:
-        """The structure of a space; costs are predicted at these values of the sizes that are open."""
+        """The form as a structure of a space; costs are predicted at these values of the open sizes."""
         predict = _Predictor(self, target, sizes).predict
         return Structure(self.traits, self.knobs, self.allows, self.schedule, predict)
 
     def at(self) -> tuple[int, ...]:
-        """The place of the usual values in the grid."""
+        """The position of the usual values in the grid."""
         values = dict(self.usual)
         return tuple(knob.values.index(values[knob.name]) for knob in self.knobs)
 
 
 @dataclass(frozen=True)
 class _Predictor:
-    """The model of a form's schedules, made when it is first asked: it takes some questions to isl."""
+    """The cost model of a form's schedules, built on first use because it queries isl."""
 
     form: Form
     target: Target
@@ -139,14 +140,14 @@ class _Predictor:
 
 
 def legal(made: Schedule | None, values: Values) -> Schedule:
-    """The schedule of some values. Raises ScheduleError where there is none, as these are illegal."""
+    """The schedule made at given values. Raises ScheduleError if there is none because they are illegal."""
     if made is None:
         raise ScheduleError(f"the sizes {dict(values)} are illegal for this structure of the space.")
     return made
 
 
 def located(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
-    """The schedule at some values of the sizes that are open; ASSUMED for those that are not given."""
+    """The schedule with its open sizes fixed, at ASSUMED if no value is given."""
     values = {size: sizes.get(size, ASSUMED) for size in made.nest.sizes}
     if not values:
         return made
@@ -154,7 +155,7 @@ def located(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
 
 
 def new_loops(before: Schedule, after: Schedule, knobs: Mapping[str, str]) -> dict[str, str]:
-    """The loops over blocks that a step has made, with the knob for each; `knobs` names those of the loops cut."""
+    """The loops over blocks that a step has made, each with its knob; `knobs` is keyed by the loops that were cut."""
     old = {band.name for band in bands(before.tree)}
     made = [band.name for band in bands(after.tree) if band.name not in old]
     return {name: knobs[loop] for name in made if (loop := name.rpartition("_tile")[0]) in knobs}

@@ -1,11 +1,11 @@
-"""Fuse loops that follow each other and touch the same arrays: what the first brings to the caches is used there.
+"""Fuse consecutive loops that touch the same arrays, so that the second finds its data in the caches.
 
     for i: for j: B[i, j] = f(A[i, j])              for i:
     for i: for j: C[i, j] = g(B[i, j])       ->       for j:
                                                         B[i, j] = f(A[i, j])
                                                         C[i, j] = g(B[i, j])
 
-Where the innermost loops may not become one, or could then not run in vector lanes, the loops around them are fused.
+If the innermost loops cannot be fused, or only at the cost of vectorisation, just the loops around them are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Fuse
 
 STREAMS = 8
-"""Arrays in one innermost loop that hardware prefetchers can follow."""
+"""The number of arrays in one innermost loop that hardware prefetchers can follow."""
 
 
 def fused(schedule: Schedule) -> Schedule:
@@ -37,7 +37,7 @@ def fused(schedule: Schedule) -> Schedule:
 
 
 def _pairs(tree: Node) -> list[tuple[Chain, Chain]]:
-    """Chains of loops that follow each other."""
+    """The pairs of consecutive chains of loops."""
     found = []
     for node in walk(tree):
         if isinstance(node, Sequence):
@@ -67,7 +67,7 @@ def _fused(schedule: Schedule, first: Chain, second: Chain) -> Schedule | None:
 
 
 def _lost_lanes(before: Schedule, after: Schedule, first: Chain, second: Chain) -> bool:
-    """Whether two loops that could run in vector lanes are one now that cannot."""
+    """Whether two vectorisable loops became one that is not."""
     nest = before.nest
     could = all(lane_conflict(nest, before.tree, chain.bands[-1].name) is None for chain in (first, second))
     return could and lane_conflict(nest, after.tree, first.bands[-1].name) is not None

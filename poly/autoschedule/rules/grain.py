@@ -1,11 +1,11 @@
-"""Blocks of a parallel loop that are worth a work-group on an OpenCL device's CPU core.
+"""Block parallel loops so that each work-group on an OpenCL CPU device has enough work.
 
     for i:  # parallel                   for i_tile:  # parallel
       y[i] += a*x[i]           ->          for i in the tile:  # vectorize
                                              y[i] += a*x[i]
 
-Each iteration of a parallel loop becomes a work-group, and a group's start takes as long as some dozen iterations. A
-C compiler's threads share such a loop in blocks by themselves.
+Each iteration of a parallel loop becomes a work-group, and starting a group takes as long as dozens of iterations. In
+C, the threads divide such a loop into blocks by themselves.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Split
 
 GRAIN = 4096
-"""Statement instances of a group: their time is many times that of its start."""
+"""Statement instances per group: enough to hide the cost of starting it."""
 
 SHARES = 4
-"""Groups for each compute unit, at least, so that all end at about the same time."""
+"""The least number of groups per compute unit, so that all units finish at about the same time."""
 
 
 def in_groups(form: Form, isa: ISA) -> Form:
-    """The form for an OpenCL device's work-groups; as it is for a CPU's threads."""
+    """The form with parallel loops blocked for an OpenCL device's work-groups; unchanged for C."""
     if not isinstance(isa, DeviceISA):
         return form
     units = isa.units
@@ -37,7 +37,7 @@ def in_groups(form: Form, isa: ISA) -> Form:
 
 
 def grained(schedule: Schedule, units: int) -> Schedule:
-    """The schedule with parallel loops of short iterations in blocks, each a group of its own."""
+    """The schedule with parallel loops of short iterations in blocks, one per work-group."""
     for band in bands(schedule.tree):
         if band.parallel and not any(isinstance(node, Micro) for node in walk(band)):
             block = _block(schedule.nest, band, units)
@@ -46,7 +46,7 @@ def grained(schedule: Schedule, units: int) -> Schedule:
 
 
 def _block(nest: Nest, band: Band, units: int) -> int:
-    """Iterations that are enough work for a group, but leave groups for all compute units."""
+    """The iterations that are enough work for a group but leave groups for all compute units."""
     work = instances(nest, band.body, INNER_GUESS)
     known = extent(nest, band)
     most = GRAIN if known is None else max(1, known // (SHARES * units))

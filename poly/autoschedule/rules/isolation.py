@@ -1,4 +1,4 @@
-"""Give a contraction loops of its own, which its steps may then order, cut and hand to a microkernel.
+"""Distribute loops so that a contraction has its own, which its steps may then reorder, cut and tensorize.
 
 for i: for j:                         for i: for j:
   C[i, j] = 0                           C[i, j] = 0
@@ -20,14 +20,14 @@ from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Step
 
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
-"""The steps for a contraction and its loops, by iterator; None where it has none."""
+"""Makes the steps for a contraction, given its loops by iterator; None if there are none."""
 
 MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None]
-"""The schedule of a nest in which one contraction gets the steps that a function makes for its loops."""
+"""Makes a nest's schedule in which one contraction gets the steps that a function returns for its loops."""
 
 
 def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
-    """The loops as written, with the steps of each contraction where these are legal."""
+    """The loops as written, plus the steps of each contraction for which they are legal."""
     made = schedule(nest)
     for statement in nest.statements:
         alone = isolated(made, statement)
@@ -39,9 +39,9 @@ def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
 
 
 def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | None:
-    """The schedule with loops of its own for a contraction, and their names by iterator.
+    """The schedule in which a contraction has its own loops, and their names by iterator.
 
-    None where it is no contraction, or the dependences or the loops don't allow it.
+    None if the statement is not a contraction, or the dependences or the loops do not allow it.
     """
     if recognise(made.nest, statement) is None:
         return None
@@ -51,7 +51,7 @@ def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, 
 
 
 def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
-    """The schedule with loops of its own for a statement; None where the dependences forbid it."""
+    """The schedule in which a statement has its own loops; None if the dependences forbid it."""
     alone: Schedule | None = made
     while alone is not None:
         around = [entry for entry in paths(alone.tree)[statement.name] if isinstance(entry, Band)]
@@ -65,7 +65,7 @@ def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
 def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
     """The names of the loops that count the statement's iterators, outermost first.
 
-    None where a loop counts something else.
+    None if a loop counts something else.
     """
     names: dict[str, str] = {}
     for band in paths(made.tree)[statement.name]:

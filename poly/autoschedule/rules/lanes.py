@@ -1,4 +1,4 @@
-"""Run innermost loops in vector lanes; where they cannot, write out several iterations at a time.
+"""Vectorise innermost loops; unroll those that cannot be vectorised.
 
 for i:                                for i:
   for j: B[i, j] = f(A[i, j])    ->     for j: B[i, j] = f(A[i, j])  # vectorize
@@ -18,16 +18,16 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Unroll, Vectorize
 
 WRITTEN_OUT = (2, 4, 8)
-"""Iterations that are written out at a time."""
+"""Unroll factors."""
 
 
 def in_lanes(form: Form) -> Form:
-    """The form with its innermost loops in vector lanes, as far as that is legal and accesses are contiguous."""
+    """The form with its innermost loops vectorised, as far as that is legal and accesses are contiguous."""
     return form.then(lambda made, values: vectorized(made), vectorized(form.tried))
 
 
 def written_out(form: Form) -> Form | None:
-    """Several iterations at a time of the innermost loops that are not in vector lanes; None without any."""
+    """The form with its non-vectorised innermost loops unrolled; None if there are none."""
     loops = [band.name for band in innermost(form.tried.tree) if not band.vectorize]
     if not loops:
         return None
@@ -41,9 +41,9 @@ def written_out(form: Form) -> Form | None:
 
 
 def vectorized(schedule: Schedule) -> Schedule:
-    """The schedule with each innermost loop in vector lanes whose accesses are contiguous, where that is legal.
+    """The schedule with every innermost loop vectorised that has contiguous accesses, where that is legal.
 
-    With strided accesses the choice is left to the C compiler.
+    For strided accesses the choice is left to the C compiler.
     """
     nest, tree = schedule.nest, schedule.tree
     found = [band for band in innermost(tree) if band.unroll < 2 and _contiguous(schedule, band)]

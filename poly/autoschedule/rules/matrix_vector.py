@@ -1,4 +1,4 @@
-"""Contractions with no rows to speak of: matrix times vector, streamed by a kernel of its own.
+"""Contractions without rows: matrix-vector products, whose kernels stream the matrix.
 
 for j: for k:                               for j_tile:                     (a share for each thread)
   y[j] += x[k] * B[k, j]           ->         gemvn over j, k               (B contiguous along j)
@@ -26,12 +26,12 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
 
 SHARES = (256, 1 << 16)
-"""The least and the most results that are computed in one pass, for a search."""
+"""The smallest and the largest number of results per pass in a search."""
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """A matrix-vector product: the kernel's family, the loop that counts results, and the one that is summed over."""
+    """A matrix-vector product: the kernel's family, the axis of the results, and the reduction axis."""
 
     family: str
     column: Axis
@@ -39,12 +39,12 @@ class Streamed:
 
 
 def streamed(r: Roles) -> tuple[Streamed, ...]:
-    """The ways to stream the matrix as it lies, the usual first; none where no kernel does."""
+    """The ways to stream the matrix in its layout, the usual one first; empty if no kernel can."""
     return tuple(found for found in (_by_rows(r), _by_columns(r)) if found is not None)
 
 
 def matrix_vector_steps(r: Roles, loops: Mapping[str, str], target: Target, initial: str | None) -> list[Step] | None:
-    """The steps for a contraction without rows; None where no kernel streams the matrix as it lies."""
+    """The steps for a contraction without rows; None if no kernel streams the matrix in its layout."""
     found = streamed(r)
     if not found:
         return None
@@ -61,7 +61,7 @@ def _steps(
     parallel: bool,
     initial: str | None,
 ) -> list[Step]:
-    """The steps for one way: `share` results at a time (None: all), those shared among threads if `parallel`."""
+    """The steps for one way: `share` results per pass (None: all), the passes shared among threads if `parallel`."""
     inner = (loops[chosen.column.iterator], loops[chosen.reduced.iterator])
     outer = [loop for loop in loops.values() if loop not in inner]
     steps: list[Step] = []
@@ -75,7 +75,7 @@ def _steps(
 
 @dataclass(frozen=True)
 class StreamedProduct:
-    """A matrix-vector product whose loops are named by iterator; `made` gives a nest's schedule with steps for it."""
+    """A matrix-vector product and its loops by iterator; `made` builds the nest's schedule with given steps for it."""
 
     roles: Roles
     loops: Mapping[str, str]
@@ -90,7 +90,7 @@ class StreamedProduct:
         return prod(axis.guess for axis in (*r.batch, *r.columns, *r.reduce))
 
     def forms(self) -> Iterator[Form]:
-        """Each way to stream the matrix, its results shared among threads or not."""
+        """Every way to stream the matrix, with and without sharing the results among threads."""
         for way, parallel in product(streamed(self.roles), (False, True) if self.target.threads > 1 else (False,)):
             form = self._form(way, parallel)
             if form is not None:
@@ -98,7 +98,7 @@ class StreamedProduct:
 
     @cached_property
     def usual(self) -> Form | None:
-        """The form of the default; None where it is illegal."""
+        """The default form; None if it is illegal."""
         way = streamed(self.roles)[0]
         return self._form(way, usual_share(way, self.target.threads) is not None)
 
@@ -129,13 +129,13 @@ class StreamedProduct:
 
 
 def _by_rows(r: Roles) -> Streamed | None:
-    """The matrix and the result contiguous along one loop: `gemvn`, over the longest reduction."""
+    """`gemvn`, if matrix and result are contiguous along one axis; it sums over the longest reduction axis."""
     columns = [axis for axis in r.columns if axis.right.number == 1 and axis.output.number == 1]
     return Streamed("gemvn", columns[0], _longest(r.reduce)) if columns and r.reduce else None
 
 
 def _by_columns(r: Roles) -> Streamed | None:
-    """Matrix and vector contiguous along the reduction: `gemvt`."""
+    """`gemvt`, if matrix and vector are contiguous along the reduction."""
     reduced = [axis for axis in r.reduce if axis.right.number == 1 and axis.left.number == 1]
     return Streamed("gemvt", _longest(r.columns), reduced[0]) if reduced and r.columns else None
 
@@ -145,7 +145,7 @@ def _longest(axes: tuple[Axis, ...]) -> Axis:
 
 
 def usual_share(chosen: Streamed, threads: int) -> int | None:
-    """The columns of one thread, where there is work enough for several."""
+    """The columns per thread; None if there is too little work for several threads."""
     column = chosen.column.guess
     if threads == 1 or column * chosen.reduced.guess < WORTHWHILE or column < 64 * threads:
         return None

@@ -1,8 +1,8 @@
-"""Contractions through microkernels: which rule each statement follows, and the forms of the heaviest one.
+"""Contractions through microkernels: the rule for each statement, and the forms of the heaviest contraction.
 
 over a box               contraction.py: tiles, copies and an outer product, chosen by the model
 without rows             matrix_vector.py: a kernel that streams the matrix
-over any other domain    non_rectangular.py: an outer product over loops that are a box once the others are fixed
+over any other domain    non_rectangular.py: an outer product over the loops that form a box once the others are fixed
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Step, Tensorize
 
 Product = StreamedProduct | NonRectangular
-"""A contraction whose rule makes forms."""
+"""A contraction whose rule provides forms."""
 
 
 def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None = None) -> Schedule:
-    """The schedule with microkernels for all contractions that the dependences and loops allow; no steps without any.
+    """The schedule with microkernels for all contractions that dependences and loops allow; without steps if none.
 
-    `choices` replaces the model's for some statements.
+    `choices` overrides the model's choice for some statements.
     """
     known = choices or {}
     return _contracted(nest, lambda statement, loops: _steps(nest, statement, loops, target, known.get(statement.name)))
@@ -46,10 +46,10 @@ def _contracted(nest: Nest, steps_of: StepsOf) -> Schedule:
 def _steps(
     nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target, choice: Choice | None = None
 ) -> list[Step] | None:
-    """The steps for a contraction that has its loops for itself; None where it is none, or has no columns to speak of.
+    """The steps for a contraction that has its own loops; None if no microkernel serves it.
 
-    `loops` maps its iterators to the names of their loops, outermost first. A statement that sets the output to 0
-    before is taken over by the microkernel. `choice` replaces the model's.
+    `loops` maps its iterators to the names of their loops, outermost first. The microkernel absorbs a preceding
+    statement that sets the output to 0. `choice` overrides the model's.
     """
     dtype = _dtype(nest, statement)
     if dtype == f16:
@@ -62,9 +62,9 @@ def _steps(
 
 
 def contraction_family(nest: Nest, target: Target, coarse: bool = False) -> Family | None:
-    """The structures of the heaviest contraction over a box; None where there is none with tiles.
+    """The structures of the heaviest contraction over a box; None if there is none that is tiled.
 
-    The other statements follow their default schedule. `coarse` thins the grids to some hundreds of points.
+    The other statements keep their default schedule. `coarse` thins the grids to some hundreds of points.
     """
     found = heaviest_box(nest, target)
     if found is None:
@@ -80,7 +80,7 @@ def contraction_family(nest: Nest, target: Target, coarse: bool = False) -> Fami
 
 
 def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None:
-    """The contraction over a box with the most multiply-adds that has rows; others stream a matrix without tiles."""
+    """The contraction over a box with rows and the most multiply-adds; those without rows stream a matrix untiled."""
     found = []
     for statement, _, r in _contractions(nest):
         outline = outlined(r, _dtype(nest, statement), target) if r is not None and r.rows else None
@@ -90,7 +90,7 @@ def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None
 
 
 def heaviest_product(nest: Nest, target: Target) -> Product | None:
-    """The heaviest contraction with forms of its own that its rule's usual steps are legal for; None without any."""
+    """The heaviest contraction that has its own forms and is legal in the usual one; None if there is none."""
     ranked = sorted(_products(nest, target), key=lambda product: -product.work)
     return next((product for product in ranked if product.usual is not None), None)
 
@@ -106,7 +106,7 @@ def _products(nest: Nest, target: Target) -> Iterator[Product]:
 
 
 def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Roles | None]]:
-    """The contractions that may have loops of their own, with these, and their roles where they are over a box."""
+    """The contractions that can be given their own loops, with these loops, and their roles if they are over a box."""
     made = schedule(nest)
     for statement in nest.statements:
         alone = isolated(made, statement) if _dtype(nest, statement) != f16 else None
@@ -115,12 +115,12 @@ def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Ro
 
 
 def _dtype(nest: Nest, statement: Statement) -> DType:
-    """The type of what a statement computes. No microkernel of one core computes with halves."""
+    """The type of a statement's result. No single-core microkernel computes in half precision."""
     return nest.array(statement.target.array).dtype
 
 
 class _MadeWith:
-    """The default schedule but for one statement, which gets steps of its own; None where they are illegal."""
+    """Makes the default schedule with other steps for one statement; None if they are illegal."""
 
     def __init__(self, nest: Nest, statement: Statement, target: Target) -> None:
         self._nest, self._statement, self._target = nest, statement, target

@@ -1,4 +1,4 @@
-"""Contractions over a domain that is no box: a kernel over the loops that are one once all others are fixed.
+"""Contractions over a non-rectangular domain: a kernel over the loops that form a box once all others are fixed.
 
     for p, q, f:                                            for p, r, s:
       for r, s:                                               for q_tile: for f_tile:
@@ -6,7 +6,7 @@
           for c:
             O[p, q, f] += I[p+r-1, q+s-1, c] * W[r, s, c, f]
 
-The taps of a padded convolution that would multiply zeros are not in the domain, so they cost nothing.
+The taps of a padded convolution that would multiply by zero are not in the domain, so they cost nothing.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
 
 LEAST = 16
-"""Steps of the reduction below which a kernel's start costs more than it brings."""
+"""The least number of reduction steps for which a kernel call pays off."""
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """A contraction whose `row`, `column` and `reduce` iterators make a box for each value of the others.
+    """A contraction whose `row`, `column` and `reduce` iterators form a box for each value of the others.
 
-    `own` are the others that count results, `taps` those that are summed over; `overlaps` are those whose results are
-    also the results of others, so that they stay outside of all.
+    Of the others, `own` index the results and `taps` are summed over; `overlaps` reach the same results with different
+    values, so they stay outside all loops.
     """
 
     nest: Nest
@@ -63,21 +63,21 @@ class Ragged:
 
     @property
     def work(self) -> int:
-        """Multiply-adds, an upper bound."""
+        """An upper bound of the multiply-adds."""
         return prod(self.extent(iterator) for iterator in self.statement.iterators)
 
     def extent(self, iterator: str) -> int:
-        """How many values an iterator takes in all; ASSUMED where that depends on a size."""
+        """The number of values that an iterator takes in total; ASSUMED if it depends on a size."""
         return _extent(self.statement, iterator)
 
 
 Place = Literal["inside", "between", "outside"]
-"""Where the loop over tiles of columns is: inside that over tiles of rows, right around it, around all other loops."""
+"""The position of the column tile loop: inside the row tile loop, right around it, or around all other loops."""
 
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """The register tile, where the loop over its columns is, and which loop the threads share (None: none)."""
+    """The register tile, the position of the loop over its columns, and the iterator of the parallel loop, if any."""
 
     kernel: OuterProduct
     columns: Place = "inside"
@@ -85,7 +85,7 @@ class RegisterTile:
 
 
 def ragged(nest: Nest, statement: Statement) -> Ragged | None:
-    """The contraction with its box; None without one, or where the right operand isn't contiguous along the columns."""
+    """The contraction with its box; None if it has none, or its right operand is not contiguous along the columns."""
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
         return None
@@ -99,21 +99,21 @@ def ragged(nest: Nest, statement: Statement) -> Ragged | None:
 
 
 def usual_tiles(r: Ragged, isa: ISA, threads: int) -> RegisterTile:
-    """The register tile that fits the box best, and the outermost loop for threads where there is work enough."""
+    """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
     shared = r.own[0] if r.own and threads > 1 and r.work >= WORTHWHILE else None
     return RegisterTile(tile_shape(m, n, isa, r.dtype), parallel=shared)
 
 
 def ragged_steps(nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target) -> list[Step] | None:
-    """The steps with the usual tiles; None where there is no box. `loops` names the loop of each iterator."""
+    """The steps with the usual tiles; None if there is no box. `loops` names the loop of each iterator."""
     found = ragged(nest, statement)
     return tiled_steps(found, loops, usual_tiles(found, target.isa, target.threads)) if found else None
 
 
 @dataclass(frozen=True)
 class NonRectangular:
-    """A contraction over no box whose loops are named by iterator; `made` gives a nest's schedule with steps for it."""
+    """A non-rectangular contraction and its loops by iterator; `made` builds the nest's schedule with given steps."""
 
     box: Ragged
     loops: Mapping[str, str]
@@ -122,11 +122,11 @@ class NonRectangular:
 
     @property
     def work(self) -> int:
-        """Multiply-adds, an upper bound."""
+        """An upper bound of the multiply-adds."""
         return self.box.work
 
     def forms(self) -> Iterator[Form]:
-        """Each place of the loop over columns, with each loop that threads may share."""
+        """Every position of the column tile loop combined with every loop that may be parallel."""
         shared = [None, *self.box.own[:2], self.box.column] if self.target.threads > 1 else [None]
         places: tuple[Place, ...] = get_args(Place)
         for place, parallel in product(places, shared):
@@ -136,7 +136,7 @@ class NonRectangular:
 
     @cached_property
     def usual(self) -> Form | None:
-        """The form of the default; None where it is illegal."""
+        """The default form; None if it is illegal."""
         return self._form(self._tile.columns, self._tile.parallel)
 
     @property
@@ -189,7 +189,7 @@ def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: RegisterTile) -> lis
 
 
 def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:
-    """Row, column and reduce iterators, the longest first; the columns contiguous in output and right operand."""
+    """Row, column and reduce iterators, longest first; output and right operand are contiguous along the columns."""
 
     columns = [
         name
@@ -202,12 +202,12 @@ def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tu
 
 
 def _longest(statement: Statement, iterators: Sequence[str]) -> list[str]:
-    """The iterators, those with the most values first."""
+    """The iterators, longest first."""
     return sorted(iterators, key=lambda name: -_extent(statement, name))
 
 
 def _extent(statement: Statement, iterator: str) -> int:
-    """How many values an iterator takes in all; ASSUMED where that depends on a size."""
+    """The number of values that an iterator takes in total; ASSUMED if it depends on a size."""
     position = statement.iterators.index(iterator)
     low, high = statement.domain.dim_min_val(position), statement.domain.dim_max_val(position)
     return high.to_python() - low.to_python() + 1 if low.is_int() and high.is_int() else ASSUMED

@@ -1,4 +1,4 @@
-"""Orders of loops from which all else goes on: as written, contiguous, fused, permutations of the heaviest loops."""
+"""Loop orders to start from: as written, contiguous, fused, and permutations of the heaviest loops."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order
 
 MOST = 6
-"""Orders of one chain of loops that are worth a structure: all of three loops, the most contiguous of more."""
+"""Orders of one chain that get a structure: all of them for three loops, the most contiguous ones for more."""
 
 PERMUTED = 7
-"""Loops of one chain that change places, the inner ones: all orders of more are too many to look at."""
+"""The innermost loops of a chain that are permuted: more would have too many orders."""
 
 
 def orders(nest: Nest) -> Iterator[Form]:
@@ -31,12 +31,12 @@ def orders(nest: Nest) -> Iterator[Form]:
 
 
 def usual_order(nest: Nest) -> Form:
-    """The loops contiguous and fused as far as that is legal."""
+    """The loops made contiguous and fused as far as that is legal."""
     return _improved(nest)[-1]
 
 
 def _improved(nest: Nest) -> list[Form]:
-    """The loops as written, contiguous, and fused, where each of these changes them."""
+    """The loops as written, then made contiguous, then fused, omitting what changes nothing."""
     written = schedule(nest)
     found = [Form.fixed((("order", "as written"),), written)]
     natural = contiguous(written)
@@ -49,7 +49,7 @@ def _improved(nest: Nest) -> list[Form]:
 
 
 def _permuted(form: Form) -> Iterator[Form]:
-    """The legal orders of the heaviest chain of loops, but for the one it has."""
+    """The legal orders of the heaviest chain of loops, except its current one."""
     made = form.tried
     chain = heaviest(made)
     if chain is None or len(chain.bands) < 2:
@@ -67,7 +67,7 @@ def _permuted(form: Form) -> Iterator[Form]:
 
 
 def _strided(made: Schedule, chain: Chain, loop: str) -> int:
-    """What the accesses cost where this loop is the innermost."""
+    """The cost of the accesses if this loop is the innermost."""
     found = paths(made.tree)
     total = 0
     for name in chain.statements:

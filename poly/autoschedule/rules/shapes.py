@@ -13,12 +13,12 @@ from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, children, sta
 from poly.schedules.schedule import Schedule
 
 INNER_GUESS = 1024
-"""The extent that a loop inside a sequential one is taken to have, where its sizes are not known."""
+"""The assumed extent of a loop inside a sequential one if its sizes are unknown."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Loops around each other with nothing between them, outermost first, and statements alone in the innermost."""
+    """Perfectly nested loops, outermost first; the innermost contains only statements."""
 
     bands: tuple[Band, ...]
 
@@ -28,7 +28,7 @@ class Chain:
 
 
 def chain_of(node: Node) -> Chain | None:
-    """The node as a chain of loops; None where it is none."""
+    """The node as a chain of loops; None if it is not one."""
     found: list[Band] = []
     while isinstance(node, Band):
         found.append(node)
@@ -38,7 +38,7 @@ def chain_of(node: Node) -> Chain | None:
 
 
 def heaviest(made: Schedule) -> Chain | None:
-    """The chain of loops with the most instances, an upper bound; None where there is none."""
+    """The chain of loops with the most instances, an upper bound; None if there is none."""
     found = list(_chains(made.tree))
     weights = [prod(extent(made.nest, band) or ASSUMED for band in chain.bands) for chain in found]
     return found[weights.index(max(weights))] if found else None
@@ -54,7 +54,7 @@ def _chains(node: Node) -> Iterator[Chain]:
 
 
 def innermost(tree: Node) -> tuple[Band, ...]:
-    """The loops that hold no other."""
+    """The loops that contain no other loop."""
     return tuple(band for band in bands(tree) if not bands(band.body))
 
 
@@ -64,7 +64,7 @@ def parts(node: Node) -> tuple[Node, ...]:
 
 
 def instances(nest: Nest, node: Node, guess: int) -> int:
-    """Statement instances in one run of a node, at most; `guess` is the extent of loops whose sizes are not known."""
+    """An upper bound of the statement instances in one run of a node; `guess` is the extent of unknown loops."""
     match node:
         case Band(body=body):
             known = extent(nest, node)

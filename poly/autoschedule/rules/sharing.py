@@ -1,9 +1,9 @@
-"""Choose the loop whose iterations threads share.
+"""Choose the loops to run in parallel on threads.
 
 for i:                              for i:  # parallel
   for j: B[i, j] = f(A[i, j])  ->     for j: B[i, j] = f(A[i, j])
 
-The outermost loop that may be parallel and has work enough for several threads, on each path of the tree.
+On each path of the tree, it is the outermost loop that may be parallel and has enough work for several threads.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Parallel
 
 WORTH = 50_000
-"""Statement instances for which it pays to wake a thread: some ten microseconds of work."""
+"""Statement instances for which waking a thread pays off: about ten microseconds of work."""
 
 
 def sharings(form: Form, threads: int) -> Iterator[Form]:
-    """The form with each loop parallel that may be: none, the usual ones, another of the heaviest chain."""
+    """The form without parallel loops, with the usual ones, and with each other candidate of the heaviest chain."""
     usual = usual_sharing(form, threads)
     shared = parallel_loops(usual.tried)
     if threads > 1 and shared:
@@ -40,7 +40,7 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
 
 
 def usual_sharing(form: Form, threads: int) -> Form:
-    """The form with the outermost loops parallel that may be and are worth it."""
+    """The form with the outermost suitable loops made parallel, if there are several threads."""
     return _with(form, shared_out(form.tried)) if threads > 1 else form
 
 
@@ -49,17 +49,17 @@ def _with(form: Form, made: Schedule) -> Form:
 
 
 def parallel_loops(made: Schedule) -> tuple[str, ...]:
-    """The loops that threads share."""
+    """The names of the parallel loops."""
     return tuple(band.name for band in bands(made.tree) if band.parallel)
 
 
 def shared_out(schedule: Schedule) -> Schedule:
-    """The schedule with the outermost loops parallel that may be and are worth it, one on each path."""
+    """The schedule with the outermost suitable loop on each path made parallel."""
     return _shared_out(schedule, schedule.tree, WORTH)
 
 
 def _shared_out(schedule: Schedule, node: Node, guess: int) -> Schedule:
-    """The same below a node; `guess` is the extent of loops whose sizes are not known."""
+    """The same below a node; `guess` is the extent of loops of unknown size."""
     if isinstance(node, Sequence):
         for child in node.children:
             schedule = _shared_out(schedule, child, guess)
@@ -72,6 +72,6 @@ def _shared_out(schedule: Schedule, node: Node, guess: int) -> Schedule:
 
 
 def _work(nest: Nest, band: Band, guess: int) -> int:
-    """Instances in one run of a loop, an upper bound."""
+    """An upper bound of the instances in one run of a loop."""
     absorbed = [inner for node in walk(band) if isinstance(node, Micro) for inner in inner_bands(node)]
     return prod(extent(nest, inner) or guess for inner in (*bands(band), *absorbed))

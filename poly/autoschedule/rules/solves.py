@@ -1,4 +1,4 @@
-"""Triangular solves by blocks: whatever a block of rows needs of the blocks before it is a matrix product.
+"""Blocked triangular solves: the contribution of earlier blocks of rows to a block is a matrix product.
 
     for i:                                for i_tile:
       for j < i:                            for i in the tile: for j < start of the tile: for r:
@@ -9,7 +9,7 @@
                                               for r_3:
                                                 X[i_2, r_3] /= L[i_2, i_2]
 
-The update becomes two statements: its far instances, whose operands were computed in earlier blocks, and its near ones.
+The update becomes two statements: the far instances read results of earlier blocks, the near ones of the same block.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Order, Part, Split, Tensorize
 
 LEAST = 16
-"""Least rows of a block: few, since what depends on rows of the same block runs without a microkernel."""
+"""The least number of rows in a block: few, since updates within a block run without a microkernel."""
 
 TILES = (1, 2, 3, 4, 6, 8)
-"""Register tiles in a block of rows, for a search."""
+"""Register tiles per block of rows in a search."""
 
 
 @dataclass(frozen=True)
 class _Update:
-    """A contraction that reads what its own statement's array holds, with one loop in each role."""
+    """A contraction that reads the array it writes, with one iterator in each role."""
 
     statement: Statement
     row: str
@@ -59,14 +59,14 @@ class _Update:
 
 @dataclass(frozen=True)
 class Solve:
-    """The rows of a block, and the microkernel that updates it."""
+    """The rows per block, and the microkernel that updates a block."""
 
     block: int
     kernel: OuterProduct
 
 
 def solves(nest: Nest, target: Target) -> Iterator[Form]:
-    """The solve by blocks, its loops shared out or not; none where there is no triangular update."""
+    """The blocked solve, sequential and parallel; nothing if there is no triangular update."""
     first = blocked_solve(nest, target.isa)
     if first is not None:
         for parallel in (False, True) if target.threads > 1 else (False,):
@@ -74,13 +74,13 @@ def solves(nest: Nest, target: Target) -> Iterator[Form]:
 
 
 def usual_solve(nest: Nest, target: Target) -> Form | None:
-    """The solve by blocks, its loops shared out where there are threads; None where there is no triangular update."""
+    """The blocked solve, parallel if there are several threads; None if there is no triangular update."""
     first = blocked_solve(nest, target.isa)
     return _form(nest, target.isa, first, target.threads > 1) if first is not None else None
 
 
 def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
-    """The form of a solve; `first` has the usual sizes, and no loops in lanes or shared."""
+    """The form of a solve; `first` has the usual sizes and no vectorised or parallel loops yet."""
     dtype = _updated(first)
     row, cuts = _loops(first)
     usual, fits = usual_sizes(isa, dtype), fitting(isa)
@@ -107,25 +107,25 @@ def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
 
 
 def _updated(made: Schedule) -> DType:
-    """The type of what the microkernel updates."""
+    """The type of the array that the microkernel updates."""
     name = next(step.statement for step in made.steps if isinstance(step, Tensorize) and step.statement)
     return made.nest.array(made.nest.statement(name).target.array).dtype
 
 
 def _values(solve: Solve) -> tuple[tuple[str, int], ...]:
-    """The knobs' values of a solve."""
+    """The values of the knobs for a solve."""
     kernel = solve.kernel
     return ("rows", kernel.rows), ("vectors", kernel.vectors), ("tiles", solve.block // kernel.rows)
 
 
 def _loops(made: Schedule) -> tuple[str, dict[str, str]]:
-    """The loop over rows, and the knobs of those over blocks of rows, and over register tiles' rows and columns."""
+    """The row loop, and the knobs of the loops over blocks of rows and over the rows and columns of register tiles."""
     ((row, _),), ((far, _), (column, _)) = (step.sizes for step in made.steps if isinstance(step, Split))
     return row, {f"{row}_tile": "block", f"{far}_tile2": "rows", f"{column}_tile": "columns"}
 
 
 def _block(values: Values) -> int:
-    """The rows of a block."""
+    """The rows per block."""
     return (values["rows"] or 1) * (values["tiles"] or 1)
 
 
@@ -135,15 +135,15 @@ def _blocks(values: Values, lanes: int) -> dict[str, int]:
 
 
 def usual_sizes(isa: ISA, dtype: DType) -> Solve:
-    """The best kernel for large operands, and the least blocks that are whole tiles of it."""
+    """The best kernel for large operands, and the smallest block that consists of whole tiles of it."""
     kernel = tiles(isa, dtype)[0]
     return Solve(kernel.rows * ceil(LEAST / kernel.rows), kernel)
 
 
 def blocked_solve(nest: Nest, isa: ISA, solve: Solve | None = None) -> Schedule | None:
-    """A schedule with a microkernel in the first triangular update that there is; None where there is none.
+    """A schedule with a microkernel for the first triangular update; None if there is none.
 
-    The schedule's nest has the update as two statements, `S` and `S_near`. `solve` has the sizes, where not the usual.
+    In the schedule's nest, the update is two statements, `S` and `S_near`. `solve` overrides the usual sizes.
     """
     for statement in nest.statements:
         update = _update(nest, statement)
@@ -180,7 +180,7 @@ def _blocked(nest: Nest, update: _Update, solve: Solve) -> Schedule | None:
 
 
 def _scheduled(parted: Schedule, update: _Update, solve: Solve) -> Schedule | None:
-    """The blocks, and the microkernel over the far statement; None where the dependences forbid it."""
+    """The blocked loops, with the microkernel for the far statement; None if the dependences forbid it."""
     far = update.statement.name
     made = contiguous(parted)
     around = [band.name for band in paths(made.tree)[far] if isinstance(band, Band)]
@@ -204,7 +204,7 @@ def _with_microkernel(made: Schedule, update: _Update, kernel: OuterProduct) -> 
 
 
 def _loop(made: Schedule, statement: str, iterator: str) -> Band | None:
-    """The loop that moves an iterator of a statement by one."""
+    """The loop that advances an iterator of a statement by one."""
     path = paths(made.tree)[statement]
     described = made.nest.statement(statement)
     loops = (band for band in path if isinstance(band, Band))

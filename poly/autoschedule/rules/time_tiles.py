@@ -1,4 +1,4 @@
-"""Run several time steps over a part of the arrays that stays in a cache.
+"""Time tiling: run several time steps over a part of the arrays that stays in a cache.
 
     for t:                              for t_tile:
       for i: for j: B[i, j] = …A…         for i:                          i counts 2*t + i
@@ -6,13 +6,13 @@
                                               for j: B[i - 2*t, j] = …A…
                                               for j: A[i - 2*t - 1, j] = …B…
 
-The loops below the time loop are shifted against each other, fused but for the innermost, and skewed by the time loop
-until no dependence points backward along any of them: then they may be tiled (Wolf and Lam, "A loop transformation
-theory and an algorithm to maximize parallelism", 1991).
+The loops below the time loop are shifted, fused except for the innermost, and skewed by the time loop until no
+dependence has a negative distance along any of them. The band is then fully permutable and may be tiled (Wolf and Lam,
+"A loop transformation theory and an algorithm to maximize parallelism", 1991).
 
 one row    a tile of time steps runs row by row through the whole space
-rows       all loops inside the time loop but the innermost are cut too
-all        the innermost too
+rows       all loops inside the time loop except the innermost are tiled too
+all        the innermost is tiled too
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Fuse, Order, Shift, Skew, Split, Step, Tile
 
 BLOCK = 1024
-"""The block of the innermost loop where it must be cut: long enough that its two ends cost little."""
+"""The block of the innermost loop if it must be cut: long enough that its two ends cost little."""
 
 ROW_GUESS = {1: 1 << 20, 2: 2048, 3: 256}
-"""The extent of a loop that depends on sizes, by the number of loops inside the time loop."""
+"""The assumed extent of a loop of unknown size, by the number of loops inside the time loop."""
 
 STEPS, ROWS, INNER = (2, 64), (4, 128), (256, 4096)
-"""The least and the most time steps of a tile, its rows, and its elements of the innermost loop, for a search."""
+"""Bounds for a search: time steps per tile, rows per tile, and the block of the innermost loop."""
 
 
 @dataclass(frozen=True)
 class TimeLoops:
-    """A time loop over chains of loops of one depth, and the slope of each depth (the innermost too)."""
+    """A time loop over chains of loops of equal depth, and the slope at each depth, including the innermost."""
 
     time: Band
     chains: tuple[Chain, ...]
@@ -62,14 +62,14 @@ class TimeLoops:
 
 @dataclass(frozen=True)
 class TimeTiles:
-    """Time steps in a tile, and the block of each loop tiled with it (None: one value, whose loop is around them)."""
+    """Time steps per tile, and the block of each loop tiled with it (None: one value, with its loop around them)."""
 
     time: int
     blocks: tuple[int | None, ...]
 
     @property
     def depth(self) -> int:
-        """The loops inside the time loop that are cut."""
+        """The number of loops inside the time loop that are cut."""
         return sum(block is not None for block in self.blocks)
 
     def by_loop(self, found: TimeLoops) -> dict[str, int]:
@@ -79,7 +79,7 @@ class TimeTiles:
 
 
 def time_tiles(form: Form, caches: Caches) -> Iterator[Form]:
-    """The forms of the first time loop that there is; the usual sizes are among those of theirs."""
+    """The forms of the first time loop; the usual sizes are among theirs."""
     for time in _time_loops(form):
         found = time_loops(form.tried, time)
         if found is not None:
@@ -91,7 +91,7 @@ def time_tiles(form: Form, caches: Caches) -> Iterator[Form]:
 
 
 def usual_time_tiles(form: Form, caches: Caches) -> Form:
-    """The form with each time loop tiled where the arrays exceed the second-level cache."""
+    """The form with every time loop tiled whose arrays exceed the second-level cache."""
     for time in _time_loops(form):
         if any(time is still for still in bands(form.tried.tree)):
             found = time_loops(form.tried, time)
@@ -102,14 +102,14 @@ def usual_time_tiles(form: Form, caches: Caches) -> Form:
 
 
 def _time_loops(form: Form) -> tuple[Band, ...]:
-    """Loops that may be time loops: none where threads share one."""
+    """The loops that may be time loops: none if there is a parallel loop."""
     return () if parallel_loops(form.tried) else bands(form.tried.tree)
 
 
 def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) -> Form | None:
-    """The form with the outer `depth` loops cut; the first is run value by value where there is none.
+    """The form with the outer `depth` loops cut; at depth 0 the first loop runs value by value.
 
-    Its usual sizes are the usual ones, where these are for such a depth.
+    Its usual sizes are those of `usual`, if that has the same depth.
     """
     nest, inside = form.tried.nest, found.chains[0].bands[:depth]
     names = {band.name: form.free(band.name) for band in (found.time, *inside)}
@@ -137,7 +137,7 @@ def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) ->
 
 
 def _trait(form: Form, found: TimeLoops) -> str:
-    """What tells the tiles of a time loop apart: the first one of a nest needs no name."""
+    """The name of the trait: the first tiled time loop of a nest needs none of its own."""
     return f"time tiles of {found.time.name}" if "time tiles" in dict(form.traits) else "time tiles"
 
 
@@ -146,7 +146,7 @@ def _kind(found: TimeLoops, depth: int) -> str:
 
 
 def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
-    """A loop with what is needed to tile it together with those inside; None where these cannot be made permutable."""
+    """A time loop with the chains and slopes needed to tile it; None if the band cannot be made permutable."""
     chains = tuple(chain for chain in map(chain_of, parts(time.body)) if chain is not None)
     depths = {len(chain.bands) for chain in chains}
     if len(chains) != len(parts(time.body)) or len(depths) != 1:
@@ -166,13 +166,13 @@ def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
 
 
 def tile_in_time(schedule: Schedule, steps: TimeLoops, tiles: TimeTiles) -> Schedule | None:
-    """The schedule with a time loop tiled; None where the dependences forbid it."""
+    """The schedule with a time loop tiled; None if the dependences forbid it."""
     fused = attempt(schedule, _joined(steps, len(tiles.blocks)))
     return fused and attempt(fused, _blocked(steps, tiles))
 
 
 def _joined(steps: TimeLoops, depth: int) -> list[Step]:
-    """Shift, fuse and skew the outer `depth` loops."""
+    """The steps that shift, fuse and skew the outer `depth` loops."""
     first = steps.chains[0]
     made: list[Step] = []
     for level in range(depth):
@@ -200,7 +200,7 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
 
 
 def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
-    """The largest tiles whose footprint fits the second-level cache; None where all the arrays do."""
+    """The largest tiles whose footprint fits the second-level cache; None if all the arrays do."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
     arrays = [nest.array(name) for name in sorted(names) if nest.array(name).shape]
     known = all(not e.terms for a in arrays for e in a.shape)
@@ -222,6 +222,6 @@ def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | Non
 
 
 def _rows(size: int, factors: list[int]) -> int:
-    """Rows that a tile of `size` time steps and blocks of `size` touches: the block, and what it gains in each step."""
+    """Rows touched by a tile of `size` time steps and blocks of `size`: the block, and those gained in each step."""
     block = prod(size for _ in factors)
     return block + size * (prod(size + factor for factor in factors) - block)

@@ -1,11 +1,11 @@
-"""Overlap recurrences: run neighbouring iterations of an outer loop side by side, each a little behind the one before.
+"""Interleave recurrences: run neighbouring iterations of an outer loop side by side, each slightly behind the last.
 
     for i:                                          for i_tile:
       for j:                                 ->       for j:                     j counts 2*i + j
         A[i, j] = f(A[i, j-1], A[i-1, j+1])             for i in the tile:       (unrolled)
                                                           A[i, j - 2*i] = …
 
-One recurrence waits for the latency of each of its operations; several that don't depend on each other fill the gaps.
+A single recurrence waits for the latency of every operation; several independent ones fill the gaps.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Skew, Split, Step, Unroll
 
 CHAINS = 8
-"""Recurrences side by side: latency times throughput of additions on current cores."""
+"""Interleaved recurrences: latency times throughput of additions on current cores."""
 
 
 SIDE_BY_SIDE = (2, 4, 8, 16)
-"""The numbers of them that a search tries."""
+"""The numbers of recurrences that a search tries."""
 
 
 def side_by_side(form: Form) -> Form | None:
-    """Recurrences of neighbouring iterations side by side; None where no innermost loop carries one that allows it."""
+    """The form with recurrences of neighbouring iterations interleaved; None if no innermost loop allows it."""
     first = overlapped(form.tried)
     if first is form.tried:
         return None
@@ -47,9 +47,9 @@ def side_by_side(form: Form) -> Form | None:
 
 
 def overlapped(schedule: Schedule, chains: int = CHAINS) -> Schedule:
-    """The schedule with innermost loops that carry a recurrence run beside those of their neighbours, where legal.
+    """The schedule in which innermost loops that carry a recurrence are interleaved with their neighbours, if legal.
 
-    `chains` is how many run side by side.
+    `chains` is the number of interleaved recurrences.
     """
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
@@ -59,7 +59,7 @@ def overlapped(schedule: Schedule, chains: int = CHAINS) -> Schedule:
 
 
 def _beside(schedule: Schedule, outer: str, inner: str, chains: int) -> Schedule | None:
-    """Blocks of the outer loop inside the inner loop, with the least skew that makes their iterations independent."""
+    """Blocks of the outer loop inside the inner one, with the least skew that makes their iterations independent."""
     for factor in range(STEEPEST + 1):
         skewed: list[Step] = [Skew(inner, outer, factor)] if factor else []
         blocked: list[Step] = [Split(((outer, chains),)), Order((f"{outer}_tile", inner, outer))]

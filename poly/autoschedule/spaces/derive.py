@@ -31,14 +31,14 @@ def space(
 ) -> Space:
     """All schedules of a nest that a search may choose from, each legal by construction.
 
-    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`. `print` shows how many there are and of what kind,
-    iterating gives every point, `sample` some of them. `coarse` thins the grids to some hundreds of points that can be
-    measured as a whole.
+    Sizes are fixed by keyword (`M=512`) or as `sizes={"M": 512}`. `print` shows the structures and how many points they
+    have, iteration yields every point, and `sample` a random selection. `coarse` thins the grids to some hundreds of
+    points that can all be measured.
 
     Raises:
-        SpecError: an unknown size, or no nest.
-        TargetError: an unknown target, or one that can't be used here.
-        ArgumentError: a number of threads, or a choice, that is none.
+        SpecError: an unknown size, or an argument that is not a nest.
+        TargetError: an unknown target, or one that cannot be used here.
+        ArgumentError: an invalid number of threads, or a `coarse` that is not a bool.
     """
     checked_nest(nest)
     fixed = checked_sizes(sizes, more)
@@ -53,7 +53,7 @@ def space(
 
 
 def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
-    """The same for any machine."""
+    """The space of a nest for any target, in particular one of another machine."""
     if is_gpu(target.isa):
         family = gpu_family(nest, target.isa, target)
     else:

@@ -1,4 +1,4 @@
-"""The space of a nest on a GPU: a microkernel's shape for its heaviest contraction, and loops without microkernels."""
+"""The space of a nest on a GPU: microkernel shapes for its heaviest contraction, and loops without microkernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poly.model.gpu_loops import gpu_loop_cost
 def gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:
     """The structures of a nest; the choice is the default schedule.
 
-    Where that has a microkernel for another contraction than the heaviest, it is a structure without sizes.
+    If that has a microkernel for a contraction other than the heaviest, it becomes a structure without knobs.
     """
     default = default_form(nest, target)
     made, group = default.tried, group_structure(nest, isa, default.tried)

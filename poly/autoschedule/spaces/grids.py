@@ -1,4 +1,4 @@
-"""The values of knobs that are sizes of blocks, and the shapes of register tiles."""
+"""Values of knobs: block sizes, and shapes of register tiles."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from poly.autoschedule.spaces.space import Knob, Value, Values
 from poly.machine.tiles import ROWS
 
 APART = 1.2
-"""How much a divisor must differ from the powers of two to be worth a value of its own."""
+"""The ratio by which a divisor must differ from all powers of two to become a value."""
 
 
 def sizes(extent: int | None, least: int, most: int, also: Iterable[int] = ()) -> tuple[int, ...]:
-    """Blocks of a loop: powers of two from `least` to `most` that are less than its extent, and its divisors between.
+    """Block sizes for a loop: powers of two and divisors of its extent, from `least` to `most` and below the extent.
 
-    A divisor leaves no partial block; only multiples of `least` count, and only those that no power of two is near.
-    `also` are sizes that belong to it in any case. `extent` None is a loop of unknown length.
+    Divisors leave no partial block; only multiples of `least` that are not near a power of two count. `also` are sizes
+    to include in any case. `extent` is None for a loop of unknown length.
     """
     powers = [1 << exponent for exponent in range(least.bit_length() - 1, most.bit_length())]
     fitting = {p for p in powers if least <= p <= most and (extent is None or p < extent)}
@@ -30,22 +30,22 @@ def sizes(extent: int | None, least: int, most: int, also: Iterable[int] = ()) -
 
 
 def uncut(values: Iterable[int]) -> tuple[Value, ...]:
-    """The values, and at last None: the loop may stay whole."""
+    """The values followed by None, which leaves the loop uncut."""
     return (*values, None)
 
 
 def middle(values: tuple[int, ...]) -> int:
-    """The value in the middle, to try a form with."""
+    """The middle value, used to try a form."""
     return values[len(values) // 2]
 
 
 def tile_knobs(m: int, n: int, usual: OuterProduct) -> tuple[Knob, Knob]:
-    """The rows and the vectors of a register tile for m x n results; those of the usual one are among them."""
+    """The knobs for rows and vectors of a register tile for m x n results; they include the usual tile."""
     rows = {count for count in ROWS if count <= m} | {usual.rows}
     vectors = {*range(1, min(4, ceil(n / usual.isa.lanes(usual.dtype))) + 1), usual.vectors}
     return Knob("rows", tuple(sorted(rows))), Knob("vectors", tuple(sorted(vectors)))
 
 
 def fitting(isa: ISA) -> Callable[[Values], bool]:
-    """Whether the register tile of some values fits in the registers."""
+    """A test of whether the register tile at given values fits in the registers."""
     return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1)

@@ -1,11 +1,11 @@
-"""The space of a nest that is no contraction over a box: all forms that the rules make.
+"""The space of a nest without a contraction over a box: all forms that the rules make.
 
-    order       of the loops, fused or apart
-    share       which loop the threads share
+    order       of the loops, fused or not
+    share       which loop is parallel
     blocks      none, of loops, of cache lines, of time steps
-    or          a microkernel for a matrix-vector product, a contraction over no box, a solve
+    or          a microkernel for a matrix-vector product, a non-rectangular contraction or a solve
 
-What `poly.compile` takes without a measurement is the usual point of one of these forms.
+The schedule that `poly.compile` uses without measurements is the usual point of one of these forms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from poly.model.core import Target
 def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None = None) -> Family:
     """The structures of a nest's loops; the choice is the default schedule.
 
-    `sizes` are values of the nest's open sizes, at which costs are predicted. What takes isl too long is left out.
+    `sizes` are values of the nest's open sizes, at which costs are predicted. Forms too costly for isl are left out.
     """
     default = default_form(nest, target)
     found: dict[Traits, Form] = {}
@@ -49,7 +49,7 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
 
 
 def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[Form]:
-    """All forms, the loops as written first, those with a microkernel for `product` or for a solve last."""
+    """All forms: the loops as written first, forms with a microkernel for `product` or a solve last."""
     for order in orders(nest):
         for shared in sharings(order, target.threads):
             yield from (in_groups(form, target.isa) for form in _forms_of(shared, target))
@@ -57,7 +57,7 @@ def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[F
 
 
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
-    """The forms of an order of loops, in vector lanes."""
+    """The vectorised forms of one order of loops."""
     simple = in_lanes(form)
     special = (lines(form), side_by_side(form), *time_tiles(form, target.caches))
     yield simple

@@ -1,11 +1,11 @@
 """A space of schedules as a value: structures, each with a grid of knobs.
 
-    structure   which operand is copied where, which tile loop is outside, which loop is parallel: named traits
+    structure   which operand is packed where, which tile loop is outside, which loop is parallel: named traits
     knob        a tile size or the shape of the register tile, with its values in ascending order
     point       a structure and one value for each of its knobs
 
-Every point is a legal schedule; combinations that are none (a register tile that needs more registers than there are)
-are left out of the space, so a grid may have holes.
+Every point is a legal schedule; invalid combinations, such as a register tile that needs too many registers, are left
+out of the space, so a grid may have holes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 Value = int | None
 Values = Mapping[str, Value]
-"""The value of each knob, by name; None is a loop that stays uncut."""
+"""The value of each knob, by name; None leaves the loop uncut."""
 
 
 @dataclass(frozen=True)
 class Knob:
-    """One size to choose. `values` ascend; None (uncut), where it is allowed, comes last."""
+    """One size to choose. `values` ascend; None (uncut), if allowed, comes last."""
 
     name: str
     values: tuple[Value, ...]
@@ -40,7 +40,7 @@ class Knob:
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """A structure by its number, and for each of its knobs the position of the value. Points hash and compare."""
+    """A structure's number, and the position of the value of each of its knobs. Points are hashable and ordered."""
 
     structure: int
     at: tuple[int, ...]
@@ -48,11 +48,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Structure:
-    """One way to order, copy and share out, and the grid of its sizes.
+    """One way to order, pack and parallelise the loops, and the grid of its sizes.
 
-    `traits` tell it apart from the others: `(("order", "rows inside"), ("left", "in place"), …)`; structures that
-    differ in one trait are neighbours. `allows` says whether values go together, `schedule` makes them a schedule,
-    `predict` is the model's cost; nothing is measured in any of them.
+    `traits` distinguish it from the others: `(("order", "rows inside"), ("left", "in place"), …)`; structures that
+    differ in one trait are neighbours. `allows` tells whether values can be combined, `schedule` builds their schedule,
+    and `predict` is the model's cost; none of them measures anything.
     """
 
     traits: tuple[tuple[str, str], ...]
@@ -65,7 +65,7 @@ class Structure:
         return ", ".join(f"{name} {value}" for name, value in self.traits) or "as written"
 
     def points(self) -> Iterator[tuple[int, ...]]:
-        """The positions in the grid that are allowed, the last knob the fastest."""
+        """The allowed positions in the grid; the last knob varies fastest."""
         for at in product(*(range(len(knob.values)) for knob in self.knobs)):
             if self.allows(self.values(at)):
                 yield at
@@ -74,7 +74,7 @@ class Structure:
         return {knob.name: knob.values[i] for knob, i in zip(self.knobs, at, strict=True)}
 
     def at(self, values: Values) -> tuple[int, ...]:
-        """The positions of values that the knobs have."""
+        """The position of each value in its knob's list."""
         return tuple(knob.values.index(values[knob.name]) for knob in self.knobs)
 
 
@@ -90,9 +90,9 @@ class Family:
 class Space:
     """All schedules of a nest that a search may choose from.
 
-    `nest` has the sizes that were fixed; `sizes` says at which values the others are measured and predicted.
-    `choice` is the point that `poly.compile` takes without a measurement: the model's best. `device` is the OpenCL
-    device that runs them, where C does not.
+    `nest` includes the fixed sizes; `sizes` gives the values at which the open ones are measured and predicted.
+    `choice` is the point that `poly.compile` uses without measurements: the model's best. `device` is the OpenCL device
+    that runs the schedules; None for C.
     """
 
     nest: Nest
@@ -123,7 +123,7 @@ class Space:
 
     @property
     def origin(self) -> Point:
-        """The un-optimised corner: the first point of the first structure."""
+        """The unoptimised corner: the first point of the first structure."""
         return next(iter(self))
 
     def values(self, point: Point) -> dict[str, Value]:
@@ -139,14 +139,14 @@ class Space:
         return self.structures[point.structure].predict(self.values(point))
 
     def sample(self, count: int, random: Random) -> list[Point]:
-        """So many different points, each as likely as any other; all of them where there are no more."""
+        """Up to `count` distinct points, chosen uniformly at random."""
         points = list(self)
         return random.sample(points, min(count, len(points)))
 
     def nearest(self, structure: int, values: Values) -> Point | None:
-        """The point of a structure whose knobs are nearest to these values, in positions of each knob's list.
+        """The point of a structure nearest to these values, counted in positions of each knob's list.
 
-        None where the structure has no allowed point.
+        None if the structure has no allowed point.
         """
         knobs = self.structures[structure].knobs
         wanted = [_position(knob, values.get(knob.name)) for knob in knobs]
@@ -171,11 +171,11 @@ class Space:
         return [sibling for sibling in found if sibling is not None]
 
     def ranked(self) -> list[Point]:
-        """All points, the one with the least predicted time first."""
+        """All points by ascending predicted time."""
         return sorted(self, key=lambda point: self.predict(point).seconds)
 
     def __str__(self) -> str:
-        """How many points and structures there are, and each structure with its knobs."""
+        """The number of points and structures, and each structure with its knobs."""
         lines = [f"{len(self)} schedules of {self.nest.name} in {len(self.structures)} structures"]
         for structure in self.structures:
             lines.append(f"  {structure}: {sum(1 for _ in structure.points())}")
@@ -186,7 +186,7 @@ class Space:
 
 
 def _position(knob: Knob, value: Value) -> int:
-    """The place in the knob's list of the value nearest to this one; None is the largest of all."""
+    """The position in the knob's list of the value nearest to this one; None counts as the largest."""
     if value is None:
         return len(knob.values) - 1
     known = [(abs(v - value), i) for i, v in enumerate(knob.values) if v is not None]

@@ -1,4 +1,4 @@
-"""The rules for GPUs: what work-groups and work-items share, and what they keep in local memory."""
+"""The rules for GPUs: how loops map to work-groups and work-items, and what is copied to local memory."""
 
 from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.rules.form import Form
@@ -10,7 +10,7 @@ __all__ = ["gpu_schedule", "usual_form"]
 
 
 def usual_form(nest: Nest, isa: DeviceISA) -> Form:
-    """Microkernels for all contractions that they serve, and all other loops given to groups and items.
+    """The form with microkernels for all contractions they serve, and all other loops mapped to groups and items.
 
     Its sizes are open in the structures with the same traits.
     """

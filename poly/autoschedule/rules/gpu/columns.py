@@ -1,4 +1,4 @@
-"""Columns that do not depend on each other: their loop comes around the sequential one, and becomes work-groups.
+"""Independent columns: move their loop around the sequential one, where it becomes work-groups.
 
 for i:                                  for k:  (parallel)
   for j < i: for k:                       for i:
@@ -22,9 +22,9 @@ from poly.schedules.steps import Fuse, Interchange
 
 
 def columns_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str, ...]] | None:
-    """The schedule with one parallel loop around `band`, made of one in each part of its body, and that loop's name.
+    """The schedule with one parallel loop around `band`, fused from one in each part of its body, and its name.
 
-    None where a part has no such loop, or they cannot be fused or brought outside.
+    None if a part has no such loop, or the loops cannot be fused or moved outside.
     """
     first: list[str] = []
     for part in parts(band.body):

@@ -1,4 +1,4 @@
-"""Contractions on a GPU: a work-group computes a tile of the output, through a microkernel.
+"""Contractions on a GPU: each work-group computes a tile of the output with a microkernel.
 
 for i:                      for b:                               (work-groups share these three)
   for j:                      for i_tile:
@@ -37,23 +37,23 @@ from poly.schedules.steps import Flatten, Groups, Order, Split, Step, Tensorize
 Strides = tuple[Int, ...]
 
 WASTE = 1.2
-"""How much longer whole tiles may be than the neighbouring rows or columns in them, before others fill them up."""
+"""How far whole tiles may exceed a run of contiguous rows or columns before further axes are flattened into it."""
 
 SHORT = 8
-"""Neighbouring steps of a reduction that are too few to be read together."""
+"""The least number of contiguous reduction steps that are worth reading together."""
 
 
 TILES, SLABS, PARTS = (32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
-"""Rows and columns of a group's tile; steps of a slab; rows and columns of an item's part."""
+"""Rows and columns of a group's tile; reduction steps per slab; rows and columns of an item's part."""
 
 GROUP = (("microkernel", "of a group"),)
-"""The traits of a schedule with one."""
+"""The traits of a schedule with a work-group's microkernel."""
 
 
 def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel]) -> Schedule:
-    """The schedule with microkernels of work-groups for all contractions that the dependences and loops allow.
+    """The schedule with work-group microkernels for all contractions that dependences and loops allow.
 
-    `kernels` replaces those of the rule for some statements.
+    `kernels` overrides the rule's choice for some statements.
     """
 
     def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
@@ -71,11 +71,11 @@ def gpu_contraction_steps(
     initial: str | None,
     kernel: GroupKernel | None = None,
 ) -> list[Step] | None:
-    """The steps for a contraction that has its loops for itself; None where no microkernel serves it.
+    """The steps for a contraction that has its own loops; None if no microkernel serves it.
 
-    These are contractions without rows or columns, or on a device that cannot hold any of the tiles.
-    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a statement that sets the
-    output to 0 before, which the microkernel then takes over. `kernel` replaces the one chosen here.
+    That is so without rows, columns or a reduction, and on a device that cannot hold any of the tiles.
+    `loops` maps its iterators to the names of their loops, outermost first; `initial` names a preceding statement that
+    sets the output to 0, which the microkernel absorbs. `kernel` overrides the choice made here.
     """
     kernels = (kernel,) if kernel else group_tiles(isa, nest.array(statement.target.array).dtype)
     if not kernels:
@@ -92,9 +92,9 @@ def gpu_contraction_steps(
 
 @dataclass(frozen=True)
 class Plan:
-    """Which axes of a contraction become the rows and the columns of a kernel's tiles, the fastest last.
+    """The axes of a contraction that become the rows and the columns of a kernel's tiles, the fastest last.
 
-    `others` count results, too: each of their values has tiles of its own.
+    `others` index the results, too: each of their values has its own tiles.
     """
 
     roles: Roles
@@ -112,16 +112,16 @@ class Plan:
 
     @property
     def others(self) -> tuple[Axis, ...]:
-        """Those whose extent is open come first, since only the first of flattened loops may have such a one."""
+        """The other axes; open extents come first, since only the first of flattened loops may have one."""
         taken = (*self.rows, *self.columns)
         rest = [axis for axis in (*self.roles.batch, *self.roles.rows, *self.roles.columns) if axis not in taken]
         return tuple(sorted(rest, key=lambda axis: axis.extent is not None))
 
     @property
     def reduce(self) -> tuple[Axis, ...]:
-        """The reduction's axes in the order of their loops.
+        """The reduction's axes in loop order.
 
-        An operand whose rows or columns are no neighbours is read along the steps: they follow its order in memory.
+        An operand that is not contiguous along rows or columns is read along the reduction, in its memory order.
         """
         axes = self.roles.reduce
         sides = (
@@ -135,14 +135,14 @@ class Plan:
         return tuple(sorted(axes, key=lambda axis: axis.guess))
 
     def cost(self, isa: DeviceISA) -> float:
-        """How the kernel's tiles suit the extents; less is better."""
+        """The cost of the kernel's tiles for these extents."""
         rows, columns, steps, copies = (
             prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.reduce, self.others)
         )
         return cost(self.kernel, isa, (rows, columns, steps), copies)
 
     def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
-        """Flatten, split, order, put the kernel in, share out among groups; `loops` names the loop of each iterator."""
+        """The steps: flatten, split, reorder, tensorize, map to groups; `loops` names the loop of each iterator."""
 
         def names(axes: Sequence[Axis]) -> tuple[str, ...]:
             return tuple(loops[axis.iterator] for axis in axes)
@@ -166,7 +166,7 @@ class Plan:
         ]
 
     def _chains(self) -> list[tuple[Axis, ...]]:
-        """The reduction's axes, those that continue each other in both operands together."""
+        """The reduction's axes in chains that are contiguous in both operands and can be flattened."""
         axes = [(axis, (axis.left, axis.right)) for axis in self.reduce]
         chains: list[tuple[Axis, ...]] = []
         while axes:
@@ -176,9 +176,9 @@ class Plan:
 
 
 def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ...]:
-    """The axes that become one loop: the fastest, and those outside of it that continue it or fill its tiles.
+    """The axes to flatten into one loop: the fastest, and those outside it that continue it or fill its tiles.
 
-    Each comes with its strides in the operands that have it. Only the first of them may have an open extent.
+    Each comes with its strides in the operands that have it. Only the first may have an open extent.
     """
     found = [axes[-1]]
     for outer in reversed(axes[:-1]):
@@ -195,7 +195,7 @@ def _together(axes: Sequence[tuple[Axis, Strides]], tile: int) -> tuple[Axis, ..
 
 
 def _run(axes: Sequence[tuple[Int, Axis]]) -> int:
-    """How many steps of a reduction are neighbours in an operand; its strides come with the axes."""
+    """The number of contiguous reduction steps in an operand, whose strides come with the axes."""
     length = 1
     for stride, axis in reversed(axes):
         if stride.number != length:
@@ -205,14 +205,14 @@ def _run(axes: Sequence[tuple[Int, Axis]]) -> int:
 
 
 def _size(stride: Int) -> int:
-    """How far apart neighbours are; open strides are taken for long ones."""
+    """The length of a stride; an open one is assumed to be long."""
     return abs(stride.number) if stride.number is not None else ASSUMED_STRIDE
 
 
 def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Structure, Values | None] | None:
-    """The shapes of the microkernel for a nest's heaviest contraction; None where no microkernel serves it.
+    """The structure of microkernel shapes for a nest's heaviest contraction; None if no microkernel serves it.
 
-    With the values that the default schedule has, where that has a microkernel for this contraction.
+    It comes with the default schedule's values, if that has a microkernel for this contraction.
     """
     found = _heaviest(nest)
     if found is None:
@@ -232,7 +232,7 @@ def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Stru
 
 
 def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
-    """The contraction with the most multiply-adds that has rows and columns."""
+    """The contraction with rows and columns that has the most multiply-adds."""
     written, found = schedule(nest), []
     for statement in nest.statements:
         r = roles(nest, statement) if isolated(written, statement) else None
@@ -244,12 +244,12 @@ def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
 
 
 def _extent(*groups: tuple[Axis, ...]) -> int:
-    """The iterations of all these axes."""
+    """The product of all the axes' extents."""
     return prod(axis.guess for axes in groups for axis in axes)
 
 
 def _used(made: Schedule, statement: str) -> GroupKernel | None:
-    """The microkernel that a schedule has for a statement."""
+    """The microkernel that a schedule uses for a statement."""
     kernels = (node.kernel for node in walk(made.tree) if isinstance(node, Micro) and node.statement == statement)
     return next((kernel for kernel in kernels if isinstance(kernel, GroupKernel)), None)
 
@@ -272,7 +272,7 @@ def _knobs(usual: Values) -> tuple[Knob, ...]:
 
 @dataclass(frozen=True)
 class _Shapes:
-    """Schedules by the numbers of the microkernel."""
+    """Schedules by the shape of the microkernel."""
 
     nest: Nest
     statement: str
@@ -281,12 +281,12 @@ class _Shapes:
     roles: Roles
 
     def allows(self, values: Values) -> bool:
-        """Whether there is such a microkernel, and the device can hold it."""
+        """Whether the microkernel exists and fits the device."""
         kernel = self._kernel(values)
         return kernel.misfit() is None and kernel.fits(self.isa)
 
     def schedule(self, values: Values) -> Schedule:
-        """The default schedule, with this microkernel for the statement."""
+        """The default schedule with this microkernel for the statement."""
         made = gpu_contracted(self.nest, self.isa, {self.statement: self._kernel(values)})
         return gpu_schedule(made, self.isa)
 

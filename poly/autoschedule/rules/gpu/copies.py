@@ -1,7 +1,7 @@
-"""Copies in local memory for loops that work-groups and work-items share already.
+"""Copies in local memory for loops already mapped to work-groups and work-items.
 
-    tiles    each group copies what it reads of an array that a statement reads at several places near each other
-    slabs    a group copies what it reads in some iterations of the loop inside of the items, which comes around them
+    tiles    each group copies its part of an array that a statement reads at several neighbouring places
+    slabs    each group copies what a slab of the loop inside the items reads; the slab loop moves around the items
 
 for i_tile: for j_tile:  # groups          for i_tile: for j_tile:  # groups
   for i: for j:  # items                     for k_tile:
@@ -24,7 +24,7 @@ from poly.schedules.steps import Order, Pack, Split, Step
 
 
 def tiles(made: Schedule, pad: int) -> Schedule | None:
-    """The schedule with copies of what statements read at several places; None without any, or where it is illegal."""
+    """The schedule with copies of arrays that a statement reads at several places; None without any or if illegal."""
     packs = [
         Pack(array, kernel.groups[-1].name, memory="local", pad=pad)
         for kernel in kernels(made.tree)
@@ -35,7 +35,7 @@ def tiles(made: Schedule, pad: int) -> Schedule | None:
 
 
 def _read_often(made: Schedule, kernel: LaunchedLoops) -> tuple[str, ...]:
-    """The arrays that one of a kernel's statements reads twice or more, and none writes."""
+    """The arrays that some statement of a kernel reads more than once and none writes."""
     below = [made.nest.statement(name) for name in statements(kernel.body)]
     written = {statement.target.array for statement in below}
     read = [load.array for statement in below for load in dict.fromkeys(statement.reads)]
@@ -43,9 +43,9 @@ def _read_often(made: Schedule, kernel: LaunchedLoops) -> tuple[str, ...]:
 
 
 def slabs(made: Schedule, slab: int, pad: int, buffers: int) -> Schedule | None:
-    """The schedule with the loops inside of items cut into slabs, and all they read copied.
+    """The schedule with the loops inside the items cut into slabs, and all that a slab reads copied.
 
-    None without such loops of more iterations, or where it is illegal.
+    None if there are no such loops longer than a slab, or it is illegal.
     """
     steps = [step for kernel in kernels(made.tree) for step in _slab_steps(made, kernel, slab, pad, buffers)]
     return attempt(made, steps) if steps else None
@@ -67,7 +67,7 @@ def _slab_steps(made: Schedule, kernel: LaunchedLoops, slab: int, pad: int, buff
 
 
 def _chain(node: Node) -> Iterator[Band]:
-    """The loops directly in each other, outermost first."""
+    """The perfectly nested loops from a node inwards."""
     while isinstance(node, Band):
         yield node
         node = node.body

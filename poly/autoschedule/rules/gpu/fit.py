@@ -1,4 +1,4 @@
-"""Whether a device can run a schedule: local memory for its copies, and barriers where its work-items have to wait."""
+"""Whether a device can run a schedule: local memory holds its copies, and barriers can go where work-items wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poly.schedules.schedule import Schedule
 
 
 def fits(schedule: Schedule, isa: DeviceISA) -> bool:
-    """Whether it lowers."""
+    """Whether the schedule can be lowered."""
     try:
         with_items(with_boxes(schedule.nest, schedule.tree, isa), isa)
     except ScheduleError:

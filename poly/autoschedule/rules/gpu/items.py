@@ -1,4 +1,4 @@
-"""How many work-items a group has, and how many of them share a loop."""
+"""The number of work-items in a group, and how many of them share a loop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from poly.ir.tree import Band
 
 @dataclass(frozen=True)
 class GroupShape:
-    """The work-items of a group, each number a power of two.
+    """The work-items of a group; every number is a power of two.
 
-    items    of a usual group: enough to hide what memory takes to answer
-    long     of a group along one loop where each item has a loop of its own: fewer in a group, and more groups
-    across   side by side along the contiguous loop of a two-dimensional tile: whole lines of memory
-    each     iterations of an item in a tile, where these are short: indices then take a small part of the time
+    items    items of a usual group: enough to hide the latency of memory
+    long     items of a one-dimensional group whose items each run a loop: smaller groups, but more of them
+    across   items along the contiguous loop of a two-dimensional tile: whole lines of memory
+    each     iterations per item in a tile if these are short, to amortise index arithmetic
     """
 
     items: int = 256
@@ -26,7 +26,7 @@ class GroupShape:
     each: int = 4
 
     def on(self, isa: DeviceISA) -> GroupShape:
-        """The shape with no more items than the device has."""
+        """The shape limited to the items that the device allows."""
         most = 1 << (isa.max_items.bit_length() - 1)
         return replace(self, items=min(self.items, most), long=min(self.long, most), across=min(self.across, most))
 
@@ -35,6 +35,6 @@ USUAL = GroupShape()
 
 
 def useful_items(nest: Nest, band: Band, most: int) -> int:
-    """The number of work-items that share a loop, a power of two: no more than it keeps busy, where that is known."""
+    """The number of work-items that share a loop, a power of two: no more than it keeps busy, if that is known."""
     known = extent(nest, band)
     return most if known is None else min(most, 1 << max(0, known - 1).bit_length())

@@ -1,4 +1,4 @@
-"""What the accesses cost of work-items side by side: neighbours along a loop that touch one line of memory, or many."""
+"""The cost of accesses of adjacent work-items: neighbours along a loop touch one line of memory, or many."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from poly.schedules.schedule import Schedule
 
 
 def side_by_side_cost(schedule: Schedule, statement: str, loop: str | None) -> int:
-    """What the accesses of a statement cost where neighbours along `loop` run side by side; deeper loops count more.
+    """The cost of a statement's accesses if adjacent items run neighbours along `loop`; deeper statements weigh more.
 
-    Without a loop, the statement is run by one work-item alone.
+    Without a loop, a single work-item runs the statement.
     """
     path = paths(schedule.tree)[statement]
     described = schedule.nest.statement(statement)
@@ -23,7 +23,7 @@ def side_by_side_cost(schedule: Schedule, statement: str, loop: str | None) -> i
 
 
 def whole_lines_cost(schedule: Schedule, statement: str) -> int:
-    """What the accesses of a statement cost where all of them go to the next element."""
+    """The cost of a statement's accesses if all of them are contiguous."""
     path, described = paths(schedule.tree)[statement], schedule.nest.statement(statement)
     weight: int = STRIDED ** sum(isinstance(entry, Band) for entry in path)
     return weight * len(accesses(described))

@@ -1,13 +1,13 @@
-"""Loops on a GPU, without microkernels: work-groups and work-items by dependences and strides.
+"""Loops on a GPU without microkernels: map them to work-groups and work-items by dependences and strides.
 
-    for t:                            for t:                    a loop of the host: each sweep is a launch
+    for t:                            for t:                    a host loop: each sweep is a launch
       for i: for j: B = f(A)    ->      for i_tile: for j_tile:  # groups
       for i: for j: A = f(B)              for i:  # 8 items
                                             for j:  # 32 items …
 
-What has no parallel loop around enough work is run by one work-group, whose items share the loops inside; what cannot
-be shared at all, not even in waves, by one work-item. By default nothing is copied to local memory but what is turned
-there; a space also has copies of tiles and slabs (copies.py).
+Loops without a parallel loop around enough work run in one work-group, whose items share the loops inside; those that
+cannot be shared at all, not even as a wavefront, in one work-item. By default only transpositions go through local
+memory; a space also has copies of tiles and slabs (copies.py).
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from poly.model.gpu_loops import gpu_loop_cost
 from poly.schedules.schedule import Schedule, schedule
 
 WORTH = 16_384
-"""Statement instances for which a launch pays: what one work-group does while a kernel starts."""
+"""Statement instances for which a launch pays off: the work of one work-group while a kernel starts."""
 
 GUESS = 1024
-"""The extent that a loop is taken to have, where it is not known."""
+"""The assumed extent of a loop of unknown size."""
 
 
 ITEMS, ACROSS = (32, 64, 128, 256, 512, 1024), (8, 16, 32, 64, 128)
-"""Work-items of a group, and along its contiguous loop."""
+"""Work-items per group, and along its contiguous loop."""
 
 FEW_ITEMS, FEW_ACROSS = (64, 128, 256, 512), (16, 32, 64)
-"""The same where there are more knobs beside them."""
+"""The same if there are further knobs."""
 
 SLABS = (8, 16, 32)
-"""Iterations of a loop for which a group copies at a time."""
+"""Iterations of a loop whose data a group copies at a time."""
 
 PADS, BUFFERS = (0, 1), (1, 2)
-"""Elements unused behind each row of a box, and boxes in turn."""
+"""Padding elements per row of a box, and the number of buffers used in turn."""
 
 PLAIN = (("copies", "none"),)
-"""The traits of the structure whose usual schedule is the default of loops without microkernels."""
+"""The traits of the structure whose usual point is the default for loops without microkernels."""
 
 
 def gpu_schedule(before: Schedule, isa: DeviceISA, shape: GroupShape = USUAL) -> Schedule:
-    """The schedule with loops given to groups and items where that is legal, and no step or microkernel did so yet."""
+    """The schedule with all legal loops mapped to groups and items, except those mapped by a step or a microkernel."""
     made = fused(before)
     return _mapped_at(made, made.tree, isa, shape.on(isa))
 
@@ -82,7 +82,7 @@ def _mapped_at(schedule: Schedule, node: Node, isa: DeviceISA, shape: GroupShape
 
 
 def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -> Schedule | None:
-    """The schedule with a loop and those in it as one kernel; None where none of them can be work-groups."""
+    """The schedule with a loop and those inside it as one kernel; None if none of them can be work-groups."""
     first = parallel_first(schedule, band) or columns_first(schedule, band)
     if first is None:
         return None
@@ -100,13 +100,13 @@ def _is_mapped(band: Band) -> bool:
 
 
 def _is_wide(schedule: Schedule, node: Node) -> bool:
-    """Whether there is a parallel loop below that holds enough work for a launch."""
+    """Whether a parallel loop below contains enough work for a launch."""
     found = (band for band in bands(node) if instances(schedule.nest, band, GUESS) >= WORTH)
     return any(is_parallel(schedule.nest, schedule.tree, band.name) for band in found)
 
 
 def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) -> Iterator[tuple[Structure, Values]]:
-    """The structures, the one without copies first, each with its usual values."""
+    """The structures, each with its usual values, the one without copies first."""
     pad, slab, buffers = Knob("pad", PADS), Knob("slab", SLABS), Knob("buffers", BUFFERS)
     few = tuple(_shape_knobs(nest, isa, FEW_ITEMS, FEW_ACROSS))
 
@@ -128,14 +128,14 @@ def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) ->
 
 
 def _mapped(nest: Nest, isa: DeviceISA, values: Values) -> Schedule:
-    """The loops shared by groups of such a shape."""
+    """The loops mapped to groups of the shape that the values give."""
     items = values["items"] or USUAL.items
     shape = GroupShape(items, min(USUAL.long, items), values.get("across") or USUAL.across)
     return gpu_schedule(schedule(nest), isa, shape)
 
 
 def _shape_knobs(nest: Nest, isa: DeviceISA, items: tuple[int, ...], across: tuple[int, ...]) -> Iterator[Knob]:
-    """How many items, and where some kernel's items have two dimensions how many along one of them."""
+    """The number of items and, if some kernel has two-dimensional groups, the number along one dimension."""
     most = USUAL.on(isa).items
     yield Knob("items", tuple(sorted({number for number in items if number <= isa.max_items} | {most})))
     narrow, wide = (_mapped(nest, isa, {"items": most, "across": number}) for number in (across[0], USUAL.across))
@@ -144,13 +144,13 @@ def _shape_knobs(nest: Nest, isa: DeviceISA, items: tuple[int, ...], across: tup
 
 
 def _ordered(values: Values) -> bool:
-    """Whether there are as many items as lie side by side."""
+    """Whether a group has at least as many items as lie along its contiguous loop."""
     return (values.get("across") or 1) <= (values["items"] or 1)
 
 
 @dataclass(frozen=True)
 class _Mapping:
-    """Schedules by their knobs. Whether they are legal does not depend on sizes, only whether their copies fit."""
+    """Schedules by their knobs. Their legality does not depend on sizes; only whether their copies fit does."""
 
     knobs: tuple[Knob, ...]
     make: Callable[[Values], Schedule | None]
@@ -159,7 +159,7 @@ class _Mapping:
 
     @property
     def usual(self) -> Values:
-        """The values that the default has, or the first ones."""
+        """The default's values; the first one for knobs that the default does not have."""
         shape = USUAL.on(self.isa)
         usual = {"items": shape.items, "across": shape.across}
         return {knob.name: usual.get(knob.name, knob.values[0]) for knob in self.knobs}
@@ -168,14 +168,14 @@ class _Mapping:
         return Structure(traits, self.knobs, allows, self.schedule, self.predict)
 
     def schedule(self, values: Values) -> Schedule:
-        """Raises ScheduleError where the values are no legal schedule."""
+        """The schedule at given values. Raises ScheduleError if it is illegal."""
         return legal(self.make(values), values)
 
     def predict(self, values: Values) -> Cost:
         return gpu_loop_cost(located(self.schedule(values), self.sizes), self.isa)
 
     def holds(self, values: Values) -> bool:
-        """Whether the copies fit, even with pads and two boxes."""
+        """Whether the copies fit, even with padding and two buffers."""
         full = {"pad": PADS[-1], "buffers": BUFFERS[-1]}
         most = {**values, **{name: value for name, value in full.items() if name in values}}
         return _ordered(values) and self._fits(tuple(most.items()))

@@ -1,4 +1,4 @@
-"""Contractions over a domain that is no box, on a GPU: a microkernel over the loops that are one inside all others.
+"""Contractions over a non-rectangular domain on a GPU: a microkernel over the inner loops that form a box.
 
 for p, q, f:                                            for p: for q_tile: for f_tile:        (work-groups)
   for r, s:                                               for r, s:
@@ -21,7 +21,7 @@ from poly.schedules.steps import Groups, Order, Split, Step, Tensorize
 
 
 def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GroupKernel]) -> list[Step]:
-    """The steps with the best of some kernels, where work-groups share the outermost loops over results."""
+    """The steps with the best of some kernels; work-groups share the outermost loops over results."""
     extents = (r.extent(r.row), r.extent(r.column), r.extent(r.reduce))
     kernel = usual_tile(kernels, isa, extents, prod(r.extent(iterator) for iterator in r.own))
     row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))

@@ -1,4 +1,4 @@
-"""Bring loops without dependences outermost: they become work-groups.
+"""Move parallel loops outermost, where they become work-groups.
 
 for i: for j:                       for j:  (parallel)
   y[j] += x[i, j]           ->        for i:
@@ -15,9 +15,9 @@ from poly.schedules.steps import Order
 
 
 def parallel_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str, ...]] | None:
-    """The schedule with the parallel loops among `band` and those directly in it outermost, and these loops' names.
+    """The schedule with the parallel loops of the chain from `band` outermost, and their names.
 
-    None where there are none, or they may not be brought outermost.
+    None if there are none, or they cannot be moved outermost.
     """
     loops = chain_names(band)
     parallel = tuple(name for name in loops if is_parallel(schedule.nest, schedule.tree, name))
@@ -30,7 +30,7 @@ def parallel_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str,
 
 
 def chain_names(band: Band) -> tuple[str, ...]:
-    """The loop and those directly in it, outermost first."""
+    """The names of the perfectly nested loops from `band` inwards."""
     found = [band.name]
     while isinstance(band.body, Band):
         band = band.body
@@ -41,7 +41,7 @@ def chain_names(band: Band) -> tuple[str, ...]:
 def _outermost(
     schedule: Schedule, wanted: tuple[str, ...], loops: tuple[str, ...]
 ) -> tuple[Schedule, tuple[str, ...]] | None:
-    """The schedule with the loops `wanted` before the others of a chain, and those of them that are parallel there."""
+    """The schedule with the loops `wanted` outermost in a chain, and the leading ones that are still parallel there."""
     made: Schedule | None = schedule
     if wanted != loops[: len(wanted)]:
         made = attempt(schedule, [Order((*wanted, *(name for name in loops if name not in wanted)))])

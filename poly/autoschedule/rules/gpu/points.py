@@ -1,4 +1,4 @@
-"""Few iterations of parallel loops a work-item, neighbours along the loop along which memory is contiguous.
+"""A few iterations of parallel loops per work-item, with adjacent items along the contiguous loop.
 
 for i: for j:                 for i_tile: for j_tile:  # groups
   B[i, j] = f(A)      ->        for i in 32 rows:  # 8 items
@@ -24,14 +24,14 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Groups, Items, Order, Split, Step
 
 FULL = 8
-"""Groups for each compute unit: so many run at a time, or soon after."""
+"""Groups per compute unit that run at the same time, or soon after."""
 
 STRIDED_FROM = 2
-"""So many times the cost of whole lines, accesses of neighbours count as strided."""
+"""The multiple of the cost of contiguous accesses from which accesses count as strided."""
 
 
 def contiguous_loop(schedule: Schedule, parallel: tuple[str, ...]) -> tuple[str, int]:
-    """The loop along which neighbours run side by side at the least cost, and that cost."""
+    """The loop along which the accesses of adjacent items cost least, and that cost."""
 
     def cost(name: str) -> int:
         below = statements(find_loop(schedule.tree, parallel[-1]))
@@ -42,21 +42,21 @@ def contiguous_loop(schedule: Schedule, parallel: tuple[str, ...]) -> tuple[str,
 
 
 def is_strided(schedule: Schedule, parallel: tuple[str, ...]) -> bool:
-    """Whether neighbours along the best of the loops use but a small part of the lines that they touch."""
+    """Whether adjacent items use only a small part of the lines that they touch, even along the best loop."""
     below = statements(find_loop(schedule.tree, parallel[-1]))
     least = sum(whole_lines_cost(schedule, statement) for statement in below)
     return contiguous_loop(schedule, parallel)[1] > STRIDED_FROM * least
 
 
 Counts = tuple[tuple[str, int], ...]
-"""Loops, and how many work-items share each."""
+"""Loops with a number for each: the work-items that share it, or the iterations of a tile."""
 
 
 def by_points(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, shape: GroupShape) -> Schedule | None:
-    """The schedule with the loops `parallel`, directly in each other, shared by work-groups and work-items.
+    """The schedule with the perfectly nested loops `parallel` mapped to work-groups and work-items.
 
-    Those that have more iterations than items are cut into tiles. Where there are more loops than dimensions of groups,
-    the outer ones become groups and the inner ones are shared by items as they are.
+    Loops with more iterations than items are tiled. If there are more loops than dimensions of groups, the outer ones
+    become groups and the items share the inner ones untiled.
     """
     across, _ = contiguous_loop(schedule, parallel)
     ordered = (*(name for name in parallel if name != across), across)
@@ -74,7 +74,7 @@ def by_points(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, sha
 
 
 def _counts(schedule: Schedule, ordered: tuple[str, ...], shape: GroupShape) -> Counts:
-    """The items along the last two of the loops; all along the last where it is the only one."""
+    """The items along the last two loops; all of them along the last if it is the only one."""
     bands = [find_loop(schedule.tree, name) for name in ordered[-2:]]
     alone = len(bands) == 1
     most = shape.long if alone and bands_below(bands[0].body) else shape.items
@@ -85,9 +85,9 @@ def _counts(schedule: Schedule, ordered: tuple[str, ...], shape: GroupShape) -> 
 
 
 def _tiles(schedule: Schedule, ordered: tuple[str, ...], counts: Counts, units: int, shape: GroupShape) -> Counts:
-    """The loops that are cut, and the iterations of a tile along them.
+    """The loops to tile, and the tile's iterations along each.
 
-    An item has several iterations along the first one, unless it has a loop of its own, or groups would be too few.
+    An item has several iterations along the first, unless it runs a loop itself or there would be too few groups.
     """
     extents = {name: extent(schedule.nest, find_loop(schedule.tree, name)) for name in ordered}
     each = 1 if bands_below(find_loop(schedule.tree, ordered[-1]).body) else shape.each
@@ -102,13 +102,13 @@ def _tiles(schedule: Schedule, ordered: tuple[str, ...], counts: Counts, units: 
 
 
 def _groups(extents: Mapping[str, int | None], sizes: Mapping[str, int]) -> int | None:
-    """The number of groups, where all loops' extents are known; a loop without tiles counts whole."""
+    """The number of groups if all extents are known; an untiled loop counts with all its iterations."""
     known = [ceil(extent / sizes.get(name, 1)) for name, extent in extents.items() if extent is not None]
     return prod(known) if len(known) == len(extents) else None
 
 
 def _around(schedule: Schedule, name: str) -> str:
-    """The loop right around one."""
+    """The name of the loop right around a loop."""
     outer = parent(schedule.tree, find_loop(schedule.tree, name))
     assert isinstance(outer, Band), "a loop that was cut stands in the loop over its blocks"
     return outer.name

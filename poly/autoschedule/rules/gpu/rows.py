@@ -1,7 +1,7 @@
-"""One iteration of parallel loops a work-group; its items share the loops inside, reductions among them.
+"""One iteration of parallel loops per work-group; its items share the loops inside, including reductions.
 
 for i:                            for i:  # groups
-  for j: m[i] = max(…)    ->        for j:  # 256 items, put together in local memory
+  for j: m[i] = max(…)    ->        for j:  # 256 items, combined in local memory
   for j: Y[i, j] = …                for j:  # 256 items
 """
 
@@ -23,14 +23,14 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Groups, Items
 
 Share = tuple[tuple[str, int], ...]
-"""The loops of one path that items share, and by how many."""
+"""The loops of one path that items share, each with the number of items."""
 
 
 def shared_loops(schedule: Schedule, node: Node, count: int) -> tuple[tuple[Share, ...], int]:
-    """The loops at or below a node that `count` work-items may share, on each path, and what the accesses cost.
+    """The loops at or below a node that `count` work-items can share, on each path, and the cost of the accesses.
 
-    Of loops directly in each other it is the one along which neighbours cost least; where that is too short for all
-    items, another one with it.
+    Of perfectly nested loops, it is the one along which adjacent items cost least; if that is too short for all items,
+    together with another one.
     """
     if isinstance(node, Leaf):
         return (), side_by_side_cost(schedule, node.statement, None)
@@ -49,7 +49,7 @@ def shared_loops(schedule: Schedule, node: Node, count: int) -> tuple[tuple[Shar
 
 
 def _shares(schedule: Schedule, loops: tuple[str, ...], name: str, count: int) -> Iterator[Share]:
-    """Ways to share a loop among so many items: with one around it where it is too short, and alone."""
+    """The ways to share a loop among `count` items: together with one around it if it is too short, and alone."""
     band = find_loop(schedule.tree, name)
     side = useful_items(schedule.nest, band, count)
     if extent(schedule.nest, band) is not None and side < count:
@@ -61,7 +61,7 @@ def _shares(schedule: Schedule, loops: tuple[str, ...], name: str, count: int) -
 def by_rows(
     schedule: Schedule, parallel: tuple[str, ...], shares: tuple[Share, ...], shape: GroupShape
 ) -> Schedule | None:
-    """The schedule with the loops `parallel` shared by work-groups, and the loops inside by the items of a group."""
+    """The schedule with the loops `parallel` mapped to work-groups, and the loops inside to the items of a group."""
     if all(len(share) == 1 for share in shares):
         loops = [name for ((name, _),) in shares]
         most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), shape.items) for n in loops)
@@ -71,9 +71,9 @@ def by_rows(
 
 
 def in_one_group(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | None:
-    """The schedule with a loop run by one group, whose items share loops at or below it; None where there are none.
+    """The schedule in which one group runs a loop and its items share loops at or below it; None if there are none.
 
-    The number of items is the same for all such loops, as groups of neighbours share a kernel.
+    The number of items is the same for all such loops, since adjacent groups share a kernel.
     """
     shares, _ = shared_loops(schedule, band, shape.items)
     return attempt(schedule, [Items(tuple(chain.from_iterable(shares)))]) if shares else None

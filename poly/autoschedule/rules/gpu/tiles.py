@@ -1,4 +1,4 @@
-"""Which tile of a GPU microkernel suits a contraction: few rounds of work-groups, little of them idle."""
+"""Choose the tile of a GPU microkernel for a contraction: few rounds of work-groups, with little idle time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 
 SPEED = {64: 1.0, 32: 0.85, 16: 0.65}
-"""By the sums of a work-item: the part of the peak that a microkernel reaches, since it reads less for each."""
+"""The fraction of the peak that a microkernel reaches, by results per work-item: with more, each needs fewer reads."""
 
 BUSY = 256
-"""Work-items that keep a compute unit busy."""
+"""The number of work-items that keep a compute unit busy."""
 
 
 def cost(kernel: GroupKernel, isa: DeviceISA, extents: tuple[int, int, int], copies: int) -> float:
-    """What so many products of rows x columns x steps should take, in multiply-adds of a unit one after the other."""
+    """The expected time of `copies` products of rows x columns x steps, in sequential multiply-adds of one unit."""
     rows, columns, steps = extents
     groups = copies * ceil(rows / kernel.rows) * ceil(columns / kernel.columns)
     rounds = ceil(groups / isa.units)
@@ -28,5 +28,5 @@ def cost(kernel: GroupKernel, isa: DeviceISA, extents: tuple[int, int, int], cop
 def usual_tile(
     kernels: Sequence[GroupKernel], isa: DeviceISA, extents: tuple[int, int, int], copies: int
 ) -> GroupKernel:
-    """The one of the least cost."""
+    """The kernel of least cost."""
     return min(kernels, key=lambda kernel: cost(kernel, isa, extents, copies))

@@ -1,4 +1,4 @@
-"""What is read along one loop and written along another goes through local memory: both then along lines of memory.
+"""Transposed accesses go through local memory, so that reads and writes both follow lines of memory.
 
 for i: for j:                 for j_tile: for i_tile:  # groups
   B[j, i] = A[i, j]             pack A: read along j, into rows one element further apart
@@ -24,9 +24,9 @@ from poly.schedules.steps import Groups, Items, Order, Pack, Step, Tile
 
 
 def by_lines(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, shape: GroupShape) -> Schedule | None:
-    """The schedule of one statement alone in the loops `parallel`, in square tiles that are turned in local memory.
+    """The schedule of a single statement in the loops `parallel`, in square tiles transposed in local memory.
 
-    None where all it touches is contiguous along one loop, or the loops are too short or too many.
+    None if all accesses are contiguous along one loop, or the loops are too short or too many.
     """
     leaf = find_loop(schedule.tree, parallel[-1]).body
     if not isinstance(leaf, Leaf) or not 2 <= len(parallel) <= MOST_GROUP_LOOPS:
@@ -47,7 +47,7 @@ def by_lines(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, shap
 
 
 def _read_along(schedule: Schedule, statement: Statement, along: str, across: str | None) -> tuple[str, ...]:
-    """The arrays that the statement reads along one iterator, and across lines of memory along the other."""
+    """The arrays that the statement reads contiguously along `along`, and strided along `across`."""
     nest = schedule.nest
     found = (
         load.array

@@ -1,4 +1,4 @@
-"""What needs its neighbours' results runs in waves: iterations of one wave side by side, a skewed loop over waves.
+"""Wavefronts: a skewed sequential loop over waves, whose iterations work-items run in parallel.
 
 for i: for j:                                    for j:                     j counts 2*i + j
   A[i, j] = f(A[i, j-1], A[i-1, j+1])    ->        for i:  # 256 items
@@ -17,9 +17,9 @@ from poly.schedules.steps import Interchange, Items, Skew, Step
 
 
 def in_waves(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | None:
-    """The schedule with the two innermost loops of a chain exchanged, the least skew between them, in one group.
+    """The schedule with the two innermost loops of a chain skewed as little as needed and interchanged, in one group.
 
-    None where no skew makes the iterations of a wave independent.
+    None if no skew makes the iterations of a wave independent.
     """
     chain = chain_names(band)
     if len(chain) < 2:
