@@ -7,7 +7,7 @@ from itertools import islice
 
 
 class PolyError(Exception):
-    """The base of all errors that a user can cause: the message says what is wrong, what was expected and what to do."""
+    """The base of all errors that a user can cause: a message says what is wrong, what was expected and what to do."""
 
 
 class TargetError(PolyError):
