@@ -54,9 +54,9 @@ def fit(
 ) -> Fitted:
     """Check the arguments of a call one by one.
 
-    `bound` are the arguments by name, `extra` surplus positional ones, `keywords` the sizes passed by keyword: those that
-    no array determines are required, others are optional and compared with the arrays. With `any_strides` an array may
-    have any strides, for a caller that copies it.
+    `bound` are the arguments by name, `extra` surplus positional ones, `keywords` the sizes passed by keyword: those
+    that no array determines are required, others are optional and compared with the arrays. With `any_strides` an array
+    may have any strides, for a caller that copies it.
     Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
     """
     _check_names(signature, bound, extra, keywords)

@@ -1,10 +1,10 @@
-"""Loops as values: what isl's syntax tree is turned into, and what C, OpenCL C and Python are printed from.
+"""Loops as values: read from isl's syntax tree, and printed as C, OpenCL C and Python.
 
     For i_tile = 0; i_tile < M; 6             for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
       For i = 0; i < min(6, M - i_tile); 1      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
         Run S0(i_tile + i)                        A[i_tile + i] = 0.0f;
 
-Every name in it is a size or the variable of a loop around, which has another name than those around it.
+Every name is a size or the variable of an enclosing loop; nested loops have distinct variables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codegen.names import fresh
 
 @dataclass(frozen=True)
 class LoopMark:
-    """Which loop of the schedule one is, and how it is to be printed."""
+    """The name of a loop in the schedule, and how the loop is printed."""
 
     name: str
     parallel: bool = False
@@ -45,7 +45,7 @@ class For:
 
     @property
     def end(self) -> Int | None:
-        """The first value that is too large; None where the test says more than that."""
+        """The first value that is too large; None if the test is more than an upper bound."""
         test = self.test
         if not isinstance(test, Compare) or test.symbol not in ("<", "<=") or test.left != Linear.name(self.variable):
             return None
@@ -53,7 +53,7 @@ class For:
 
     @property
     def entered(self) -> Test:
-        """The condition that it runs at least once."""
+        """The condition that the loop runs at least once."""
         return self.test_at(self.start)
 
     def test_at(self, value: Int) -> Test:
@@ -63,7 +63,7 @@ class For:
 
 @dataclass(frozen=True)
 class Once:
-    """A loop of one iteration: `value`, which its body has in place of a variable."""
+    """A loop of one iteration, at `value`, which stands for its variable in the body."""
 
     value: Int
     body: Node
@@ -96,7 +96,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Comment:
-    """What stands above a node, for readers."""
+    """A comment above a node, for readers."""
 
     text: str
     body: Node
@@ -106,7 +106,7 @@ Node: TypeAlias = For | Once | If | Block | Run | Comment
 
 
 def inside(node: Node) -> tuple[Node, ...]:
-    """The nodes right below one."""
+    """The children of a node."""
     match node:
         case Block():
             return node.nodes
@@ -125,7 +125,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The node with those right below it changed."""
+    """The node with its children changed."""
     match node:
         case Block():
             return Block(tuple(map(change, node.nodes)))
@@ -137,7 +137,7 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def substituted(node: Node, values: Mapping[str, Int]) -> Node:
-    """The node with names replaced by expressions: sizes, or variables of loops around it."""
+    """The node with names (sizes, or variables of enclosing loops) replaced by expressions."""
     made = mapped(node, lambda child: substituted(child, values))
     match made:
         case For():
@@ -152,7 +152,7 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
 
 
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:
-    """The node with sizes called as `names` says, and its loops' variables in C by names that are not `taken`."""
+    """The node with sizes renamed as `names` says, and its loops' variables in C by names that are not `taken`."""
     match node:
         case For():
             new = fresh(node.variable, taken)
