@@ -36,7 +36,7 @@ def cache_dir() -> Path:
     try:
         chosen.encode()
     except UnicodeEncodeError:
-        problem = f"the cache directory {shown(chosen)} has a name that is no UTF-8"
+        problem = f"the cache directory {shown(chosen)} has a name that is not UTF-8"
         raise ToolchainError(f"{problem}. Set POLY_CACHE_DIR to another directory.") from None
     return Path(chosen)
 

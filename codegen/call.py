@@ -169,5 +169,5 @@ class SlowCall:
         try:
             return self.pool.take(key)
         except (MemoryError, ValueError) as error:
-            problem = f"{self.signature.name} needs more memory beside its arrays than there is: {error}"
+            problem = f"{self.signature.name} needs more memory besides its arrays than there is: {error}"
             raise ArgumentError(f"{problem}. Remedy: smaller arrays, or fewer threads") from error
