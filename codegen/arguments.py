@@ -228,7 +228,7 @@ def _check_shape(buffer: Buffer, array: np.ndarray, sizes: Mapping[str, int], si
 
 
 def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature: Signature) -> str:
-    """Where the expected extent comes from: `, since f32[K, N] and K = 4 (dimension 1 of A)`."""
+    """The source of the expected extent: `: it is B: f32[K, N], and K = 4 (dimension 1 of A)`."""
     steps = {step.size: step for step in signature.solved}
     places = {name: f"dimension {step.dimension} of {step.array}" for name, step in steps.items()}
     reasons = [f"{name} = {sizes[name]} ({places.get(name, 'given')})" for name, _ in extent.terms]

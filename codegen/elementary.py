@@ -99,7 +99,7 @@ CONSTANTS = (
 
 LOG2_E = 1.4426950408889634
 SPLIT = 0.8
-"""Where tanh changes from the continued fraction to the exponential function."""
+"""The argument at which tanh changes from the continued fraction to the exponential function."""
 
 
 def functions() -> dict[str, str]:

@@ -127,7 +127,7 @@ def _stride_conditions(buffer: Buffer) -> Iterator[str]:
 
 
 def _invocation(signature: Signature) -> Iterator[str]:
-    """The call, with a workspace around it where the kernel needs one."""
+    """The lines of the call, which takes a workspace and gives it back if the kernel needs one."""
     data = [_pointer(b, signature.strided) for b in signature.buffers]
     if signature.scratch:
         yield f"_memory = _take({_tuple([*signature.sizes, 'threads'])})"

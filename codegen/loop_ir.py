@@ -63,7 +63,7 @@ class For:
 
 @dataclass(frozen=True)
 class Once:
-    """A loop of one iteration, at `value`, which stands for its variable in the body."""
+    """A loop of one iteration, at `value`; its body has this value in place of the variable."""
 
     value: Int
     body: Node

@@ -26,7 +26,7 @@ SECONDS = 60
 def options(identity: str, flags: tuple[str, ...], source: str) -> tuple[str, ...]:
     """The compiler's options to use the header that was precompiled with these flags.
 
-    None if there is no such header, or if the C text does not include it. `identity` tells compilers apart.
+    There are none if no such header exists, or if the C text does not include it. `identity` tells compilers apart.
     """
     header = _header(identity, flags)
     return ("-include", str(header)) if INCLUDE in source and _is_there(header) else ()
@@ -53,7 +53,7 @@ def _header(identity: str, flags: tuple[str, ...]) -> Path:
 
 
 def _compiled(header: Path) -> Path:
-    """Where gcc looks for a header's precompiled form."""
+    """The path at which gcc looks for a header's precompiled form."""
     return header.with_suffix(".h.gch")
 
 

@@ -14,7 +14,7 @@ from codegen import forks
 def run(
     command: Sequence[str], seconds: float | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program without input, and capture its output. If the wait is interrupted, its children are killed too.
+    """Run a program without input, and capture its output. On a timeout or an interrupt its whole group is killed.
 
     A fork waits until the program has started: a child that inherited its pipes would keep their reader waiting.
 

@@ -150,7 +150,7 @@ def vector_layer(isa: ISA, dtype: DType) -> str:
 
 @functools.cache
 def _device_layer(isa: ISA, dtype: DType) -> str:
-    """The layer in OpenCL C, with masks where the device's compiler has them for vectors of this width."""
+    """The layer in OpenCL C, with masks if the device's compiler has them for vectors of this width."""
     masks = "avx512" if isa.vector_bytes == 64 else "avx2"
     any_device, masked = _file("opencl/tail.cl"), _file(f"opencl/tail_{masks}.cl")
     tails = f"#if defined(__{masks.upper().replace('512', '512F')}__)\n{masked}#else\n{any_device}#endif\n"

@@ -90,7 +90,7 @@ class GroupKernel(TileKernel):
         return common(scalar) + "".join(sorted(panels)) + guarded(self.c_name, self._text())
 
     def misfit(self) -> str | None:
-        """What is wrong with these numbers; None for a kernel that exists."""
+        """The reason why no kernel with these numbers exists; None if one does."""
         width = self._scalar.width
         down, across = self.rows // self.item_rows, self.columns // self.item_columns
         if self.item_rows % width or self.item_columns % width:

@@ -31,7 +31,7 @@ class ISA:
     most_lanes: int = 64
 
     def lanes(self, dtype: DType) -> int:
-        """How many elements of `dtype` a register holds."""
+        """The number of elements of `dtype` in a register."""
         return self.vector_bytes // dtype.size
 
     def missing(self) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ class OuterProduct(TileKernel):
 
     @property
     def vectors(self) -> int:
-        """How many registers a row of the tile takes."""
+        """The number of registers for a row of the tile."""
         return self.columns // self.isa.lanes(self.dtype)
 
     def source(

@@ -38,7 +38,7 @@ class DeviceISA(ISA):
         return self.kind == "gpu"
 
     def lanes(self, dtype: DType) -> int:
-        """How many elements of `dtype` a register of a work-item holds."""
+        """The number of elements of `dtype` in a register of a work-item."""
         return max(1, self.vector_bytes // dtype.size)
 
 

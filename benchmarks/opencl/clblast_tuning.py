@@ -32,7 +32,7 @@ DIRECT = "XGEMM_MIN_INDIRECT_SIZE"
 ALWAYS, NEVER = 10_000, 0
 """Products below the cube of this size use the direct kernel."""
 SIZES = (64, 128, 256, 512)
-"""The sizes of products that decide up to where the direct kernel is used."""
+"""The sizes of products at which the direct and the indirect kernel are compared."""
 
 
 @dataclass(frozen=True)

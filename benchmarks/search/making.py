@@ -180,9 +180,9 @@ def _batches(
 
 
 def _alone(measurer: Measurer, batch: tuple[Point, ...], reference: Point, levels: list[float]) -> list[Trial]:
-    """Trials of the batch's points, each timed alone, and one of the reference, whose times are appended to `levels`.
+    """Trials of the batch's points, each timed alone, with one visit to the reference, which is appended to `levels`.
 
-    Their rival is the median of the reference's latest times.
+    Their rival is the median of the latest levels.
     """
     beside, *trials = measurer.measure(Ask((reference, *(point for point in batch if point != reference))))
     if beside.samples:
