@@ -67,7 +67,7 @@ class GroupKernel(TileKernel):
 
     @property
     def panel_elements(self) -> int:
-        """The size of the `__local` array that the function's last argument points to, aligned to 16 bytes."""
+        """The length of the `__local` array for the function's last argument, which must be aligned to 16 bytes."""
         width = self._scalar.width
         return self.slab * (self.rows + self.columns + 2 * width) * (2 if self.double else 1)
 

@@ -21,7 +21,7 @@ from poly.errors import SearchError
 from poly.model.cost import Cost
 
 LOOK_BEST = 3
-"""The bar is the best point of a half, or the median of this many best points: a burst of load must not lower it."""
+"""The bar is the time of a half's best point, or the median of this many if it is less: a burst must not lower it."""
 
 
 @dataclass(frozen=True)
