@@ -1,1 +1,1 @@
-"""The roof: workloads, the libraries to compare with, the runner and its reports. Uses poly's public API alone."""
+"""The benchmarks: workloads, the libraries to compare with, the runner and its reports."""

@@ -1,4 +1,4 @@
-"""Test data: random, the same on every run, and aligned alike for everybody."""
+"""Test data: random, the same in every run, with the same alignment for all contenders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from microkernels.dtypes import DType
 Array = NDArray[np.floating[Any]]
 
 ALIGNMENT = 64
-"""Bytes: a cache line. NumPy's own arrays start 16 bytes behind one or not, by chance."""
+"""Bytes: a cache line. NumPy's own arrays may or may not start 16 bytes after one, by chance."""
 
 
 def aligned(shape: Sequence[int], dtype: DType) -> Array:
@@ -25,7 +25,7 @@ def aligned(shape: Sequence[int], dtype: DType) -> Array:
 
 
 def random(shape: Sequence[int], dtype: DType, seed: int = 0) -> Array:
-    """Numbers of [-1, 1), the same for the same seed."""
+    """Numbers in [-1, 1), the same for the same seed."""
     array = aligned(shape, dtype)
     array[...] = np.random.default_rng(seed).uniform(-1, 1, size=shape)
     return array

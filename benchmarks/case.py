@@ -1,4 +1,4 @@
-"""What is measured: a problem, stated so that everybody can solve it, and the loops that poly compiles for it."""
+"""What is measured: a problem, stated for poly and peers alike, and the loops that poly compiles for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from microkernels.dtypes import DType
 
 
 class Problem(Protocol):
-    """A computation on arrays, said in the terms of its field; peers look at its type and take what they know."""
+    """A computation on arrays, in the terms of its field; peers look at its type and take those that they support."""
 
     @property
     def flop(self) -> int:
@@ -23,7 +23,7 @@ class Problem(Protocol):
 
     @property
     def reduction(self) -> int:
-        """How many rounded operations lie behind one element of the result: the measure of its error."""
+        """The number of rounded operations behind one element of the result, which determines its error."""
         ...
 
     @property
@@ -36,17 +36,17 @@ class Problem(Protocol):
         ...
 
     def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
-        """The result for `arrays` as they were before the computation, in float64."""
+        """The result in float64, for `arrays` before the computation."""
         ...
 
     def traffic(self, dtype: DType) -> int:
-        """Bytes that must cross the memory interface at least, were nothing cached: each input and output once."""
+        """The minimum memory traffic in bytes, from cold caches: each input and output once."""
         ...
 
 
 @dataclass(frozen=True)
 class Case:
-    """A line of the benchmark. `nest` makes the loops, `sizes` are their sizes; `quick` cases are in the short run."""
+    """A line of the benchmark. `nest` makes the loops, `sizes` are their sizes; `--quick` runs only `quick` cases."""
 
     workload: str
     size: str

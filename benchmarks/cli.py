@@ -27,14 +27,14 @@ from poly.measure import process
 QUICK = Rounds(seconds=0.5, rounds=(3, 30))
 FULL = Rounds(seconds=3.0, rounds=(7, 200))
 QUICK_THREADED = {"512", "1024", "2048"}
-"""Products that the short run measures on all cores too."""
+"""Products that `--quick` also measures on all cores."""
 
 LIBRARIES = "libraries"
-"""The command that is meant where none is named."""
+"""The default command."""
 
 
 class BenchGroup(click.Group):
-    """Measures the libraries, unless a command is named."""
+    """A group whose default command measures the libraries."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args if args and args[0] in self.commands else [LIBRARIES, *args])
@@ -42,7 +42,7 @@ class BenchGroup(click.Group):
 
 @click.group(cls=BenchGroup)
 def bench() -> None:
-    """Measure poly's kernels against the libraries installed here, its search against tables, the rest beside goals."""
+    """Measure poly's kernels against the libraries installed here, and its search, headers and OpenCL code."""
 
 
 @bench.command(LIBRARIES)
@@ -70,9 +70,9 @@ def libraries(
 
     WORKLOADS are gemm, einsum, conv2d, stencil and bandwidth; all of them by default. Every result is checked against
     float64; the exit status is 1 when one of poly's is wrong. With `--target opencl` the kernels run on an OpenCL
-    device, on arrays that lie there, on all of its compute units; the peers are our C target, CLBlast, naive OpenCL,
+    device, on arrays in its memory and on all of its compute units; the peers are our C target, CLBlast, naive OpenCL,
     and PyTorch on a CUDA GPU (c, clblast, naive, cuda). `poly bench search`, `poly bench header` and `poly bench
-    opencl` are other benchmarks: those of the search, of headers to embed, and of the goals for OpenCL.
+    opencl` are other benchmarks: of the search, of headers to embed, and of the goals for OpenCL.
     """
     device = devices.device_of(target)
     names = _peers(against, devices.PEERS if device else tuple(PEERS))
@@ -115,7 +115,7 @@ def _peers(against: str | None, known: Sequence[str]) -> tuple[str, ...]:
 def _plan(
     threads: int | None, cpus: int, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
 ) -> Iterator[tuple[Case, int]]:
-    """What to measure, on how many threads. The short run adds the large products on all cores."""
+    """What to measure, on how many threads. With `--quick`, large products are also measured on all cores."""
     if threads is not None and threads > cpus:
         raise click.UsageError(f"--threads {threads}: this process may use {cpus} CPUs")
     for workload in workloads:

@@ -1,4 +1,4 @@
-"""What the C clock of `codegen.clock` leaves to peers: those without a C entry point, and arrays as C pointers."""
+"""Additions to the C clock of `codegen.clock`: a clock for peers without a C entry point, and arrays as C pointers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen.clock import Timed
 
 
 def python_timed(call: Callable[[], object]) -> Timed:
-    """The clock's loop in Python, for peers without a C entry point: some tens of nanoseconds a round are its own."""
+    """The clock's loop in Python, for peers without a C entry point; it adds some tens of nanoseconds per call."""
 
     def run(times: int) -> float:
         start = perf_counter()
@@ -22,7 +22,7 @@ def python_timed(call: Callable[[], object]) -> Timed:
 
 
 def pointers(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """The arrays as cffi sees them, to be passed where C wants a pointer; they keep the arrays alive."""
+    """The arrays as cffi's pointers, to pass to C; they keep the arrays alive."""
     import cffi
 
     ffi = cffi.FFI()

@@ -1,4 +1,4 @@
-"""Who takes part: how each is called and set up, the work to time, and the result to check."""
+"""The contenders: their names and configurations, the work to time, and the result to check."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from microkernels.errors import PolyError
 
 @dataclass(frozen=True)
 class Contender:
-    """Ready to run: nothing is left to allocate, pack or compile.
+    """A library that is ready to run: nothing is left to allocate, pack or compile.
 
-    `run` does the work on arrays of its own; `result` is the outcome of the first run. `in_c` says whether the loop
-    around the work is C; `pinned`, whether its process keeps the main thread on the first CPU and all others off it.
+    `run` does the work on arrays of its own; `result` is the result of the first run. `in_c` says whether the timing
+    loop is in C; `pinned`, whether its process keeps the main thread on the first CPU and all others off it.
     """
 
     name: str
@@ -30,37 +30,37 @@ class Contender:
 
 
 class Peer(Protocol):
-    """A library to compare with. `prepare` raises NotInstalled where it is missing."""
+    """A library to compare with. `prepare` raises NotInstalled if it is missing."""
 
     @property
     def name(self) -> str: ...
 
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        """A contender for the problem on these arrays, which are its own; None where the peer takes no such problem."""
+        """A contender for the problem on these arrays, which it owns; None if the peer does not support the problem."""
         ...
 
 
 class Solver(Protocol):
-    """What a worker does: poly's way with a case, or a peer's. It can be sent to another process."""
+    """How a worker solves a case, as poly or as a peer. It can be sent to another process."""
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        """A contender for the case on these arrays, which are its own. Raises NotInstalled or Failed."""
+        """A contender for the case on these arrays, which it owns. Raises NotInstalled or Failed."""
         ...
 
 
 class Entrant(Protocol):
-    """What the runner sees: poly or a peer, behind a process boundary."""
+    """Poly or a peer for the runner, behind a process boundary."""
 
     @property
     def name(self) -> str: ...
 
     def enter(self, case: Case, threads: int) -> Contender | None:
-        """A contender for the case; None where the entrant has nothing for it. Raises NotInstalled or Failed."""
+        """A contender for the case; None if the entrant does not support it. Raises NotInstalled or Failed."""
         ...
 
 
 class NotInstalled(PolyError):
-    """The peer isn't there; the message says what is missing."""
+    """The peer is not installed; the message says what is missing."""
 
 
 class Failed(PolyError):

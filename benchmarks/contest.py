@@ -1,4 +1,4 @@
-"""Who takes part for a target, what bounds them, and their way through a plan."""
+"""The contest for a target: its entrants, their bound, and the measurement of a plan."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Plan = Sequence[tuple[Case, int]]
 
 @dataclass(frozen=True)
 class Contest:
-    """Our solver for a target, the peers by name, the peak's probe, and a case's bound in GFLOP/s below the peak.
+    """Our solver for a target, the peers by name, the probe of the peak, and a case's roofline bound in GFLOP/s.
 
-    `setting` is what their processes need around them.
+    `setting` is the context in which their processes must run.
     """
 
     target: str
@@ -44,7 +44,7 @@ class Contest:
         budget: Rounds,
         progress: Callable[[int], AbstractContextManager[Announce]],
     ) -> Iterator[report.ResultLine]:
-        """Measure the plan against these peers; a case is done when its line comes."""
+        """Measure the plan against these peers, with a line for each case as it is done."""
         cpus = process.allowed()
         with ExitStack() as stack:
             stack.enter_context(self.setting())
@@ -59,7 +59,7 @@ class Contest:
 
 
 def in_c(target: str, rates: Measured) -> Contest:
-    """Our C target, beside the libraries for this CPU."""
+    """The contest of our C target with the libraries for this CPU."""
     cpus = process.allowed()
     return Contest(
         target,

@@ -15,12 +15,12 @@ NAME = "poly"
 
 @dataclass(frozen=True)
 class Poly:
-    """Kernels by the model's schedule for one target, nothing measured."""
+    """Kernels with the model's schedule for one target, without tuning."""
 
     target: str = "c"
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
-        """Compile the case's loops. Raises Failed with poly's own words."""
+        """Compile the case's loops. Raises Failed with poly's message."""
         try:
             kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
             assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"

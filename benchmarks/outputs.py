@@ -1,4 +1,4 @@
-"""Files that a benchmark writes: checked before it runs, since they would fail only after it; and written whole."""
+"""Files that a benchmark writes: checked before it runs, as they would fail only at its end, and written atomically."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def check(json_file: str | None, plot_file: str | None) -> None:
-    """Raises UsageError for a folder that isn't there, a format or a package that draws it."""
+    """Raise UsageError for a folder that does not exist, an unknown format, or a missing package to draw with."""
     for option, name in (("--json", json_file), ("--plot", plot_file)):
         if name not in (None, "-") and not Path(str(name)).parent.is_dir():
             raise click.UsageError(f"{option} {name}: there is no such folder")
@@ -24,7 +24,7 @@ def check(json_file: str | None, plot_file: str | None) -> None:
 
 
 def write_json(text: str, json_file: str) -> None:
-    """Write JSON to a file, or to standard output where that is `-`. Raises click's FileError."""
+    """Write JSON to a file, or to standard output for `-`. Raises click's FileError."""
     if json_file == "-":
         click.echo(text)
         return

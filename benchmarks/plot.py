@@ -1,4 +1,4 @@
-"""The picture: a panel for each workload, a bar for each contender, against the line of what the machine can do."""
+"""The plot of the results: a panel for each workload, with a bar for each contender, against the machine's peak."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ STYLE: dict[Any, Any] = {
 }
 KEY = "Bars: poly, and below it the best peer of the case. Dots: the other peers."
 SLOT = 0.36
-"""Inches a case."""
+"""The height of a case in inches."""
 HEAD = 0.95
-"""Inches of a panel beside its cases, for title and axis."""
+"""The height of a panel without its cases, for title and axis, in inches."""
 FOOT = 0.5
-"""Those of them that lie below the bars."""
+"""The part of HEAD below the bars, in inches."""
 LABELS, BARS, FIGURES = 1.9, 3.9, 1.2
-"""Inches across a panel: the cases' names, the bars, the figures at the right."""
+"""Widths in a panel, in inches: the cases' names, the bars, and the figures at the right."""
 TOP = 1.05
-"""Inches above the panels, for the heading and the legend."""
+"""The height above the panels, for the heading and the legend, in inches."""
 
 
 def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
-    """Draw rows as `--json` has them; the file's suffix chooses the format. Rows without a figure of ours are left out.
+    """Draw rows in the format of `--json`; the file's suffix selects the format. Rows without our figure are left out.
 
-    A case has a bar of ours, a thinner one of the best peer, and a dot for each other peer. They are in percent of the
-    measured peak; for stencils, which are far from it, speed relative to the compiler.
+    A case has a bar for poly, a thinner one for the best peer, and a dot for each other peer. They are in percent of
+    the measured peak; for stencils, which are far from it, of the compiler's speed.
     """
     import matplotlib
 
@@ -91,7 +91,7 @@ def panels(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def balanced(heights: Sequence[tuple[str, float]]) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-    """Two columns of panels, in order, cut where the taller one is lowest."""
+    """Two columns of panels, in order, split so that the taller one is as short as possible."""
     cuts = range(1, len(heights) + 1)
     cut = min(cuts, key=lambda c: max(sum(h for _, h in heights[:c]), sum(h for _, h in heights[c:])))
     return list(heights[:cut]), list(heights[cut:])
@@ -103,7 +103,7 @@ def peers(row: Row) -> list[tuple[str, float]]:
 
 
 def scale(row: Row) -> tuple[float, str]:
-    """What a row's figures are divided by, and what that makes them: percent of the peak or of the compiler."""
+    """The divisor of a row's figures, and the unit that it gives: percent of the peak or of the compiler."""
     if row["workload"] == "stencil" and "gcc" in row["peers"]:
         return row["peers"]["gcc"]["gflops"] / 100, "percent of the speed of gcc -O3 -march=native"
     return row["gflops"] / row["peak_fraction"] / 100, "percent of the FMA peak, probed in the same run"

@@ -9,7 +9,7 @@ from poly.measure import process
 
 
 class PeakProbe:
-    """Call it for one sample, in GFLOP/s. Its threads are pinned as those of the contenders."""
+    """A call takes one sample, in GFLOP/s. Its threads are pinned like those of the contenders."""
 
     def __init__(self, cpus: tuple[int, ...], dtype: DType, threads: int) -> None:
         self.dtype = dtype

@@ -1,4 +1,4 @@
-"""What is measured now, as a live line on a terminal."""
+"""The progress of a measurement, as a live line on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A live line on a terminal: a case is done when "" is announced. Nothing where standard error is a file."""
+    """A live line on a terminal; announcing "" ends a case. Nothing if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

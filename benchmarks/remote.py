@@ -13,7 +13,7 @@ from poly.measure.process import choose, spread
 
 
 class Remote:
-    """An entrant in a process that is started when first needed."""
+    """An entrant in a process that starts when it is first needed."""
 
     def __init__(self, name: str, solver: Solver, cpus: tuple[int, ...]) -> None:
         self.name = name
@@ -23,9 +23,9 @@ class Remote:
         self._missing = ""
 
     def enter(self, case: Case, threads: int) -> Contender | None:
-        """A contender whose work is done in the entrant's process.
+        """A contender that works in the entrant's process.
 
-        Raises NotInstalled where the library is missing, Failed where it gives an error or its process dies.
+        Raises NotInstalled if the library is missing, Failed if it raises an error or its process dies.
         """
         if self._missing:
             raise NotInstalled(self._missing)

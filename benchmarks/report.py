@@ -1,4 +1,4 @@
-"""What was measured, as rows for JSON and as one table for people."""
+"""The results as rows for JSON and as a table for people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEFT = {"workload", "size", "dtype", "best peer"}
 
 @dataclass(frozen=True)
 class ResultLine:
-    """A result with the roofline's bound in GFLOP/s, seen from one contender."""
+    """A result with its roofline bound in GFLOP/s, from the point of view of one contender."""
 
     result: Result
     bound: float
@@ -54,7 +54,7 @@ class ResultLine:
         return ratio.median if ratio else None
 
     def row(self) -> dict[str, Any]:
-        """The fields that `--json` promises; None where there is no figure."""
+        """The fields of `--json`; None where there is no figure."""
         timing = self.result.timing(self.ours)
         return {
             "workload": self.result.case.workload,
@@ -100,7 +100,7 @@ def document(lines: Sequence[ResultLine], machine: Mapping[str, Any]) -> dict[st
 
 
 def plain(lines: Sequence[ResultLine]) -> Iterator[str]:
-    """The table as text, its columns aligned."""
+    """The table as text with aligned columns."""
     rows = [COLUMNS, *(line.cells() for line in lines)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(COLUMNS))]
     for row in rows:
@@ -109,7 +109,7 @@ def plain(lines: Sequence[ResultLine]) -> Iterator[str]:
 
 
 def rich_table(lines: Sequence[ResultLine]) -> Any:
-    """The same for a terminal of 80 columns: a heading for each workload, the ratios in colour."""
+    """The table for a terminal of 80 columns: a heading for each workload, and coloured ratios."""
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
@@ -131,7 +131,7 @@ def rich_table(lines: Sequence[ResultLine]) -> Any:
 
 
 def _colour(ratio: float | None) -> str:
-    """Green where we are the fastest, yellow where nearly so."""
+    """Green if poly is the fastest, yellow if nearly so."""
     if ratio is None:
         return "default"
     return "green" if ratio >= 1 else "yellow" if ratio >= 0.9 else "red"
@@ -161,12 +161,12 @@ def means(lines: Sequence[ResultLine]) -> Iterator[str]:
 
 
 def peers(lines: Iterable[ResultLine]) -> tuple[str, ...]:
-    """The names of all peers that took part, in order of appearance."""
+    """The names of all peers with results, in order of appearance."""
     return tuple(dict.fromkeys(timing.name for line in lines for timing in line.result.peers(line.ours)))
 
 
 def mean_ratio(lines: Iterable[ResultLine], peer: str) -> float | None:
-    """How many times as fast as one peer, in the geometric mean of the cases that both did."""
+    """The speed relative to one peer, as the geometric mean over the cases of both."""
     ratios = []
     for line in lines:
         timing = line.result.timing(peer)
@@ -176,7 +176,7 @@ def mean_ratio(lines: Iterable[ResultLine], peer: str) -> float | None:
 
 
 def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
-    """How each peer was set up, who is missing, and what went wrong."""
+    """The peers' configurations, missing peers, and errors."""
     configs = {(t.name, t.version, t.config): None for line in lines for t in line.result.peers(line.ours)}
     yield from (f"{name} {version}: {config}" for name, version, config in sorted(configs))
     missing = {pair: None for line in lines for pair in line.result.missing}
@@ -191,7 +191,7 @@ def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
 
 
 def exit_status(lines: Sequence[ResultLine]) -> int:
-    """1 where a result of ours is wrong or missing, else 0; a peer's wrong result is told and is no best."""
+    """1 if one of poly's results is wrong or missing, else 0; a peer's wrong result is reported and never the best."""
     return int(any((timing := line.result.timing(line.ours)) is None or not timing.right for line in lines))
 
 

@@ -1,4 +1,4 @@
-"""The bound of a problem on this machine: what peak and bandwidth allow at most."""
+"""The roofline bound of a problem on this machine, from peak and bandwidth."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from poly.machine import Machine, Measured
 def bound(
     case: Case, threads: int, peak: float, machine: Machine, rates: Measured, sweeps: int = 1, held: int | None = None
 ) -> float:
-    """GFLOP/s: the peak, or bandwidth times flop a byte where that is less.
+    """The bound in GFLOP/s: the minimum of the peak and of bandwidth times arithmetic intensity.
 
-    The bandwidth is that of the smallest cache that holds all the arrays (of memory where none does), reading or triad,
-    whichever is faster; each array is moved once, or as often as `sweeps` says. `held` are the arrays' bytes, where
-    those that are moved count some of them twice.
+    The bandwidth is that of the smallest cache that holds all the arrays (or of memory), for reads or the triad,
+    whichever is faster; each array is moved `sweeps` times. `held` is the size of the arrays in bytes, if the traffic
+    counts some of them twice.
     """
     held = held or case.problem.traffic(case.dtype)
     level = next((f"L{c.level}" for c in machine.caches if held <= machine.share(c)), "memory")
@@ -22,5 +22,5 @@ def bound(
 
 
 def memory_bound(case: Case, peak: float, bandwidth: float, sweeps: int = 1) -> float:
-    """GFLOP/s: the peak, or GB/s times flop a byte where that is less."""
+    """The bound in GFLOP/s: the minimum of the peak and of `bandwidth` in GB/s times arithmetic intensity."""
     return min(peak, bandwidth * case.problem.flop / (sweeps * case.problem.traffic(case.dtype)))

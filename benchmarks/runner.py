@@ -1,12 +1,12 @@
-"""The runner: everybody in turn, round after round, with the machine's peak probed in between.
+"""The runner: all contenders in turn, round after round, with the machine's peak probed in between.
 
-Rules, the same for all:
+The rules are the same for all:
 
 * Each contender works on arrays of its own with the same content, and is checked against float64 before it is timed.
-* A round gives each one sample, in an order that rotates; a sample is as many calls as fill a few milliseconds.
-* Data are warm: a sample follows one call that isn't timed, unless a call takes so long that a cold start is lost.
-* The peak of fused multiply-adds is probed once a round, so figures in percent don't depend on how the clock wanders.
-* Medians and quartiles are told, ratios of the same rounds compared. Nothing is thrown away.
+* A round takes one sample of each, in rotating order; a sample is as many calls as fill a few milliseconds.
+* Data are warm: a sample follows an untimed call, unless a call takes so long that a cold start makes no difference.
+* The FMA peak is probed once per round, so percentages don't depend on drifts of the clock frequency.
+* Medians and quartiles are reported, and ratios compare samples of the same round. No sample is discarded.
 """
 
 from __future__ import annotations
@@ -26,21 +26,24 @@ from benchmarks.stats import Summary, paired_ratio, summarize
 from microkernels.dtypes import DType
 
 ALWAYS_WARM = 0.02
-"""Seconds a call, above which a cold start is lost: 32 MB from memory take a thousandth of a second."""
+"""Seconds per call above which a cold start makes no difference: 32 MB from memory take a few milliseconds."""
 
 SHORT = 20e-6
-"""Seconds a call at the machine's peak, below which a loop in Python would measure Python."""
+"""Seconds per call at the machine's peak below which a loop in Python would measure Python."""
 
 SETTLE = 0.03
-"""Seconds to wait before a sample on several threads: by then, those of whoever ran before have stopped spinning."""
+"""Seconds to wait before a sample on several threads, until the previous contender's threads stop spinning."""
 
 MARGIN = 8
-"""Rounding errors of k random terms grow as the root of k: how many times that is still right."""
+"""The tolerance as a multiple of sqrt(k) epsilon, by which rounding errors of k random terms grow."""
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds stop after `seconds`, but not before `rounds[0]` of them; there are `rounds[1]` at most."""
+    """Rounds stop after `seconds`; there are at least `rounds[0]` and at most `rounds[1]` of them.
+
+    `sample` is the length of a sample in seconds.
+    """
 
     seconds: float
     rounds: tuple[int, int] = (5, 60)
@@ -49,7 +52,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class ContenderTiming:
-    """A contender's samples, in seconds a call, and the error of its result relative to the largest element."""
+    """A contender's samples, in seconds per call, and the error of its result relative to the largest element."""
 
     name: str
     version: str
@@ -65,7 +68,7 @@ class ContenderTiming:
 
 @dataclass(frozen=True)
 class Result:
-    """A case measured: all timings, why others have none, and the probed peak in GFLOP/s, one sample a round."""
+    """A case's results: all timings, why others have none, and the probed peak in GFLOP/s, one sample per round."""
 
     case: Case
     threads: int
@@ -80,25 +83,25 @@ class Result:
 
     @property
     def wrong(self) -> tuple[ContenderTiming, ...]:
-        """Those whose result is not right."""
+        """The contenders whose result is wrong."""
         return tuple(timing for timing in self.timings if not timing.right)
 
     def timing(self, name: str) -> ContenderTiming | None:
         return next((timing for timing in self.timings if timing.name == name), None)
 
     def peers(self, ours: str) -> tuple[ContenderTiming, ...]:
-        """The others, the fastest first."""
+        """The other contenders, the fastest first."""
         return tuple(sorted((t for t in self.timings if t.name != ours), key=lambda t: t.seconds.median))
 
     def best_peer(self, ours: str) -> ContenderTiming | None:
-        """The fastest of those whose result is right."""
+        """The fastest peer whose result is right."""
         return next((timing for timing in self.peers(ours) if timing.right), None)
 
     def gflops(self, timing: ContenderTiming) -> float:
         return self.case.problem.flop / timing.seconds.median / 1e9
 
     def ratio(self, ours: str) -> Summary | None:
-        """How many times as fast as the best peer, over the rounds; None where one of them is missing."""
+        """The speed relative to the best peer, over the rounds; None if either is missing."""
         mine, best = self.timing(ours), self.best_peer(ours)
         return paired_ratio(best.samples, mine.samples) if mine and best else None
 
@@ -114,7 +117,7 @@ def measure(
     budget: Rounds,
     announce: Announce = lambda _: None,
 ) -> Result:
-    """Check and time everybody on one case. `probe` gives the peak in GFLOP/s, for as many threads."""
+    """Check and time all entrants on one case. `probe` gives the peak in GFLOP/s, for as many threads."""
     expected = case.problem.expected(case.problem.arrays(case.dtype))
     contenders: list[Contender] = []
     errors: list[float] = []
@@ -144,7 +147,7 @@ def measure(
 
 
 def relative_error(result: Array, expected: NDArray[np.float64]) -> float:
-    """The largest error, relative to the largest element; infinite where an element or the shape is amiss."""
+    """The largest error, relative to the largest element; infinite if the shape is wrong or a result is not finite."""
     if result.shape != expected.shape or not np.isfinite(result).all():
         return float("inf")
     scale = float(np.abs(expected).max()) or 1.0
@@ -152,12 +155,12 @@ def relative_error(result: Array, expected: NDArray[np.float64]) -> float:
 
 
 def tolerance(case: Case) -> float:
-    """The largest relative error of a case that is still right."""
+    """The largest relative error that passes for a case."""
     return accuracy(case.problem, case.dtype)
 
 
 def accuracy(problem: Problem, dtype: DType) -> float:
-    """The largest relative error that is still right, in a scalar type."""
+    """The largest relative error that passes for a problem, in a scalar type."""
     epsilon = float(np.finfo(dtype.numpy_name).eps)
     return float(MARGIN * epsilon * np.sqrt(problem.reduction + 1))
 
@@ -183,7 +186,7 @@ def _rounds(
 
 
 def _calls(contender: Contender, sample: float) -> int:
-    """How many calls fill a sample."""
+    """The number of calls that fill a sample."""
     calls = 1
     while (seconds := contender.run(calls)) < sample / 2:
         calls *= max(2, min(100, ceil(sample / max(seconds, 1e-9) / 2)))

@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: medians and quartiles, since a busy machine only ever adds, and adds in bursts."""
+"""Statistics of repeated timings: medians and quartiles, as other load only ever adds time, and adds it in bursts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Summary:
 
 
 def summarize(samples: Sequence[float]) -> Summary:
-    """Median and quartiles; raises ValueError without samples."""
+    """Median and quartiles. Raises ValueError without samples."""
     if not samples:
         raise ValueError("no samples to summarize")
     if len(samples) == 1:
@@ -33,7 +33,7 @@ def summarize(samples: Sequence[float]) -> Summary:
 
 
 def paired_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Summary:
-    """The ratios of samples of the same rounds: what slows a whole round down cancels."""
+    """The ratios of samples of the same rounds: what slows down a whole round cancels out."""
     return summarize([n / d for n, d in zip(numerators, denominators, strict=True)])
 
 

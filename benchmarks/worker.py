@@ -1,8 +1,8 @@
 """An entrant, poly or a peer, in a process of its own.
 
-Libraries for the same job don't go well together: their symbols have the same names, each brings an OpenMP runtime
-whose threads spin beside those of the others, and one that crashes would take all with it. Here each lives alone; the
-runner's process sends orders through a pipe. The clock runs in the worker, so the pipe costs nothing that is measured.
+Libraries for the same job interfere in one process: their symbols have the same names, each brings an OpenMP runtime
+with spinning threads, and one that crashes takes all with it. So each runs in its own process, to which the runner
+sends orders through a pipe. The clock runs in the worker, so the pipe's cost is not measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poly.measure import process
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a case, do it once, and tell the result."""
+    """Prepare a case, run it once, and send the result."""
 
     case: Case
     threads: int
@@ -29,7 +29,7 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Do it `times` times; the answer is the seconds for all of them."""
+    """Run the case `times` times; the answer is the total in seconds."""
 
     times: int
 
@@ -46,14 +46,14 @@ class Ready:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The answer to Prepare where nothing came of it. Without a reason: the entrant has nothing for such a case."""
+    """The answer to Prepare if there is no contender. Without a reason, the entrant does not support the case."""
 
     reason: str = ""
     installed: bool = True
 
 
 def serve(solver: Solver, connection: Connection) -> None:
-    """Follow orders until the pipe is closed. An interrupt from the keyboard is for the runner, which closes it."""
+    """Follow orders until the pipe is closed. An interrupt from the keyboard is left to the runner, which closes it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     contender: Contender | None = None
     pinned = False
@@ -64,7 +64,7 @@ def serve(solver: Solver, connection: Connection) -> None:
             return
         match order:
             case Prepare(case, threads, cpus):
-                contender = None  # its memory is given back first
+                contender = None  # frees its memory first
                 if pinned:  # but a device's threads stay where they are
                     process.release(cpus)
                 answer, contender = _prepare(solver, case, threads, cpus)

@@ -1,1 +1,1 @@
-"""What it is handed becomes text and callables: expressions, loops, C source, build, load, call."""
+"""Code generation: expressions, loops, C and OpenCL C source, builds, and calls of what was built."""

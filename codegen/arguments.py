@@ -1,6 +1,6 @@
-"""What is wrong with the arguments of a call, and what to do about it.
+"""Checks of a call's arguments, whose errors say what is wrong and what to do about it.
 
-This is the slow way of a call: the fast one only finds that something is not as it should be.
+This is the slow path of a call: the fast path only finds that something does not fit.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from microkernels.errors import plain, shown
 
 MOST_THREADS = 4096
 OVERLAP_WORK: Any = 1_000_000
-"""Steps in search of a byte that two strided arrays share: some hundredths of a second."""
+"""The most steps of a search for a byte that two strided arrays share: some hundredths of a second."""
 Values = Mapping[str, Any]
 """Arguments by name."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Arguments that fit the kernel, and the sizes. Other libraries' arrays are NumPy's now, on the same memory."""
+    """Arguments that fit the kernel, and the sizes. Other libraries' arrays are now NumPy arrays on the same memory."""
 
     values: Values
     sizes: Mapping[str, int]
@@ -36,9 +36,9 @@ class Fitted:
 
 
 def bind(names: Sequence[str], positional: Sequence[Any], keywords: Values) -> dict[str, Any]:
-    """The arguments by name: those by position, and those that are given by name.
+    """The arguments by name, whether passed by position or by name.
 
-    Raises ArgumentError where one comes both ways.
+    Raises ArgumentError if one is passed both ways.
     """
     bound = dict(zip(names, positional, strict=False))
     for name, value in keywords.items():
@@ -54,9 +54,9 @@ def fit(
 ) -> Fitted:
     """Check the arguments of a call one by one.
 
-    `bound` are those that have their names, `extra` those too many, `keywords` the sizes that are given: those that no
-    array tells must be, others may be and are compared with what the arrays tell. With `any_strides` the elements of an
-    array may lie anywhere, for a caller that copies them.
+    `bound` are the arguments by name, `extra` surplus positional ones, `keywords` the sizes passed by keyword: those
+    that no array determines are required, others are optional and compared with the arrays. With `any_strides` an array
+    may have any strides, for a caller that copies it.
     Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
     """
     _check_names(signature, bound, extra, keywords)
@@ -77,7 +77,7 @@ def fit(
 
 
 def check_threads(threads: Any) -> int:
-    """A number of threads. Raises ArgumentError."""
+    """The number of threads as an `int`. Raises ArgumentError."""
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
         raise ArgumentError(f"threads must be an integer from 1 to {MOST_THREADS}; got {shown(threads)}")
     return int(threads)
@@ -102,11 +102,11 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
 
 
 OWN_KEYWORDS = ("threads", "queue", "wait_for")
-"""What a call means by these keywords is no size."""
+"""Keywords with a meaning of their own in a call, so that a size of this name cannot be passed."""
 
 
 def _untold(signature: Signature, sizes: Sequence[str]) -> ArgumentError:
-    """The error for sizes that are missing: which, and the call to write."""
+    """The error for missing sizes: which they are, and the call to write."""
     if set(sizes) & set(OWN_KEYWORDS):
         remedy = f"Fix them before: poly.compile({signature.name}, sizes={{{', '.join(f'{s!r}: …' for s in sizes)}}})"
     else:
@@ -126,7 +126,7 @@ def _given_size(size: str, value: Any) -> int:
 
 
 def _check_given(signature: Signature, given: Mapping[str, int], sizes: Mapping[str, int]) -> None:
-    """Sizes that are given although the arrays tell them, or though they are fixed, have that value."""
+    """Refuse sizes passed by keyword that contradict the arrays, or the sizes fixed at compile time."""
     fixed = dict(signature.fixed)
     for size, value in given.items():
         if size in fixed and fixed[size] != value:
@@ -178,19 +178,19 @@ def _array(buffer: Buffer, value: Any) -> np.ndarray:
 
 
 def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
-    """The array itself, or a NumPy array on the same memory. Raises ArgumentError where that takes a copy."""
+    """The array itself, or a NumPy array on the same memory. Raises ArgumentError if that would take a copy."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(f"{buffer.name} is a masked array, and masks are ignored. Remedy: {buffer.name}.filled(0)")
     kind = type(value)
     if kind is np.ndarray:
         return cast(np.ndarray, value)
     if issubclass(kind, np.ndarray):
-        return np.ndarray.view(value, np.ndarray)  # what a subclass says of its shape may be anything
+        return np.ndarray.view(value, np.ndarray)  # a subclass may report any shape
     try:
         if hasattr(kind, "__dlpack__"):
             return np.from_dlpack(value)
         return np.asarray(memoryview(value))
-    except Exception as error:  # whatever an object's own protocol raises: it doesn't share its memory
+    except Exception as error:  # an object's own protocol may raise anything
         raise ArgumentError(
             f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
             f"its memory by DLPack or the buffer protocol ({error}). "
@@ -199,7 +199,7 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
 
 
 def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> dict[str, int]:
-    """The value of each size, in their order."""
+    """The value of each size, in the signature's order."""
     sizes = {size: given[size] for size in signature.given}
     for step in signature.solved:
         array = values[step.array]
@@ -228,7 +228,7 @@ def _check_shape(buffer: Buffer, array: np.ndarray, sizes: Mapping[str, int], si
 
 
 def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature: Signature) -> str:
-    """Where the expected extent comes from: `, since f32[K, N] and K = 4 (dimension 1 of A)`."""
+    """The source of the expected extent: `: it is B: f32[K, N], and K = 4 (dimension 1 of A)`."""
     steps = {step.size: step for step in signature.solved}
     places = {name: f"dimension {step.dimension} of {step.array}" for name, step in steps.items()}
     reasons = [f"{name} = {sizes[name]} ({places.get(name, 'given')})" for name, _ in extent.terms]
@@ -264,7 +264,7 @@ def _check_overlap(signature: Signature, values: Values) -> None:
 
 
 def _share(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays have a byte in common; also where that would take very long to find out."""
+    """Whether two arrays have a byte in common; True as well if that would take too long to find out."""
     try:
         return np.shares_memory(one, other, max_work=OVERLAP_WORK)
     except np.exceptions.TooHardError:
@@ -272,7 +272,7 @@ def _share(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:
-    """A kernel for strided arrays takes rows of neighbours at distances that are whole elements, going up."""
+    """Refuse strides that no kernel takes: rows must be contiguous, other strides nonnegative and whole elements."""
     if strided and buffer.strides is None and not array.flags.c_contiguous:
         raise not_contiguous(buffer, array)
     if array.size == 0:
@@ -284,7 +284,7 @@ def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:
 
 
 def not_contiguous(buffer: Buffer, array: np.ndarray) -> ArgumentError:
-    """The error for an array whose elements don't lie one after the other, row by row."""
+    """The error for an array that is not contiguous in row-major order."""
     back = f", and copy it back after the call: {buffer.name}[...] = it" if buffer.kind != "in" else ""
     return ArgumentError(
         f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes. "

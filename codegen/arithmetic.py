@@ -1,7 +1,7 @@
 """Arithmetic that C has no operator for, as small C functions: integers that wrap around, and Python's min and max.
 
-C leaves it undefined what a signed sum, difference or product beyond its type is. NumPy's integers wrap around, so here
-they do: the functions reckon without a sign. Compilers put them into vector lanes as they do operators.
+Signed overflow is undefined in C. NumPy's integers wrap around, and so do these: the functions compute in unsigned
+types. Compilers vectorise them as they do operators.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from codegen.promotion import limits
 from microkernels.dtypes import DTYPES, DType, i32
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
-"""The functions in place of operators."""
+"""The functions that replace operators."""
 
 
 def functions() -> dict[str, str]:
-    """The C functions by name, each below those that it calls."""
+    """The C functions by name, each after those that it calls."""
     result: dict[str, str] = {}
     for dtype in DTYPES.values():
         c, name = dtype.c_name, dtype.name
@@ -42,14 +42,14 @@ def _of_integers(dtype: DType) -> dict[str, str]:
 
 
 def _inside(dtype: DType) -> str:
-    """The condition that x without its fraction is a number of the type; f64 has no number right below i64's."""
+    """The condition that x, truncated, is in the type's range; f64 cannot represent i64's minimum minus 1."""
     low, high = limits(dtype)
     below = f"x > {low - 1}.0" if float(low - 1) < float(low) else f"x >= {low}.0"
     return f"{below} && x < {high + 1}.0"
 
 
 def least(dtype: DType) -> str:
-    """The type's least number, which C can't write in digits."""
+    """The type's minimum, which C cannot write as a literal."""
     return f"INT{8 * dtype.size}_MIN"
 
 

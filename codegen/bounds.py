@@ -1,4 +1,4 @@
-"""Assertions that accesses stay inside of their arrays: `PFX_IN(index, extent);`, a macro of headers.
+"""Assertions that accesses stay inside their arrays: `PFX_IN(index, extent);`, a macro of headers.
 
 A[i, k + 1] of A: f32[M, K]     ->      PFX_IN(i, M); PFX_IN(k + 1, K);
 """
@@ -16,7 +16,7 @@ from codegen.scalar import StatementPrinter
 
 
 def checks(statement: Assign, program: Program, printer: StatementPrinter) -> list[str]:
-    """One for each index of what the statement accesses; for a box that a copy fills, one for the place in it."""
+    """One assertion for each index of each access of a statement; for a workspace array, one for the offset in it."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
     counts = {workspace.name: workspace.count for workspace in program.workspaces}
     lines: dict[str, None] = {}
@@ -34,7 +34,7 @@ def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> It
 
 
 def inside(index: Int, extent: Int) -> list[Call]:
-    """The assertion that an index in terms of C's variables is in a dimension; none where it is known."""
+    """The assertion that an index, in terms of C's variables, is within its dimension; none if that is known."""
     if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
         return []
     return [within(index, in_c(extent))]

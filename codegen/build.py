@@ -1,7 +1,7 @@
-"""C text to a loaded library: the compiler, and a cache of what it built by content.
+"""From C text to a loaded library: calls of the compiler, and a content-addressed cache of the libraries.
 
-A library's file name is a hash of everything that it depends on, and its seal tells whether it is whole: a file that is
-there and whole is right, and stays as it is.
+A library's file name is a hash of everything that it depends on, and its seal shows whether it is complete: a complete
+file is valid, and is never rewritten.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ FLAGS = (
     "-Wl,-Bsymbolic",
 )
 """Flags of every build. Each operation rounds as IEEE 754 says, but a product and a sum may be fused into one rounding
-(-ffp-contract=fast), unless a nest's sums keep their order. errno and floating-point traps are given up, so a root is
-one instruction and a choice needs no branch. A library's calls go to its own functions (-Bsymbolic), also where a
-kernel is named as one of C's: `index`."""
+(-ffp-contract=fast), unless a nest's sums keep their order. Without errno and floating-point traps, a square root is
+one instruction and a select needs no branch. A library calls its own functions (-Bsymbolic) even if a kernel has the
+name of a C function, such as `index`."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """A loaded library: cffi's `ffi` and `lib`, its path, and the C text that lies beside it."""
+    """A loaded library: cffi's `ffi` and `lib`, its path, and its C text."""
 
     ffi: cffi.FFI
     lib: Any
@@ -49,23 +49,23 @@ class Library:
 
 
 NOT_BY_GCC = ("-fno-tree-loop-distribution", "-fno-loop-interchange")
-"""Schedules distribute and order loops: gcc 12 was seen to make wrong code of nests when it did so itself."""
+"""Schedules distribute and interchange loops themselves, and gcc 12 has miscompiled nests in these passes."""
 
 
 def every_flag(seconds: float | None = None) -> tuple[str, ...]:
-    """The flags of every build by the compiler there is.
+    """The flags of every build by the present compiler.
 
-    Raises ToolchainError where there is none, or it does not say within `seconds` what it is.
+    Raises ToolchainError if there is none, or if it does not identify itself within `seconds`.
     """
     return (*FLAGS, *NOT_BY_GCC) if is_gcc(seconds) else FLAGS
 
 
 def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | None = None) -> Library:
-    """Build a C text, or find it built, and load it; `cdef` declares its functions for cffi.
+    """Build a C text unless the cache has it, and load the library; `cdef` declares its functions for cffi.
 
-    A file that is damaged, or can't be loaded, is built anew.
+    A file that is damaged or can't be loaded is built again.
 
-    Raises ToolchainError, also where the compiler takes longer than `seconds`.
+    Raises ToolchainError, also if the compiler takes longer than `seconds`.
     """
     threaded = "-fopenmp" in flags
     ffi = cffi.FFI()
@@ -95,12 +95,12 @@ def _opened(ffi: cffi.FFI, source: str, flags: tuple[str, ...], seconds: float |
 def build(
     source: str, flags: tuple[str, ...] = (), directory: Path | None = None, seconds: float | None = None
 ) -> Path:
-    """The shared library for a C text, from the cache where it is there; `flags` follow FLAGS, `-l…` the source.
+    """The shared library for a C text, from the cache if it is there; `flags` follow FLAGS, `-l…` the source.
 
-    The text lies beside it with the suffix `.c`. Two processes that build the same write the same file under
-    temporary names; each renames its own into place. What is not worth keeping goes into a `directory` of the caller's.
+    The text is written beside it with the suffix `.c`. Processes that build the same library at the same time each
+    write a temporary file and rename it into place. A library not worth keeping goes into the caller's `directory`.
 
-    Raises ToolchainError, also where the compiler takes longer than `seconds`.
+    Raises ToolchainError, also if the compiler takes longer than `seconds`.
     """
     compiler = find_compiler()
     lasting = directory is None
@@ -119,16 +119,16 @@ def build(
 
 
 def precompile(flags: tuple[str, ...] = ()) -> None:
-    """Get the compiler ready for many builds with these flags: each then takes half the time.
+    """Prepare the compiler for many builds with these flags: each then takes half the time.
 
-    Where the compiler doesn't know how, nothing happens. Raises ToolchainError where there is no compiler.
+    It does nothing if the compiler cannot do so. Raises ToolchainError if there is no compiler.
     """
     compiler = find_compiler()
     precompiled.make(compiler, identity(compiler), (*every_flag(), *_options(flags)))
 
 
 def _write_text(path: Path, source: str) -> None:
-    """Write the C text for the compiler and for people to read; nothing is ever made of it later."""
+    """Write the C text for the compiler and for people; poly never reads it back."""
     try:
         write_file(path, source, mode=0o600, sync=False)
     except OSError as error:
@@ -138,7 +138,7 @@ def _write_text(path: Path, source: str) -> None:
 def _compile(
     command: tuple[str, ...], shortcut: tuple[str, ...], text: Path, libraries: tuple[str, ...], seconds: float | None
 ) -> bytes:
-    """The library, built under a temporary name; without the shortcut where it fails with it."""
+    """The library, built under a temporary name; without `shortcut` if it fails with it."""
     temporary = temporary_name(text.parent)
     rest = ("-o", temporary, str(text), *libraries)
     try:

@@ -1,4 +1,4 @@
-"""Words that the C language and the headers of generated code use already."""
+"""Names that the C language and the headers of generated code already use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STDLIB = frozenset(
 )
 
 COMPILERS = re.compile(r"_[A-Z_]\w*|_[a-z0-9]+_\w*")
-"""What is the compiler's: `_Bool`, `__asm__`, `_mm512_setzero_ps`."""
+"""Names reserved for the compiler: `_Bool`, `__asm__`, `_mm512_setzero_ps`."""
 
 MACROS = re.compile(
     r"""
@@ -43,7 +43,7 @@ MACROS = re.compile(
     """,
     re.VERBOSE,
 )
-"""Macros of the headers that generated text includes, by the look of them."""
+"""Macros of the headers that generated text includes, by their patterns."""
 
 GENERATED = re.compile(
     r"""
@@ -63,7 +63,7 @@ TYPES = re.compile(
     """,
     re.VERBOSE,
 )
-"""Types, and what OpenCL C makes of their names."""
+"""Types, and OpenCL C's functions named after types."""
 
 FUNCTION_MACROS = re.compile(
     r"""
@@ -76,7 +76,7 @@ FUNCTION_MACROS = re.compile(
 
 
 def is_word(name: str) -> bool:
-    """Whether the name may mean something else in generated text, wherever it stands."""
+    """Whether the name may mean something else in generated text, in any position."""
     return any(words.fullmatch(name) for words in (MACROS, GENERATED, TYPES))
 
 

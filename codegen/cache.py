@@ -1,8 +1,8 @@
-"""What is kept on disk: the cache directory, and files in it that are known to be whole.
+"""The cache on disk: its directory, and files in it that are known to be complete.
 
-What lies here is run: libraries as they are, texts once they are compiled. So the directory must be one in which nobody
-else can put anything, and every file ends with a seal: its length, and a digest of it and of its name. A file whose
-seal is broken (by a crash of the machine, a full disk, a failing one) counts as missing, and is made anew.
+What the cache holds is run: libraries directly, texts once they are compiled. So nobody else may be able to write to
+the directory, and every file ends with a seal: its length, and a digest of its content and its name. A file whose seal
+is broken (by a crash of the machine, or a full or failing disk) counts as missing, and is made again.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_dir() -> Path:
-    """The directory of everything that is kept: POLY_CACHE_DIR, or the user's cache directory.
+    """The cache directory: POLY_CACHE_DIR, or `poly` in the user's cache directory.
 
-    Raises ToolchainError where its name is no text: libraries cannot be loaded from there.
+    Raises ToolchainError if its name is not UTF-8: libraries cannot be loaded from there.
     """
     chosen = os.environ.get("POLY_CACHE_DIR") or platformdirs.user_cache_dir("poly")
     try:
         chosen.encode()
     except UnicodeEncodeError:
-        problem = f"the cache directory {shown(chosen)} has a name that is no UTF-8"
+        problem = f"the cache directory {shown(chosen)} has a name that is not UTF-8"
         raise ToolchainError(f"{problem}. Set POLY_CACHE_DIR to another directory.") from None
     return Path(chosen)
 
@@ -47,9 +47,9 @@ def digest(*parts: str) -> str:
 
 
 def private_directory(name: str) -> Path:
-    """The folder `name` of the cache, made with mode 0700 where it is missing.
+    """The folder `name` of the cache, created with mode 0700 if it is missing.
 
-    Raises ToolchainError where it cannot be made, or others could write there.
+    Raises ToolchainError if it cannot be created, or if others could write there.
     """
     path = cache_dir() / name
     try:
@@ -61,14 +61,14 @@ def private_directory(name: str) -> Path:
 
 
 def _make(path: Path) -> None:
-    """Make a directory and those above it that are missing, all of them for this user alone."""
+    """Create a directory and its missing parents, all of them for this user alone."""
     if not path.parent.exists():
         _make(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
 
 
 def unusable(error: OSError) -> ToolchainError:
-    """The cache directory cannot be written: which one, why, and what to do."""
+    """The error for a cache directory that cannot be written: which one, why, and what to do."""
     return ToolchainError(
         f"the cache directory {plain(str(cache_dir()))} cannot be used: {error.strerror or error}. "
         "Make room or give write permission there, or set POLY_CACHE_DIR to another directory."
@@ -76,7 +76,7 @@ def unusable(error: OSError) -> ToolchainError:
 
 
 def sweep(directory: Path) -> None:
-    """Remove the temporary files of writers that died: those older than a day. What can't be removed stays."""
+    """Remove temporary files older than a day, whose writers have died. What can't be removed stays."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(TEMPORARY) and time.time() - entry.stat().st_mtime > DAY:
@@ -84,26 +84,26 @@ def sweep(directory: Path) -> None:
 
 
 def put(key: str, text: str) -> None:
-    """Keep a text under `key`. Raises ToolchainError where the directory cannot be used."""
+    """Keep a text under `key`. Raises ToolchainError if the directory cannot be used."""
     folder = private_directory("kept")
     sweep(folder)
     put_file(folder / digest(key), text.encode())
 
 
 def get(key: str) -> str | None:
-    """The text kept under `key`; None where there is none, or a damaged one.
+    """The text kept under `key`; None if it is missing or damaged.
 
-    Raises ToolchainError where others could write in the directory.
+    Raises ToolchainError if others could write to the directory.
     """
     content = get_file(cache_dir() / "kept" / digest(key))
     return None if content is None else content.decode()
 
 
 def put_file(path: Path, content: bytes, *, mode: int = 0o600, sync: bool = True) -> None:
-    """Keep a file in a private directory, with its seal. Raises ToolchainError where that cannot be written.
+    """Keep a file in a private directory, with its seal. Raises ToolchainError if it cannot be written.
 
-    What follows after their end does no harm to libraries and precompiled headers. Without `sync` a crash of the
-    machine may take the file; what is left of it is then found to be damaged.
+    Libraries and precompiled headers tolerate the bytes that the seal appends. Without `sync` a crash of the machine
+    may lose or truncate the file, which the seal then shows.
     """
     try:
         write_file(path, content + _seal(path, content), mode=mode, sync=sync)
@@ -112,9 +112,9 @@ def put_file(path: Path, content: bytes, *, mode: int = 0o600, sync: bool = True
 
 
 def get_file(path: Path) -> bytes | None:
-    """The content of a file that `put_file` kept, without its seal; None where it is missing, damaged or unreadable.
+    """The content of a file that `put_file` kept, without its seal; None if it is missing, damaged or unreadable.
 
-    Raises ToolchainError where others could write in its directory.
+    Raises ToolchainError if others could write to its directory.
     """
     try:
         _refuse_shared(path.parent)
@@ -124,7 +124,7 @@ def get_file(path: Path) -> bytes | None:
                 content = found[:-SEAL_LENGTH]
                 return content if found[-SEAL_LENGTH:] == _seal(path, content) else None
     except OSError:
-        pass  # who makes it anew finds out what is wrong
+        pass  # the attempt to make it again reports what is wrong
     return None
 
 
@@ -133,14 +133,14 @@ def _seal(path: Path, content: bytes) -> bytes:
 
 
 def _trusted(found: os.stat_result) -> bool:
-    """Whether only this user, and the superuser, can have written there."""
+    """Whether only this user and the superuser can have written the file."""
     return found.st_uid in (os.geteuid(), 0) and not found.st_mode & OTHERS_WRITE
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Raise ToolchainError where others can write in a folder of the cache, or put another in its place.
+    """Raise ToolchainError if others can write to a folder of the cache, or replace it.
 
-    Raises OSError where it is not there.
+    Raises OSError if it does not exist.
     """
     for path in (folder, folder.parent):
         found = os.stat(path)
@@ -156,7 +156,7 @@ def _refuse_shared(folder: Path) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _above(folder: str) -> tuple[str, ...]:
-    """The directories above a folder, by its name and by where that leads."""
+    """The directories above a folder, both as named and with symbolic links resolved."""
     return tuple({str(path) for name in (folder, os.path.realpath(folder)) for path in Path(name).parents})
 
 

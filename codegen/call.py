@@ -1,7 +1,7 @@
-"""From NumPy arrays to the C function: a Python function made for one kernel's arguments.
+"""From NumPy arrays to the C function: a Python function generated for one kernel's arguments.
 
-It takes the fast way where the arrays are as they should be: a few comparisons and one call. Whatever else comes goes
-to `codegen.arguments`, which says what is wrong or finds that it fits after all.
+Its fast path, for arrays that fit, is a few comparisons and one call. Any other arguments go to `codegen.arguments`,
+which reports what is wrong or finds that they fit after all.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from codegen.signature import Signature
 Caller = Callable[..., None]
 PAGE = 4096
 MISSING = object()
-"""Stands for an argument that was left out."""
+"""Marks an argument that was left out."""
 
 
 def make_caller(
     signature: Signature, library: Library, threads: int = 1, strided: Callable[[], Caller] | None = None
 ) -> Caller:
-    """A function of the arrays and scalars, in order or by name, that runs a library's kernel on them.
+    """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
 
-    It takes `threads=` (as many as given here where it is left out) and sizes by keyword: those that no array tells
-    must be given, others are compared with what the arrays tell.
-    `strided` makes the caller of a kernel that takes strides: it is called the first time that an array is not
-    contiguous, and without it such an array is refused. Calls may run side by side in several threads.
+    It takes `threads=` (by default the number given here) and sizes by keyword: those that no array determines are
+    required, others are compared with the arrays.
+    `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
+    contiguous; without it such an array is refused. Several threads may call the function at the same time.
 
-    The caller raises ArgumentError, with nothing changed in the arrays.
+    The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with undivided:
         names = _names(signature, library, strided)
@@ -45,7 +45,7 @@ def make_caller(
 
 
 def _names(signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> dict[str, Any]:
-    """What the text of a caller names."""
+    """The global names in a caller's text."""
     slow = SlowCall(signature, library, strided)
     name = function_name(signature.name)
     return {
@@ -67,10 +67,10 @@ def _names(signature: Signature, library: Library, strided: Callable[[], Caller]
 def c_arguments(
     signature: Signature, library: Library, arrays: Sequence[Any], threads: int = 1, **sizes: int
 ) -> tuple[Any, ...]:
-    """The C function's arguments for these arrays and scalars, to call it again and again without any check.
+    """The C function's arguments for these arrays and scalars, to call it repeatedly without checks.
 
-    They hold a workspace of their own, and keep the arrays alive. `sizes` are those that no array tells.
-    Raises ArgumentError, also where an array is not contiguous.
+    They include a workspace of their own, and keep the arrays alive. `sizes` are those that no array determines.
+    Raises ArgumentError, also if an array is not contiguous.
     """
     bound = {b.name: value for b, value in zip(signature.buffers, arrays, strict=False)}
     fitted = fit(signature, bound, arrays[len(signature.buffers) :], sizes)
@@ -87,7 +87,7 @@ def c_arguments(
 
 
 class Pool:
-    """Workspaces for calls: each call takes one and gives it back, so calls may run side by side.
+    """Workspaces for calls: each call takes one and gives it back, so calls may run concurrently.
 
     Appending to a list and popping from it are atomic in CPython, so no lock is needed.
     """
@@ -99,7 +99,7 @@ class Pool:
         self.give = self._free.append
 
     def take(self, key: tuple[int, ...]) -> tuple[int, Any]:
-        """The size and the memory of a workspace for a call with these sizes and threads; it starts a page."""
+        """The size and the memory of a workspace for a call with these sizes and threads, aligned to a page."""
         size = self._bytes(*key)
         try:
             found = self._free.pop()
@@ -118,7 +118,7 @@ def _is_contiguous(value: Any) -> bool:
 
 
 class SlowCall:
-    """The way of a call that the fast one turned down: it raises ArgumentError, or runs the kernel after all."""
+    """The slow path, for calls that the fast path rejects: it raises ArgumentError, or runs the kernel after all."""
 
     def __init__(self, signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> None:
         self.signature = signature
@@ -169,5 +169,5 @@ class SlowCall:
         try:
             return self.pool.take(key)
         except (MemoryError, ValueError) as error:
-            problem = f"{self.signature.name} needs more memory beside its arrays than there is: {error}"
+            problem = f"{self.signature.name} needs more memory besides its arrays than there is: {error}"
             raise ArgumentError(f"{problem}. Remedy: smaller arrays, or fewer threads") from error

@@ -1,6 +1,6 @@
-"""The clock: a C loop that calls a function again and again and takes the time, so no Python lies in between.
+"""The clock: a C loop that calls a function repeatedly and takes the time, with no Python in between.
 
-Everything that has a C entry point is timed by such a loop: candidates of a search, our kernels and the peers alike.
+Everything that has a C entry point is timed by such a loop: candidates of a search, our kernels and the peers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ static double now(void) {
 """
 
 Timed = Callable[[int], float]
-"""Does the work as many times as it is told, and returns the seconds for all of them together."""
+"""Does the work the given number of times, and returns the total in seconds."""
 
 
 @dataclass(frozen=True)
 class CFunction:
-    """A C function with its arguments at hand: `pointer` is cffi's, of type `result (*)(types)`.
+    """A C function and its arguments: `pointer` is cffi's, of type `result (*)(types)`.
 
-    `owner` is the library that the function lies in: cffi unloads a library that nobody holds.
+    `owner` is the library that contains the function: cffi unloads a library without references.
     """
 
     pointer: Any
@@ -43,7 +43,7 @@ class CFunction:
 
     @staticmethod
     def of(function: Any, arguments: tuple[Any, ...], owner: Any) -> CFunction:
-        """A function of a library that cffi knows the types of."""
+        """A function of a library, with the types that cffi knows."""
         type_ = cffi.FFI().typeof(function)
         return CFunction(function, type_.result.cname, tuple(arg.cname for arg in type_.args), arguments, owner)
 

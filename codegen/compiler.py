@@ -1,4 +1,4 @@
-"""Which C compiler builds, and what to call it."""
+"""The C compiler in use, and its name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FAMILIES = (
     ("clang", ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")),
     ("gcc", ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__")),
 )
-"""The macros with each family's version. clang defines gcc's too, so it comes first."""
+"""The macros with each family's version. clang defines gcc's too, so clang comes first."""
 
 
 def find_compiler() -> tuple[str, ...]:
     """The C compiler's command: POLY_CC, else CC, else the first of cc, gcc and clang on the PATH.
 
-    Raises ToolchainError where there is none.
+    Raises ToolchainError if there is none.
     """
     for variable in ("POLY_CC", "CC"):
         command = _words(variable)
@@ -45,7 +45,7 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def _words(variable: str) -> list[str]:
-    """The words of an environment variable, as a shell has them; none where it isn't set. Raises ToolchainError."""
+    """The words of an environment variable, split as in a shell; none if it isn't set. Raises ToolchainError."""
     text = os.environ.get(variable, "")
     try:
         return shlex.split(text)
@@ -55,19 +55,18 @@ def _words(variable: str) -> list[str]:
 
 
 def identity(compiler: tuple[str, ...]) -> str:
-    """What tells a compiler from its successor under the same name: the file behind it, its size and its date."""
+    """A text that changes with the compiler behind a command: the resolved path, its size and time, and the options."""
     real = os.path.realpath(compiler[0])
     found = os.stat(real)
     return shlex.join((real, str(found.st_size), str(found.st_mtime_ns), *compiler[1:]))
 
 
 def compiler_name(seconds: float | None = None) -> str:
-    """The compiler in words that stay the same for every build of it: `gcc 12.2.0`, `clang 14.0.6 -O2`.
+    """The compiler's family and version, and the options in its command: `gcc 12.2.0`, `clang 14.0.6 -O2`.
 
-    Family and version of the compiler that builds, and the options that its command carries.
-
-    The compiler is asked once, and the answer kept where the cache directory can be written.
-    Raises ToolchainError where there is no compiler, or it takes longer than `seconds` to answer.
+    The name is the same for all builds of a compiler version. The compiler is asked once, and the answer is kept if the
+    cache directory can be written.
+    Raises ToolchainError if there is no compiler, or if it takes longer than `seconds` to answer.
     """
     compiler = find_compiler()
     key = f"compiler's name {identity(compiler)}"
@@ -80,12 +79,12 @@ def compiler_name(seconds: float | None = None) -> str:
 
 
 def is_gcc(seconds: float | None = None) -> bool:
-    """Whether gcc builds; clang, which defines gcc's macros too, is another. Raises as `compiler_name`."""
+    """Whether the compiler is gcc, and not clang, which defines gcc's macros too. Raises as `compiler_name`."""
     return compiler_name(seconds).startswith("gcc ")
 
 
 def _ask(compiler: tuple[str, ...], seconds: float | None) -> str:
-    """Family and version, from the macros that the compiler defines; its file's name where it defines none."""
+    """Family and version, from the macros that the compiler defines; its file's name if it defines none of them."""
     command = (*compiler, "-dM", "-E", "-x", "c", os.devnull)
     try:
         done = processes.run(command, seconds)

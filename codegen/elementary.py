@@ -1,15 +1,15 @@
-"""exp, tanh and sqrt as C functions that a compiler can put into vector lanes, on any CPU.
+"""exp, tanh and sqrt as C functions that a compiler can vectorise, on any CPU.
 
 Their errors, over all arguments, are below 1.2 units in the last place for exp and tanh, and sqrt is correctly rounded.
 NaN stays NaN, exp overflows to infinity and underflows through subnormal numbers to 0, exp(0) is 1, tanh is odd.
-Scalar loops call the same functions, so a row's end has the results that its vectors have.
+Scalar loops call the same functions, so the end of a row has the same results as its vectors.
 
-`exp(x) = 2^n * e^r` with n the integer next to x/ln 2. e^r is 1 + r + r^2 q(r), where the polynomial q takes the values
-of (e^r - 1 - r)/r^2 at Chebyshev's points of |r| <= ln(2)/2: that misses by 1.0e-8 (f32) and 1.7e-17 (f64) at most.
-ln 2 is cut in two, so that n times its first part is exact.
+`exp(x) = 2^n * e^r` with n the integer nearest to x/ln 2. e^r is 1 + r + r^2 q(r), where the polynomial q interpolates
+(e^r - 1 - r)/r^2 at the Chebyshev points of |r| <= ln(2)/2, with an error of at most 1.0e-8 (f32) and 1.7e-17 (f64).
+ln 2 is split in two, so that n times its first part is exact.
 
 `tanh(x)` for |x| < 0.8 is Lambert's continued fraction x/(1 + z/(3 + z/(5 + …))), z = x^2, ended at 9 (f32) and 17
-(f64), which misses by 7.9e-9 and 5.6e-19 of the value; beyond, it is 1 - 2/(e^2x + 1). Both divide once, and share it.
+(f64), with relative errors of 7.9e-9 and 5.6e-19; beyond, it is 1 - 2/(e^2x + 1). The two forms share one division.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from microkernels.dtypes import DType, f32, f64
 
 @dataclass(frozen=True)
 class Constants:
-    """What the functions are made of in a scalar type.
+    """The constants of the functions in a scalar type.
 
-    `exp` are q's coefficients, the lowest first, summed up in groups of `group`; `ln2` is cut in two. Below `lowest`,
+    `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
     exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
     and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added.
     """
@@ -99,11 +99,11 @@ CONSTANTS = (
 
 LOG2_E = 1.4426950408889634
 SPLIT = 0.8
-"""Where tanh changes from the continued fraction to the exponential function."""
+"""The argument at which tanh changes from the continued fraction to the exponential function."""
 
 
 def functions() -> dict[str, str]:
-    """The C functions by name, each below those that it calls."""
+    """The C functions by name, each after those that it calls."""
     return {f"{name}_{k.name}": make(k) for k in CONSTANTS for name, make in MAKERS.items()}
 
 
@@ -137,8 +137,8 @@ def _power(k: Constants) -> str:
 
 
 def _exp(k: Constants) -> str:
-    """`n + 2*bias` stands in the lowest bits of a sum with a number whose last bit counts ones. Half of it and the rest
-    are the exponents, as they are stored, of two normal numbers whose product is 2^n."""
+    """The lowest bits of `sum` hold `n + 2*bias`, as its last bit has the value 1. Half of it and the rest are the
+    stored exponents of two normal numbers whose product is 2^n."""
     return f"""{WRAPS} static inline {k.c} exp_{k.name}({k.c} x)
 {{
 {_reduced(k, "x", 2)}
@@ -150,7 +150,7 @@ def _exp(k: Constants) -> str:
 
 
 def _tanh(k: Constants) -> str:
-    """2^n is a normal number here: `n + bias` is its exponent."""
+    """2^n is a normal number here: `n + bias` is its stored exponent."""
     above, below = (_horner(k, coefficients) for coefficients in k.tanh)
     return f"""{WRAPS} static inline {k.c} tanh_{k.name}({k.c} x)
 {{
@@ -167,10 +167,10 @@ def _tanh(k: Constants) -> str:
 
 
 def _reduced(k: Constants, x: str, biases: int) -> str:
-    """Lines that find n and r; `sum` has n and so many biases in its lowest bits.
+    """Lines that compute n and r; `sum` has n plus `biases` times the bias in its lowest bits.
 
-    Adding 1.5*2^mantissa rounds to an integer. Where floating-point registers keep more digits than were asked for, the
-    sum's bits still have no fraction; the integers added to them keep the compiler from taking the register instead.
+    Adding 1.5*2^mantissa rounds to an integer. Where floating-point registers have excess precision, the sum's stored
+    bits still have no fraction; the integer added to them keeps the compiler from using the register instead.
     """
     shift, added = 1.5 * 2**k.mantissa, biases * k.bias
     return f"""    const {k.bits} sum = bits_of_{k.name}({x} * {k.number(LOG2_E)} + {k.number(shift)}) + {added};
@@ -183,7 +183,7 @@ def _sqrt(k: Constants) -> str:
 
 
 def _quotient(k: Constants) -> list[str]:
-    """Lines that define q, from groups of coefficients side by side: no sum waits for all others."""
+    """Lines that define q, from independent groups of coefficients, which shortens the chain of dependent sums."""
     groups = {f"q{first}": k.exp[first : first + k.group] for first in range(0, len(k.exp), k.group)}
     *lower, text = groups
     for name in reversed(lower):

@@ -1,4 +1,4 @@
-"""What can go wrong in this layer by a user's doing."""
+"""The errors of this layer that a user can cause."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from microkernels.errors import PolyError
 
 
 class ToolchainError(PolyError):
-    """No C library came about: no compiler, a compiler that failed, or a cache directory that cannot be used.
+    """No C library could be built: there is no compiler, it failed, or the cache directory cannot be used.
 
-    The message holds the command, the compiler's own words and the path of the source, where there are any.
+    The message holds the command, the compiler's output and the path of the source, if there are any.
     """
 
 
 class ArgumentError(PolyError, ValueError):
-    """An argument of a call doesn't fit: it names the argument, what was expected, what was got, and the remedy."""
+    """An argument of a call doesn't fit: the message names it, what was expected, what was passed, and the remedy."""
 
 
 class DeviceError(PolyError):
-    """A device has no memory left for a call, refuses it, or is lost: which, why, and what became of the outputs."""
+    """A device has no memory left for a call, refuses it, or is lost: which, why, and the state of the outputs."""

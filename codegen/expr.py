@@ -69,11 +69,11 @@ OPERATORS: dict[str, Callable[..., float | int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 CHOICES: dict[str, Callable[..., float | int]] = {"abs": abs, "min": min, "max": max}
-"""What Python reckons exactly as the generated code does."""
+"""Functions that Python computes exactly as the generated code does."""
 
 
 def number(expr: Expr) -> float | int | None:
-    """The value that Python gives an expression of numbers with + - * /, min, max and abs; None for any other.
+    """The value of an expression of numbers with + - * /, min, max and abs, as in Python; None for any other.
 
     Raises:
         ZeroDivisionError, OverflowError: as Python does.

@@ -1,4 +1,4 @@
-"""The Python text of a call's fast way, made for one kernel's arguments.
+"""The Python text of a call's fast path, generated for one kernel's arguments.
 
     def matmul(A=_MISSING, B=_MISSING, C=_MISSING, /, *_extra, threads=1, **_keywords):
         try:
@@ -9,8 +9,8 @@
             pass
         _slow((A, B, C), _extra, threads, _keywords)
 
-`_buffer` raises for an array that is not contiguous, or is read-only where it is written; `_guarded` returns 1 for
-arrays that overlap.
+`_buffer` raises for an array that is not contiguous, or for a read-only output; `_guarded` returns 1 for arrays that
+overlap.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, SolvedSize
 
 ERRORS = "AttributeError, TypeError, ValueError, BufferError, OverflowError, MemoryError"
-"""What the fast way comes to where it doesn't fit the arguments; the slow one finds the cause."""
+"""The errors on the fast path when the arguments do not fit; the slow path finds the cause."""
 
 
 def caller_source(signature: Signature, threads: int) -> str:
-    """The text, for a caller that uses `threads` threads where the call doesn't say."""
+    """The text of a caller that uses `threads` threads by default."""
     given = "".join(f"{size!r}: {c_name(size)}, " for size in signature.given)
     signature = renamed(signature)
     arguments = [b.name for b in signature.buffers]
     head = [*(f"{a}=_MISSING" for a in arguments), *("/",) * bool(arguments), "*_extra", f"threads={threads}"]
     head += [*(f"{size}=_MISSING" for size in signature.given), "**_keywords"]
-    # A size `lane` is `lane_` here, so that the caller's `lane=` is among the other keywords: these come last.
+    # A size `lane` is the parameter `lane_`, so `lane=` arrives among the other keywords, which therefore come last.
     keywords = f"{{{given}**_keywords}}" if given else "_keywords"
     lines = [f"def {function_name(signature.name)}({', '.join(head)}):", "    try:"]
     lines += [f"        {line}" for line in _sizes(signature)]
@@ -47,7 +47,7 @@ def caller_source(signature: Signature, threads: int) -> str:
 
 
 def renamed(signature: Signature) -> Signature:
-    """The signature with names that don't get into the way of the text's own: an array `threads` is `threads_`."""
+    """The signature with names that do not clash with the text's own: an array `threads` is `threads_`."""
     names = {size: Linear.name(c_name(size)) for size in signature.sizes}
     buffers = tuple(
         replace(
@@ -62,7 +62,7 @@ def renamed(signature: Signature) -> Signature:
 
 
 def _sizes(signature: Signature) -> Iterator[str]:
-    """Shapes and strides into variables, and the sizes from these."""
+    """Lines that put shapes and strides into variables, and compute the sizes from them."""
     for b in signature.arrays:
         if signature.sizes and b.shape:
             yield f"{_tuple(_extent(b.name, d) for d in range(len(b.shape)))} = {b.name}.shape"
@@ -82,7 +82,7 @@ def _solution(step: SolvedSize, itemsize: int) -> str:
 
 
 def _conditions(signature: Signature) -> Iterator[str]:
-    """What must hold for the fast way."""
+    """The conditions of the fast path."""
     for b in signature.arrays:
         yield f"{b.name}.__class__ is _ndarray and {b.name}.dtype is _{b.dtype.name}"
         if not signature.sizes or not b.shape:
@@ -96,7 +96,7 @@ def _conditions(signature: Signature) -> Iterator[str]:
 
 
 def _extent_conditions(signature: Signature) -> Iterator[str]:
-    """Each extent is what the sizes say; those that gave a size as it is need no check."""
+    """Each extent agrees with the sizes; an extent from which a size was taken unchanged needs no check."""
     if not signature.sizes:
         return
     plain = {(s.array, s.dimension) for s in signature.solved if not s.stride and _is_plain(s)}
@@ -114,7 +114,7 @@ def _is_plain(step: SolvedSize) -> bool:
 
 
 def _stride_conditions(buffer: Buffer) -> Iterator[str]:
-    """Whole elements going up, the last one by one; the rows of an output don't overlap."""
+    """Strides are nonnegative whole elements, the last one 1; the rows of an output don't overlap."""
     last = len(buffer.shape) - 1
     yield f"{_stride(buffer.name, last)} == {buffer.dtype.size}"
     for dimension in range(last):
@@ -127,7 +127,7 @@ def _stride_conditions(buffer: Buffer) -> Iterator[str]:
 
 
 def _invocation(signature: Signature) -> Iterator[str]:
-    """The call, with a workspace around it where the kernel needs one."""
+    """The lines of the call, which takes a workspace and gives it back if the kernel needs one."""
     data = [_pointer(b, signature.strided) for b in signature.buffers]
     if signature.scratch:
         yield f"_memory = _take({_tuple([*signature.sizes, 'threads'])})"
@@ -156,6 +156,6 @@ def _stride(array: str, dimension: int) -> str:
 
 
 def _tuple(items: Iterable[str]) -> str:
-    """`(a, b)`, also of one item."""
+    """`(a, b)`, or `(a,)` for one item."""
     texts = list(items)
     return f"({', '.join(texts)}{',' * (len(texts) == 1)})"

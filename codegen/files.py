@@ -8,19 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 
 TEMPORARY = ".part-"
-"""How the names of files begin that are being written."""
+"""The prefix of the names of files that are being written."""
 NEW = 0o666
-"""The permissions of a new file, of which the process's mask takes some."""
+"""The permissions of a new file, before the process's umask."""
 
 
 def write_file(path: str | Path, content: str | bytes, *, mode: int | None = None, sync: bool = True) -> None:
-    """Write a file in one step: a reader, or who comes after a crash, finds what was there or all of `content`.
+    """Write a file atomically: a reader, even after a crash, finds the previous content or all of `content`.
 
-    A symbolic link stays, and the file that it leads to is replaced. A file that is there keeps its permissions unless
-    `mode` says which. What is no regular file (a pipe, a terminal) is simply written to. Without `sync` a crash of the
-    machine, though not of the process, may leave less.
+    A symbolic link stays, and the file that it points to is replaced. An existing file keeps its permissions unless
+    `mode` is given. Anything but a regular file (a pipe, a terminal) is simply written to. Without `sync` a crash of
+    the machine, though not of the process, may leave an incomplete file.
 
-    Raises OSError; then what was there is as it was.
+    Raises OSError; the previous file is then unchanged.
     """
     data = content.encode() if isinstance(content, str) else content
     found = _status(path)
@@ -50,7 +50,7 @@ def write_file(path: str | Path, content: str | bytes, *, mode: int | None = Non
 
 
 def temporary_name(directory: str | Path, label: str = "") -> str:
-    """A name in a directory that nobody can foresee, for a file to be renamed when it is whole."""
+    """An unpredictable name in a directory, for a file that is renamed once it is complete."""
     return os.path.join(directory, f"{TEMPORARY}{label}{os.urandom(8).hex()}")
 
 
@@ -62,7 +62,7 @@ def _status(path: str | Path) -> os.stat_result | None:
 
 
 def _permit(handle: int, mode: int, found: os.stat_result | None) -> None:
-    """Give a file these permissions, and the owner of the file whose place it takes, where that is allowed."""
+    """Give a file these permissions and, if allowed, the owner of the file that it replaces."""
     if found is not None and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(OSError):
             os.fchown(handle, found.st_uid, found.st_gid)
@@ -70,7 +70,7 @@ def _permit(handle: int, mode: int, found: os.stat_result | None) -> None:
 
 
 def sync_directory(directory: str | Path) -> None:
-    """Make a renaming outlast a crash of the machine. The file is in place already, so failing is no error."""
+    """Make a rename survive a crash of the machine. The file is already in place, so failing is no error."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,8 +1,8 @@
-"""What a fork of this process must not tear apart: a child has only the thread that forked.
+"""What keeps this process and its children working after a fork: a child has only the thread that forked.
 
 OpenMP's runtime keeps its threads from one parallel loop to the next, and in a child it would wait for them for ever.
-So the forking thread's own ones end before a fork; parent and child each start new ones when they need some. Threads of
-OpenCL's drivers can't be started anew, so a child of a process that has used OpenCL must not use it.
+So those of the forking thread end before a fork; parent and child start new ones when they need them. The threads of
+OpenCL's drivers cannot be restarted, so a child of a process that has used OpenCL must not use it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from typing import Any
 from codegen.errors import DeviceError
 
 undivided = threading.RLock()
-"""Held where other packages hold locks of their own, cffi's parser among them: a fork waits until it is free."""
+"""Held while other packages, such as cffi's parser, hold locks of their own: a fork waits until it is free."""
 
 PAUSE = "int omp_pause_resource_all(int kind);"
-"""OpenMP's function that ends the threads of the calling one, as C declares it."""
+"""The C declaration of OpenMP's function that ends the calling thread's workers."""
 SOFT = 1
 
 PATIENCE = 10.0
-"""Seconds."""
+"""The longest wait of a fork for other threads, in seconds."""
 
 
 @dataclass
 class _Process:
-    """What this process has begun that a fork concerns."""
+    """The state of this process that matters for a fork."""
 
     pauses: dict[int, Callable[[int], int]] = field(default_factory=dict)
-    """OpenMP's function of each runtime, by address."""
+    """The pause function of each OpenMP runtime, by address."""
     has_drivers: bool = False
     lost_drivers: bool = False
 
@@ -45,7 +45,7 @@ _process = _Process()
 
 
 def ends_threads(ffi: Any, lib: Any) -> None:
-    """Have the threads that a library's OpenMP runtime keeps ended before each fork; `ffi` has been told `PAUSE`."""
+    """End the threads that a library's OpenMP runtime keeps before each fork; `ffi` must have declared `PAUSE`."""
     try:
         pause = lib.omp_pause_resource_all
     except AttributeError:
@@ -54,16 +54,16 @@ def ends_threads(ffi: Any, lib: Any) -> None:
 
 
 def uses_drivers() -> None:
-    """Say that OpenCL's drivers begin to work in this process.
+    """Record that this process uses OpenCL's drivers.
 
-    Raises DeviceError in a child of a process in which they did already.
+    Raises DeviceError in a child of a process that had used them before the fork.
     """
     check_drivers()
     _process.has_drivers = True
 
 
 def check_drivers() -> None:
-    """Raises DeviceError where OpenCL's drivers work in a process that this one was forked from."""
+    """Raise DeviceError if this process was forked from one that had used OpenCL's drivers."""
     if _process.lost_drivers:
         raise DeviceError(
             "OpenCL was used before this process was forked, and its drivers don't work in a child of that. Nothing "
@@ -79,10 +79,10 @@ def _before() -> None:
 
 
 def _wait_for_others() -> None:
-    """Take what no other thread may be in the midst of: `undivided`, and Python's lock for those of modules.
+    """Acquire `undivided` and Python's import lock at a moment when no other thread is importing a module.
 
-    Python waits for no import of another thread's, so that a child that imports the same module would wait for ever.
-    A fork waits for PATIENCE at most, as an import may itself wait for the thread that forks.
+    A fork in Python does not wait for imports of other threads, and a child that imports the same module would then
+    wait for ever. Here it waits for PATIENCE at most, as an import may itself wait for the forking thread.
     """
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -96,7 +96,7 @@ def _wait_for_others() -> None:
 
 
 def _others_import() -> bool:
-    """Whether another thread imports a module: `_imp.acquire_lock` keeps one that doesn't from beginning."""
+    """Whether another thread is importing a module; while `_imp.acquire_lock` is held, none can begin to."""
     locks = [reference() for reference in list(getattr(bootstrap, "_module_locks", {}).values())]
     return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in locks)
 
@@ -114,7 +114,7 @@ def _in_child() -> None:
 
 
 def _properties() -> Iterator[Any]:
-    """The cached properties of our classes that have a lock, as those of Python 3.11 do."""
+    """The cached properties of our classes that have a lock, as in Python 3.11."""
     ours = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
     classes = {value for module in ours for value in vars(module).values() if isinstance(value, type)}
     for found in classes:

@@ -1,4 +1,4 @@
-"""The C function through which Python calls a kernel: it sees what Python cannot check quickly."""
+"""The C function through which Python calls a kernel: it checks what Python cannot check quickly."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OVERLAP = """static inline int overlap(const char *a, int64_t a_bytes, const cha
 def guard(signature: Signature) -> str:
     """C text of `NAME_guarded`, with the kernel's parameters.
 
-    It returns 1, with nothing done, where an output overlaps another array or an array is not aligned to its elements;
-    where every output is empty it returns 0 without a call.
+    It returns 1 without a call if an output overlaps another array or an array is not aligned to its elements, and 0
+    without a call if every output is empty.
     """
     name = function_name(signature.name)
     parameters = (*size_parameters(signature.sizes), *map(_parameter, signature.buffers), *call_parameters())
@@ -40,9 +40,9 @@ def guard(signature: Signature) -> str:
 
 
 def declarations(signature: Signature) -> str:
-    """What cffi is told: the kernel, the guarded kernel and the workspace's size.
+    """The declarations for cffi: the kernel, the guarded kernel and the workspace's size.
 
-    Arrays are `void *`, which takes any buffer.
+    Arrays are `void *`, which accepts any buffer.
     """
     name = function_name(signature.name)
     sizes = [str(p) for p in size_parameters(signature.sizes)]
@@ -54,7 +54,7 @@ def declarations(signature: Signature) -> str:
 
 
 def array_bytes(buffer: Buffer) -> str:
-    """The bytes from an array's first element to behind its last: 0 where it is empty."""
+    """C text of the bytes from an array's first element to the end of its last; 0 if it is empty."""
     if buffer.strides is None:
         return str(product([*map(in_c, buffer.shape), buffer.dtype.size]))
     shape = [extent(e) for e in buffer.shape]
@@ -63,13 +63,13 @@ def array_bytes(buffer: Buffer) -> str:
 
 
 def _parameter(buffer: Buffer) -> Parameter:
-    """As the kernel's, but without the promise that it overlaps no other."""
+    """The kernel's parameter without `restrict`: here the arrays may still overlap."""
     parameter = buffer_parameter(buffer)
     return Parameter(parameter.prefix.replace("restrict ", ""), parameter.name)
 
 
 def pairs(signature: Signature) -> list[tuple[Buffer, Buffer]]:
-    """Each output with each other array, once."""
+    """Each pair of an output and another array, once."""
     outputs = signature.outputs
     inputs = [b for b in signature.arrays if b not in outputs]
     return [(a, b) for n, a in enumerate(outputs) for b in (*outputs[n + 1 :], *inputs)]

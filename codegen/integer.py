@@ -2,8 +2,8 @@
 
     2*i + min(M, 64) + 1        a linear expression: 2 times the name i, 1 time the atom min(M, 64), plus 1
 
-An expression is linear in its *atoms*: names, and what is not linear in names (products, minima, quotients, …). One
-whose atoms are all names is `Affine`: such are the accesses and bounds of a nest. `Int` is any of them.
+An expression is linear in its *atoms*: names, and nonlinear terms (products, minima, quotients, …). It is `Affine` if
+its atoms are all names, as in the accesses and loop bounds of a nest. `Int` is any expression.
 
 `str` gives C text, which calls HELPERS; `PYTHON` prints the same for Python.
 """
@@ -28,7 +28,7 @@ HELPERS = {
     "imax": "static inline int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }",
     "floord": "static inline int64_t floord(int64_t a, int64_t b) { return a / b - (a % b < 0); }  /* b > 0 */",
 }
-"""C functions that the texts of expressions call."""
+"""The C functions that the text of an expression calls."""
 
 COMPARED: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -47,7 +47,7 @@ class Linear(Generic[A]):
 
     @staticmethod
     def make(terms: Mapping[B, int] | Iterable[tuple[B, int]], constant: int = 0) -> Linear[B]:
-        """Sum up terms of equal atoms and drop the zeros."""
+        """Add up the terms of equal atoms, and drop zeros."""
         total: dict[B, int] = {}
         for atom, coefficient in terms.items() if isinstance(terms, Mapping) else terms:
             total[atom] = total.get(atom, 0) + coefficient
@@ -60,7 +60,7 @@ class Linear(Generic[A]):
 
     @staticmethod
     def of(value: Linear[B] | int) -> Linear[B]:
-        """An integer, or an expression as it is."""
+        """An integer as an expression; an expression unchanged."""
         return value if isinstance(value, Linear) else Linear((), index(value))
 
     @property
@@ -70,36 +70,36 @@ class Linear(Generic[A]):
 
     @property
     def names(self) -> frozenset[str]:
-        """All names in it, those in atoms, too."""
+        """All names in it, including those within atoms."""
         return frozenset(atom for atom in walk(self) if isinstance(atom, str))
 
     @property
     def number(self) -> int | None:
-        """The integer that it is; None where a name occurs."""
+        """The value of a constant expression; None for any other."""
         return None if self.terms else self.constant
 
     @property
     def atom(self) -> A | None:
-        """The atom that it is; None for any other expression."""
+        """The atom of an expression that is just one atom; None for any other."""
         single = len(self.terms) == 1 and self.terms[0][1] == 1 and not self.constant
         return self.terms[0][0] if single else None
 
     @property
     def largest(self) -> int:
-        """The integer in it that is furthest from 0, without its sign."""
+        """The largest magnitude among its coefficients and its constant."""
         return max(abs(self.constant), *(abs(factor) for _, factor in self.terms), 0)
 
     def coefficient(self, name: str) -> int:
-        """The factor of a name among the terms; 0 where it is none of them."""
+        """The coefficient of a name among the terms; 0 if it is not among them."""
         return next((factor for atom, factor in self.terms if atom == name), 0)
 
     def factor(self, name: str) -> Int:
-        """What a name is multiplied by, in products, too: `N + 2` for `i` in `i*N + 2*i + 5`."""
+        """The factor of a name, in products too: `N + 2` for `i` in `i*N + 2*i + 5`."""
         parts = ((_without(atom, name), coefficient) for atom, coefficient in self.terms)
         return _sum(part * coefficient for part, coefficient in parts if part is not None)
 
     def part(self, names: frozenset[str]) -> Linear[A]:
-        """The terms in which one of some names occurs."""
+        """The terms in which any of the names occurs."""
         return Linear(tuple((atom, factor) for atom, factor in self.terms if names & _names(atom)))
 
     def evaluate(self, values: Mapping[str, int]) -> int:
@@ -112,7 +112,7 @@ class Linear(Generic[A]):
         return cast("Linear[A | B]", _sum((Linear((), self.constant), *changed)))
 
     def renamed(self, names: Mapping[str, str]) -> Linear[A]:
-        """The same with other names; those that `names` doesn't have stay."""
+        """The expression with names changed; those not in `names` stay."""
         changed = self.substitute({old: Linear.name(new) for old, new in names.items()})
         return cast("Linear[A]", changed)
 
@@ -136,7 +136,7 @@ class Linear(Generic[A]):
     @overload
     def __mul__(self, other: Linear[Atom]) -> Int: ...
     def __mul__(self, other: Linear[Atom] | int) -> Linear[Atom] | Linear[A]:
-        """Multiplied out: `(M + 1) * N` is `M*N + N`."""
+        """The expanded product: `(M + 1) * N` is `M*N + N`."""
         if isinstance(other, Linear) and other.terms:
             scaled: Int = Linear(self.terms, 0)
             products = (_times(a, b) * (c * d) for a, c in scaled.terms for b, d in other.terms)
@@ -158,12 +158,12 @@ class Linear(Generic[A]):
 
 @dataclass(frozen=True)
 class Op:
-    """What is not linear.
+    """A nonlinear operation.
 
     *         a product of two or more factors
-    min, max  of two or more
+    min, max  of two or more operands
     floordiv  a quotient rounded down; the divisor is positive
-    /, %      C's quotient and remainder, where the dividend is not negative or divisible: there Python's `//` and `%`
+    /, %      C's quotient and remainder, for a dividend that is nonnegative or a multiple: equal to Python's `//`, `%`
     """
 
     name: Literal["*", "min", "max", "floordiv", "/", "%"]
@@ -175,7 +175,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Select:
-    """`test ? then : other`; with 1 and 0 the truth value of a condition."""
+    """`test ? then : other`; with 1 and 0, the truth value of a condition."""
 
     test: Test
     then: Int
@@ -206,7 +206,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Connected:
-    """Conditions that must all hold (`&&`), or of which one must (`||`)."""
+    """Conditions of which all must hold (`&&`), or at least one (`||`)."""
 
     symbol: Literal["&&", "||"]
     parts: tuple[Test, ...]
@@ -229,21 +229,21 @@ else:
     Int = Affine = Linear
 
 
-# --- what is made of expressions ------------------------------------------------------------------------------------
+# --- operations on expressions --------------------------------------------------------------------------------------
 
 
 def minimum(*values: Int | int) -> Int:
-    """The smallest of some values, of which those that can't be it are left out."""
+    """The smallest of some values, without operands that are known not to be."""
     return _extreme("min", values)
 
 
 def maximum(*values: Int | int) -> Int:
-    """The largest of some values, of which those that can't be it are left out."""
+    """The largest of some values, without operands that are known not to be."""
     return _extreme("max", values)
 
 
 def floor_quotient(dividend: Int, divisor: int) -> Int:
-    """The quotient rounded down. Multiples of the divisor go out: `(6*i + j) // 6` is `i + j // 6`."""
+    """The quotient rounded down. Multiples of the divisor are taken out: `(6*i + j) // 6` is `i + j // 6`."""
     whole = Linear(tuple((atom, c // divisor) for atom, c in dividend.terms if not c % divisor))
     rest = Linear(tuple((atom, c) for atom, c in dividend.terms if c % divisor), dividend.constant)
     if not rest.terms:
@@ -252,14 +252,14 @@ def floor_quotient(dividend: Int, divisor: int) -> Int:
 
 
 def quotient(dividend: Int, divisor: Int | int) -> Int:
-    """The quotient of a number that is not negative, or that is a multiple."""
+    """The quotient of a dividend that is nonnegative or a multiple of the divisor."""
     by = Linear.of(divisor)
     exact = by.number and not any(c % by.constant for _, c in dividend.terms)
     return floor_quotient(dividend, by.constant) if exact else _single(Op("/", (dividend, by)))
 
 
 def remainder(dividend: Int, divisor: Int | int) -> Int:
-    """The remainder of a number that is not negative; for others it tells whether they are multiples."""
+    """The remainder of a nonnegative dividend; of a negative one, only whether it is 0 is meaningful."""
     by = Linear.of(divisor)
     if by.number and not any(c % by.constant for _, c in dividend.terms):
         return Linear((), dividend.constant % by.constant)
@@ -273,7 +273,7 @@ def choice(test: Test, then: Int | int, other: Int | int) -> Int:
 
 
 def product(factors: Iterable[Int | int]) -> Int:
-    """The product, not multiplied out: `M*(N + 1)`. A number among the factors multiplies the rest."""
+    """The product, not expanded: `M*(N + 1)`. Constant factors become its coefficient."""
     given = [Linear.of(factor) for factor in factors]
     number = prod(factor.constant for factor in given if not factor.terms)
     atoms: list[Int] = []
@@ -289,13 +289,13 @@ def product(factors: Iterable[Int | int]) -> Int:
 
 
 def room(extents: Iterable[Int | int]) -> Int:
-    """The elements of an array with these extents; an extent below 0 means 0."""
+    """The number of elements of an array with these extents; a negative extent counts as 0."""
     given = [Linear.of(extent) for extent in extents]
     return product(extent if _is_count(extent) else maximum(0, extent) for extent in given)
 
 
 def compare(left: Int, symbol: Relation, right: Int) -> Compare:
-    """`i <= 63` as `i < 64`, and `i <= M - 1` as `i < M`."""
+    """A comparison, with `i <= 63` as `i < 64`, and `i <= M - 1` as `i < M`."""
     if symbol == "<=" and right.is_affine and (right.constant or not right.terms):
         return Compare(left, "<", right + 1)
     return Compare(left, symbol, right)
@@ -324,13 +324,13 @@ def _extreme(name: Literal["min", "max"], values: Iterable[Int | int]) -> Int:
 
 
 def _flat(name: str, value: Int) -> tuple[Int, ...]:
-    """The operands of a minimum in a minimum."""
+    """The operands of a minimum within a minimum, or of a maximum within a maximum; any other value itself."""
     atom = value.atom
     return atom.args if isinstance(atom, Op) and atom.name == name else (value,)
 
 
 def _is_count(value: Int) -> bool:
-    """Whether it is never below 0, where sizes are not."""
+    """Whether it is never negative, given that no name is."""
     return value.constant >= 0 and all(c > 0 and _is_count_atom(atom) for atom, c in value.terms)
 
 
@@ -351,7 +351,7 @@ def _sum(parts: Iterable[Int]) -> Int:
 
 
 def factors_of(atom: Atom) -> tuple[Int, ...]:
-    """The factors of a product; any other atom is its only one."""
+    """The factors of a product; any other atom is its own only factor."""
     return atom.args if isinstance(atom, Op) and atom.name == "*" else (_single(atom),)
 
 
@@ -360,7 +360,7 @@ def _times(first: Atom, second: Atom) -> Int:
 
 
 def _without(atom: Atom, name: str) -> Int | None:
-    """An atom divided by a name; None where the name is no factor of it."""
+    """An atom divided by a name; None if the name is not a factor of it."""
     factors = list(factors_of(atom))
     own = Linear.name(name)
     if own not in factors:
@@ -377,7 +377,7 @@ def _order(term: tuple[Atom, int]) -> str:
 
 
 def walk(value: Int) -> Iterator[Atom]:
-    """All atoms of an expression, those in atoms, too."""
+    """All atoms of an expression, including nested ones."""
     for atom, _ in value.terms:
         yield from _walk(atom)
 
@@ -465,28 +465,28 @@ def replaced(test: Test, values: Mapping[str, Linear[B] | int]) -> Test:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 SUM, PRODUCT, PRIMARY = 1, 2, 3
-"""How tightly a text binds."""
+"""The precedence of a text."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """How expressions and conditions are written: one walk, whose words are those of C or of Python.
+    """A printer of expressions and conditions, with the syntax of C or Python.
 
-    `calls` are functions of two numbers by the operation that they stand for.
+    `calls` maps operations to functions of two arguments.
     """
 
     calls: Mapping[str, str]
     symbols: Mapping[str, str]
     choice: Callable[[str, str, str], str]
     named: Callable[[str], str] = str
-    """What names are called."""
+    """The text of a name."""
 
     def integer(self, value: Int) -> str:
         """The text of an expression."""
         return self._sum(value)[0]
 
     def primary(self, value: Int) -> str:
-        """The same, in parentheses unless it is a name, a call, or a number that isn't negative."""
+        """The text of an expression, in parentheses unless it is a name, a call, or a nonnegative number."""
         text, level = self._sum(value)
         return text if level == PRIMARY else f"({text})"
 
@@ -501,7 +501,7 @@ class Language:
         return f"({text})" if isinstance(part, Connected) and part.symbol != symbol else text
 
     def _sum(self, value: Int) -> tuple[str, int]:
-        """The text, and how tightly it binds."""
+        """The text and its precedence."""
         if not value.terms:
             return str(value.constant), PRIMARY if value.constant >= 0 else SUM
         if value.atom is not None:
@@ -516,7 +516,7 @@ class Language:
         return f"{'-' * negated}{text[3:]}", SUM if negated or len(signed) > 1 else PRODUCT
 
     def _term(self, atom: Atom, coefficient: int, negated: bool) -> str:
-        """A term's text. What a sign may stand before is no quotient: Python's `-a // 2` is `(-a) // 2`."""
+        """A term's text. A quotient behind a sign or a factor is in parentheses: `-a // 2` is `(-a) // 2` in Python."""
         text, level = self._atom(atom)
         whole = level == PRIMARY or (isinstance(atom, Op) and atom.name == "*") or (coefficient == 1 and not negated)
         factors = [str(coefficient)] * (coefficient != 1)
@@ -549,15 +549,15 @@ PYTHON = Language(
 
 
 def primary(value: Int) -> str:
-    """C text, in parentheses unless it is a name, a call, or a number that isn't negative."""
+    """C text, in parentheses unless it is a name, a call, or a nonnegative number."""
     return C.primary(value)
 
 
 def extent(size: Int) -> str:
-    """An expression of sizes as C text that binds like a name."""
+    """An expression of sizes as C text, in parentheses unless it binds like a name."""
     return primary(in_c(size))
 
 
 def in_c(value: Int) -> Int:
-    """An expression of sizes by their names in C."""
+    """An expression of sizes, with their names in C."""
     return value.renamed({name: c_name(name) for name in value.names})

@@ -1,4 +1,4 @@
-"""isl's syntax trees, read: loops of `codegen.loop_ir`, integer expressions, conditions. Nothing else looks at them."""
+"""Reads isl's syntax trees, as no other module does: into `codegen.loop_ir`, integer expressions and conditions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from codegen.loop_ir import NO_MARK, Block, Comment, For, If, LoopMark, Node, On
 from codegen.names import another
 
 Values = Mapping[str, Int]
-"""What isl's names stand for: loop variables and, where a loop runs once, its value."""
+"""The values of isl's iterators: loop variables or, for a loop that runs once, its value."""
 
 LOOP, PACK = "loop:", "pack:"
-"""How marks begin that name a loop of the schedule, and what is copied."""
+"""The prefixes of marks for a loop of the schedule, and for a packed copy."""
 
 COMPARISONS: dict[str, Literal["==", "<=", "<", ">=", ">"]] = {"eq": "==", "le": "<=", "lt": "<", "ge": ">=", "gt": ">"}
 PAST = ("min", "max", "fdiv_q", "pdiv_q")
-"""Operations of which one more is said by what they are made of."""
+"""Operations for which `past` adds the one to their operands."""
 CONNECTIVES: dict[str, Literal["&&", "||"]] = {"and_": "&&", "and_then": "&&", "or_": "||", "or_else": "||"}
 
 
@@ -92,7 +92,7 @@ def _operation(expr: isl.AstExpr, values: Values) -> Int:
 
 
 def _folded(divided: Int, ahead: Int) -> Int | None:
-    """A quotient and a number as one quotient: `(M - 1)/6 + 1` is `(M + 5)/6`. None for anything else."""
+    """A quotient plus a constant as one quotient: `(M - 1)/6 + 1` is `(M + 5)/6`. None for anything else."""
     atom, number = divided.atom, ahead.number
     if not isinstance(atom, Op) or atom.name not in ("/", "floordiv") or number is None or number < 0:
         return None
@@ -102,7 +102,7 @@ def _folded(divided: Int, ahead: Int) -> Int | None:
 
 
 def condition(expr: isl.AstExpr, values: Values) -> Test:
-    """A truth value."""
+    """An expression as a condition."""
     op = operation(expr)
     if op in COMPARISONS:
         left, right = arguments(expr)
@@ -128,19 +128,19 @@ def past(expr: isl.AstExpr, values: Values) -> Int:
 
 
 def loops(node: isl.AstNode, marks: Mapping[str, LoopMark] | None = None, sizes: Iterable[str] = ()) -> Node:
-    """The loops that a syntax tree stands for, with what is said of them by name.
+    """The loops of a syntax tree; `marks` are their marks by name.
 
-    A loop is called after the mark above it, and else after isl's iterator, but as no size nor a loop around it.
+    A loop is named after the mark above it, or else after isl's iterator, but never like a size or an enclosing loop.
     """
     return _Reader(marks or {}, frozenset(sizes)).node(node)
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """A place in a syntax tree: what is said of loops, the names in use, what isl's iterators stand for.
+    """A position in a syntax tree: the marks of loops, the names in use, the values of isl's iterators.
 
-    `above` is the mark of a loop whose `for` node is still to come. isl puts the pieces of a loop that it has cut below
-    the one mark, each perhaps under a condition, and leaves the mark of a loop that is always at 0 where it was.
+    `above` is the mark of a loop whose `for` node is further down. If isl has split a loop, the pieces are all below
+    its one mark, possibly under conditions; if a loop's only iteration is 0, isl keeps its mark without a `for` node.
     """
 
     marks: Mapping[str, LoopMark]
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _has_pieces(node: isl.AstNode) -> bool:
-    """Whether a node is a loop, or pieces of one."""
+    """Whether a node is a loop, or the pieces of one."""
     match _kind(node):
         case "for_":
             return True

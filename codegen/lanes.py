@@ -1,4 +1,4 @@
-"""Reductions in vector lanes: each lane reduces its share, in several vectors at a time, and all are put together last.
+"""Reductions in vector lanes: each lane of several vectors reduces its share, and all are combined at the end.
 
 float s_sum = 0;                      f32x16 s_sum[4];
 for (j…)                              while (j + 63 < N)
@@ -6,7 +6,7 @@ for (j…)                              while (j + 63 < N)
                                           for (lane…)  // a vector operation
                                             s_lanes.lane[lane] += A[j + lane];
 
-No compiler may change the order of a sum by itself. Written out, it takes no flag, and no compiler has another order.
+A compiler may not reorder a sum by itself. Written out, the order needs no flag, and is the same with all compilers.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
 
 VECTORS = 4
-"""How many vectors a loop reduces into, so that each waits for its last result while the others are at work."""
+"""The vectors that a loop reduces into, which hide each other's latency."""
 PART_OF_REGISTERS = 2
-"""Vectors that are reduced into take at most one in so many registers."""
+"""The vectors reduced into take at most one register in this many."""
 MASKED_SIZE = 4
-"""The least bytes of an element that every instruction set with masks can load a part of a vector of."""
+"""The smallest elements, in bytes, of which every instruction set with masks has masked loads."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many lanes a vector has, how many vectors there are, and whether a part of a vector is loaded by a mask."""
+    """The lanes of a vector, the number of vectors, and whether partial vectors are loaded by a mask."""
 
     lanes: int
     vectors: int
@@ -47,14 +47,14 @@ class Shape:
 
     @property
     def block(self) -> int:
-        """Iterations that go into all vectors once."""
+        """The iterations that fill all vectors once."""
         return self.lanes * self.vectors
 
 
 def shape(program: Program, found: Sequence[LaneReduction], trips: int | None) -> Shape:
-    """The shape of a loop with these reductions and so many iterations, where that is known.
+    """The shape of a loop with these reductions and `trips` iterations (None: unknown).
 
-    All of them have the same lanes, so those of the widest type fill a register.
+    All reductions have the same number of lanes, so those in the widest type fill a register.
     """
     isa = program.isa
     lanes = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
@@ -70,7 +70,7 @@ def shape(program: Program, found: Sequence[LaneReduction], trips: int | None) -
 def _reads_itself(reduction: LaneReduction, program: Program) -> bool:
     """Whether an array is reduced into itself: `A[i, j] -= A[i, k]*A[j, k]`.
 
-    What was stored last, one element at a time, is then loaded next. A vector that it is a part of would wait for it.
+    Elements stored one at a time are then loaded soon after; a masked vector load that covers one would stall on it.
     """
     assign = program.statements[reduction.statement].body
     return isinstance(assign, Assign) and any(load.array == assign.target.array for load in loads(assign.expr))
@@ -78,7 +78,7 @@ def _reads_itself(reduction: LaneReduction, program: Program) -> bool:
 
 @dataclass(frozen=True)
 class Counter:
-    """A loop's variable: where it starts and ends (None: unknown), by what it steps; `test` is the loop's condition."""
+    """A loop's variable: its start, end (None: unknown) and step; `test` is the loop's condition for a value of it."""
 
     variable: str
     start: Int
@@ -88,19 +88,19 @@ class Counter:
 
     @property
     def trips(self) -> int | None:
-        """The number of iterations, where it is known."""
+        """The number of iterations; None if it is unknown."""
         if self.end is None or self.end.terms or self.start.terms:
             return None
         return max(0, -((self.start.constant - self.end.constant) // self.step))
 
 
 Body = Callable[[Int, Mapping[str, str]], list[cgen.Generable]]
-"""The loop's body for a value of its variable, and for where each statement reduces to."""
+"""The loop's body for a value of its variable, and for the variable that each statement reduces into."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """A reduction's variables: its vectors, the vector at hand as lanes, and one lane, or all of them put together."""
+    """A reduction's variables: its vectors, the lanes of the present one, and a scalar for one lane or the result."""
 
     reduction: LaneReduction
     vectors: str
@@ -134,7 +134,7 @@ class Holders:
 
 
 def holders(elements: Sequence[Element], printer: StatementPrinter, taken: frozenset[str]) -> Holders:
-    """Variables for elements."""
+    """Declares variables that hold elements."""
     lines: list[str] = []
     names: dict[Element, str] = {}
     for element in elements:
@@ -146,7 +146,7 @@ def holders(elements: Sequence[Element], printer: StatementPrinter, taken: froze
 
 @dataclass(frozen=True)
 class LaneLoop:
-    """A loop to be written in lanes."""
+    """A loop to be printed in vector lanes."""
 
     counter: Counter
     shape: Shape
@@ -155,7 +155,7 @@ class LaneLoop:
     taken: frozenset[str]
 
     def lines(self) -> list[cgen.Generable]:
-        """All vectors at a time, then one vector at a time, then what is less than a vector."""
+        """All vectors at a time, then one vector at a time, then the remainder."""
         lines = [*self._start(), *self._all_vectors()]
         trips, shape = self.counter.trips, self.shape
         whole = trips is not None and trips % shape.block == 0
@@ -171,7 +171,7 @@ class LaneLoop:
         return [cgen.Line(line) for line in (*lines, f"int64_t {self.counter.variable} = {self.counter.start};")]
 
     def _all_vectors(self) -> list[cgen.Generable]:
-        """A short loop has one vector: to fill the others and put them together would take longer than its work."""
+        """A short loop uses one vector: filling and combining the others would take longer than its work."""
         if self.shape.vectors == 1:
             return [*self._filled(1), self._one_vector()]
         number = fresh("v", self.taken)
@@ -183,7 +183,7 @@ class LaneLoop:
         return [style.IfStatement(cgen.Line(str(test)), block, style.Braces(self._filled(1)))]
 
     def _filled(self, count: int) -> list[cgen.Generable]:
-        """The first vectors start with what changes nothing."""
+        """The first `count` vectors start with the neutral element."""
         return [
             cgen.Line(f"fill_{self._type(p)}({p.vectors}, {count}, {neutral(p.reduction.op, p.reduction.dtype)});")
             for p in self.partials
@@ -193,15 +193,15 @@ class LaneLoop:
         return self._while(self.shape.lanes, [*self._vector("0"), self._advance()])
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
-        """The body as long as so many iterations are left."""
+        """The body, repeated while this many iterations are left."""
         return style.WhileStatement(cgen.Line(str(self._test(self._value, iterations))), style.Braces(body))
 
     def _test(self, value: Int, iterations: int) -> Test:
-        """Whether so many iterations are left at a value of the variable."""
+        """Whether this many iterations are left at a value of the variable."""
         return self.counter.test(value + (iterations - 1) * self.counter.step)
 
     def _masked(self) -> cgen.Generable:
-        """One vector at a time, of which only the lanes take part that the loop still has iterations for."""
+        """One vector at a time, without the lanes beyond the loop's end."""
         end, left = self.counter.end, fresh("left", self.taken)
         assert end is not None
         least = minimum(self.shape.lanes, end - self._value)
@@ -209,7 +209,7 @@ class LaneLoop:
         return self._while(1, [count, *self._vector("0", f"lane < {left}"), self._advance()])
 
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
-        """One vector's share of the work; where there is a condition, of those lanes alone that fulfil it."""
+        """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
         inner = self._lane(condition) if condition else self._body({p: f"{p.lanes}.lane[lane]" for p in self.partials})
         loop = _for(self._index, "lane", self.shape.lanes, inner)
         before = [f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};" for p in self.partials]
@@ -224,7 +224,7 @@ class LaneLoop:
         return [*map(cgen.Line, before), work, *map(cgen.Line, after)]
 
     def _scalars(self) -> list[cgen.Generable]:
-        """The lanes put together, then one iteration at a time."""
+        """The combined lanes, then one iteration at a time."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {self._total(p)};" for p in self.partials]
         body = self.body(self._value, {p.reduction.statement: p.one for p in self.partials})
         rest = self._while(1, [*body, cgen.Line(f"{self.counter.variable} += {self.counter.step};")])
@@ -233,7 +233,7 @@ class LaneLoop:
 
     @property
     def _index(self) -> str:
-        """The type that counts lanes: as wide as they are, so that a mask is made for them without a conversion."""
+        """The type of the lane counter: as wide as the lanes, so that a mask needs no conversion."""
         return "int64_t" if max(partial.reduction.dtype.size for partial in self.partials) > i32.size else "int"
 
     @property
@@ -267,7 +267,7 @@ VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")
 
 
 def helpers(code: str, opencl: bool = False) -> str:
-    """The types of vectors, and the functions on them, that a code uses, in C or in OpenCL C."""
+    """The vector types, and the functions on them, that `code` uses, in C or in OpenCL C."""
     uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
     known = dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses)
     texts = [_types(DTYPES[dtype], lanes, opencl) for dtype, lanes in known]
@@ -282,7 +282,7 @@ def helpers(code: str, opencl: bool = False) -> str:
 
 
 OPENCL_VECTORS = {"i8": "char", "i32": "int", "i64": "long"}
-"""What vector types are called after, where that is not the type's name in C."""
+"""The names in OpenCL's vector types that are not those of the scalar types in C."""
 
 
 def _types(dtype: DType, lanes: int, opencl: bool) -> str:
@@ -307,7 +307,7 @@ def _fill(operation: str, dtype: DType, lanes: int, opencl: bool) -> str:
 
 
 def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that puts some vectors together in the first of them."""
+    """The function that combines several vectors in the first one."""
     name = f"{dtype.name}x{lanes}"
     return f"""{INLINE} void {operation}_vectors_{name}({name} *x, int vectors)
 {{
@@ -323,7 +323,7 @@ def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
 
 
 def _of_lanes(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that puts a vector's lanes together: its halves, until one lane is left."""
+    """The function that combines a vector's lanes: the two halves, until one lane is left."""
     name = f"{dtype.name}x{lanes}"
     halves = [
         f"    for (int lane = 0; lane < {half}; lane += 1)\n"

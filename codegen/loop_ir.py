@@ -1,11 +1,11 @@
-"""Loops as values: what isl's syntax tree is turned into, and what C, OpenCL C and Python are printed from.
+"""Loops as values: read from isl's syntax tree, and printed as C, OpenCL C and Python.
 
     For i_tile = 0; i_tile < M; 6             for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
       For i = 0; i < min(6, M - i_tile); 1      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
         Run S0(i_tile + i)                        A[i_tile + i] = 0.0f;
 
-Every name in it is a size or the variable of a loop around, which has another name than those around it. What a
-statement runs instead of an assignment is made of the same nodes, with instructions in place of `Run`.
+Every name is a size or the variable of an enclosing loop; nested loops have distinct variables. What a statement runs
+instead of an assignment is made of the same nodes, with instructions in place of `Run`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codegen.names import fresh
 
 @dataclass(frozen=True)
 class LoopMark:
-    """Which loop of the schedule one is, and how it is to be printed."""
+    """The name of a loop in the schedule, and how the loop is printed."""
 
     name: str
     parallel: bool = False
@@ -52,7 +52,7 @@ class For:
 
     @property
     def end(self) -> Int | None:
-        """The first value that is too large; None where the test says more than that."""
+        """The first value that is too large; None if the test is more than an upper bound."""
         test = self.test
         if not isinstance(test, Compare) or test.symbol not in ("<", "<=") or test.left != Linear.name(self.variable):
             return None
@@ -60,7 +60,7 @@ class For:
 
     @property
     def entered(self) -> Test:
-        """The condition that it runs at least once."""
+        """The condition that the loop runs at least once."""
         return self.test_at(self.start)
 
     def test_at(self, value: Int) -> Test:
@@ -70,7 +70,7 @@ class For:
 
 @dataclass(frozen=True)
 class Once:
-    """A loop of one iteration: `value`, which its body has in place of a variable."""
+    """A loop of one iteration, at `value`; its body has this value in place of the variable."""
 
     value: Int
     body: Node
@@ -103,7 +103,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Comment:
-    """What stands above a node, for readers."""
+    """A comment above a node, for readers."""
 
     text: str
     body: Node
@@ -113,7 +113,7 @@ Node: TypeAlias = For | Once | If | Block | Run | Comment | Instruction
 
 
 def inside(node: Node) -> tuple[Node, ...]:
-    """The nodes right below one."""
+    """The children of a node."""
     match node:
         case Block():
             return node.nodes
@@ -132,7 +132,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The node with those right below it changed."""
+    """The node with its children changed."""
     match node:
         case Block():
             return Block(tuple(map(change, node.nodes)))
@@ -144,7 +144,7 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def substituted(node: Node, values: Mapping[str, Int]) -> Node:
-    """The node with names replaced by expressions: sizes, or variables of loops around it."""
+    """The node with names (sizes, or variables of enclosing loops) replaced by expressions."""
     made = mapped(node, lambda child: substituted(child, values))
     match made:
         case For():
@@ -161,7 +161,7 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
 
 
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:
-    """The node with sizes called as `names` says, and its loops' variables in C by names that are not `taken`."""
+    """The node with sizes renamed as `names` says, and its loops' variables in C by names that are not `taken`."""
     match node:
         case For():
             new = fresh(node.variable, taken)

@@ -1,4 +1,4 @@
-"""Loops and statements as Python, for people: in `poly show`, and in the heading of a kernel.
+"""Loops and statements as Python, for readers: in `poly show`, and in the comment above a kernel.
 
 for i_tile in range((M + 5) // 6):  # parallel
     for i in range(6*i_tile, min(M, 6*i_tile + 6)):
@@ -19,7 +19,7 @@ INDENT = "    "
 def loop_lines(
     node: Node, statement: Callable[[Run], Sequence[str]], remark: Callable[[For | Once], Sequence[str]]
 ) -> list[str]:
-    """The lines of a node: `statement` gives those of an instance, `remark` what is to be said of a loop."""
+    """The lines of a node: `statement` gives those of an instance, `remark` the remarks on a loop."""
     match node:
         case For():
             behind = f"  # {', '.join(remark(node))}" if remark(node) else ""
@@ -46,7 +46,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _range(loop: For) -> tuple[Int, ...]:
-    """The arguments of `range`, without those that are as usual."""
+    """The arguments of `range`, without defaults."""
     assert loop.end is not None, "isl bounds a loop's variable by itself"
     if loop.step != 1:
         return loop.start, loop.end, Linear.of(loop.step)
@@ -54,14 +54,14 @@ def _range(loop: For) -> tuple[Int, ...]:
 
 
 def flags(mark: LoopMark) -> list[str]:
-    """How a loop is to be run."""
+    """How a loop runs, in words."""
     shared = ["groups" if mark.group else "parallel"] * mark.parallel
     lanes = ["vectorize"] * mark.vectorize
     return shared + [f"{mark.items} items"] * (mark.items > 0) + lanes + [f"unroll {mark.unroll}"] * (mark.unroll > 1)
 
 
 def assignment(target: Load, op: str, expr: Expr, values: Mapping[str, Int]) -> str:
-    """A statement as Python, `values` in place of its iterators."""
+    """A statement as Python, with `values` in place of its iterators."""
     left, right = expression(target, values), expression(expr, values)
     match op:
         case "=":
@@ -72,9 +72,9 @@ def assignment(target: Load, op: str, expr: Expr, values: Mapping[str, Int]) -> 
 
 
 def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
-    """A statement's expression as Python, `values` in place of its iterators.
+    """A statement's expression as Python, with `values` in place of its iterators.
 
-    It is in parentheses where it binds less than `binds` (1 for sums, 2 for products, 3 for signs).
+    It is in parentheses if its precedence is below `binds` (1 for sums, 2 for products, 3 for signs).
     """
     match expr:
         case Const(value):

@@ -1,4 +1,4 @@
-"""What gcc and clang spell differently in generated code: a few macros, defined where they are used.
+"""Macros for what gcc and clang spell differently in generated code; each text defines those that it uses.
 
 A header defines them all, under its own prefix.
 """
@@ -8,27 +8,27 @@ from __future__ import annotations
 import re
 
 EACH_VECTOR = "POLY_SIMD"
-"""What stands before a loop whose iterations are independent: the compiler needs no proof to run it in vectors.
+"""Precedes a loop with independent iterations, which the compiler then vectorises without a proof.
 
-One vector at a time: cores overlap iterations by themselves, and clang's four at once leave long rests of rows.
+It takes one vector at a time: cores overlap iterations anyway, and clang's interleaving of four leaves long remainders.
 """
 EACH_LANE = "POLY_LANES"
-"""What stands before a loop over the lanes of one vector: it is to become one vector operation, and no more."""
+"""Precedes a loop over the lanes of one vector, which should become exactly one vector operation."""
 IN_ORDER = "POLY_IN_ORDER"
-"""What stands in a loop whose iterations gcc 12 confuses: it leaves a loop with an asm as it is.
+"""Stands in a loop that gcc 12 would miscompile: it does not transform a loop that contains an asm.
 
-Of floats that are added to one element several times an iteration, it loads the terms as a vector, in their order in
-memory, and then adds some of them twice. Of elements such as x[i + j] that an iteration writes twice, it forgets that
-other iterations write them too, and exchanges the loops.
+If an iteration adds several floats to one element, gcc 12 loads the terms as a vector, in their order in memory, and
+then adds some of them twice. If an iteration writes an element such as x[i + j] twice, it misses that other iterations
+write it too, and interchanges the loops.
 """
 WRAPS = "POLY_WRAPS"
-"""What stands before a function that means its integers to wrap around: clang's sanitizer for integers is told so."""
+"""Precedes a function whose integers wrap around on purpose: clang's integer sanitizer then ignores it."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
-"""The square root that does nothing but take the root: C's own may set errno, which no vector operation does."""
+"""The square root without side effects: C's own may set errno, which no vector operation does."""
 
 CLANG_VECTOR = "clang loop vectorize(assume_safety) interleave(disable)"
 CLANG_LANE = "clang loop vectorize(assume_safety) unroll(disable)"
-"""The same two in clang's words."""
+"""Clang's pragmas for EACH_VECTOR and EACH_LANE."""
 
 LOOPS = f"""#if defined(__clang__)
 #define {EACH_VECTOR} _Pragma("{CLANG_VECTOR}")
@@ -83,10 +83,10 @@ MACROS = {
     tuple(ROOTS.values()): SQUARE_ROOTS,
     (WRAPS,): WRAPPING,
 }
-"""Their definitions, by names."""
+"""The definitions, by the names of the macros."""
 
 
 def definitions(code: str) -> str:
-    """The definitions that a code needs."""
+    """The definitions that `code` needs."""
     words = set(re.findall(r"POLY_\w+", code))
     return "\n".join(text for names, text in MACROS.items() if words & set(names))

@@ -1,7 +1,7 @@
-"""gcc's precompiled form of <immintrin.h>: reading that header takes longer than compiling a kernel.
+"""gcc's precompiled form of <immintrin.h>: parsing that header takes longer than compiling a kernel.
 
-Making it takes about four times what it saves in one build, so only who builds many kernels makes it (`make`); whoever
-finds it uses it (`options`). The library that comes out is the same, byte for byte.
+Precompiling takes about four times what it saves in one build, so it is worth it only for many kernels (`make`); every
+build uses the result if there is one (`options`). The library built is the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from codegen.files import temporary_name, write_file
 
 INCLUDE = "#include <immintrin.h>\n"
 SECONDS = 60
-"""A compiler that takes longer is given up."""
+"""The compiler's time limit."""
 
 
 def options(identity: str, flags: tuple[str, ...], source: str) -> tuple[str, ...]:
-    """What to tell the compiler to use the header that was made for it with these flags.
+    """The compiler's options to use the header that was precompiled with these flags.
 
-    Nothing where there is none, or where the C text does not include it. `identity` tells compilers apart.
+    There are none if no such header exists, or if the C text does not include it. `identity` tells compilers apart.
     """
     header = _header(identity, flags)
     return ("-include", str(header)) if INCLUDE in source and _is_there(header) else ()
 
 
 def make(compiler: tuple[str, ...], identity: str, flags: tuple[str, ...]) -> bool:
-    """Precompile the header for later builds; False where that cannot be done, and builds are as before.
+    """Precompile the header for later builds; False if that fails, which leaves builds as they were.
 
-    Two processes that make the same write under temporary names, and each renames its own file into place.
+    Processes that do so at the same time each write a temporary file and rename it into place.
     """
     header = _header(identity, flags)
     if _is_there(header):
@@ -53,12 +53,12 @@ def _header(identity: str, flags: tuple[str, ...]) -> Path:
 
 
 def _compiled(header: Path) -> Path:
-    """Where gcc looks for a header's precompiled form."""
+    """The path at which gcc looks for a header's precompiled form."""
     return header.with_suffix(".h.gch")
 
 
 def _is_there(header: Path) -> bool:
-    """Whether there is a precompiled form, and it is whole."""
+    """Whether there is a complete precompiled form."""
     try:
         found = os.stat(_compiled(header))
     except OSError:
@@ -68,12 +68,12 @@ def _is_there(header: Path) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _is_whole(compiled: Path, *version: int) -> bool:
-    """Whether this version of a file is whole: a process reads these tens of megabytes once, not for each build."""
+    """Whether this version of a file is complete: a process reads its tens of megabytes once, not for each build."""
     return get_file(compiled) is not None
 
 
 def _precompile(compiler: tuple[str, ...], flags: tuple[str, ...], header: Path) -> bool:
-    """Whether it went well. Flags for the linker are left out, or gcc links the header."""
+    """Whether gcc succeeded. Linker flags are left out, as gcc would link the header."""
     flags = tuple(flag for flag in flags if flag != "-shared" and not flag.startswith("-Wl,"))
     temporary = temporary_name(header.parent)
     try:

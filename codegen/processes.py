@@ -1,4 +1,4 @@
-"""Other programs, compilers above all, run to their end."""
+"""Runs other programs, mostly compilers, to completion."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from codegen import forks
 def run(
     command: Sequence[str], seconds: float | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program without input, and keep what it says. Whoever stops waiting stops the program's helpers too.
+    """Run a program without input, and capture its output. On a timeout or an interrupt its whole group is killed.
 
-    A fork waits until it has started: a child that inherited its pipes would keep whoever reads them waiting.
+    A fork waits until the program has started: a child that inherited its pipes would keep their reader waiting.
 
-    Raises OSError where it can't be run, TimeoutExpired after `seconds`.
+    Raises OSError if it can't be run, TimeoutExpired after `seconds`.
     """
     with forks.undivided:
         process = subprocess.Popen(
@@ -29,7 +29,7 @@ def run(
             text=True,
             errors="replace",
             env=env,
-            process_group=0,  # what compiles is a child of the command
+            process_group=0,  # the compiler proper is a child of the command
         )
     with process:
         try:

@@ -1,4 +1,4 @@
-"""The types of expressions, as NumPy gives them: a number has none of its own, and takes the type of what it meets."""
+"""The types of expressions, as in NumPy: a number has no type of its own, and takes that of the other operand."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from microkernels.dtypes import DType, f64
 
 LARGEST_INDEX = 1 << 48
-"""No loop index and no size is further from 0."""
+"""The largest magnitude of a loop index or size."""
 
 
 @dataclass(frozen=True)
 class Weak:
-    """The type of a number that has none of its own: it takes the type that it meets."""
+    """The weak type of a number, which gives way to that of the other operand."""
 
     is_float: bool
 
@@ -24,7 +24,7 @@ Type = DType | Weak
 
 
 def type_of(expr: Expr, dtype_of: Callable[[str], DType]) -> Type:
-    """The type that NumPy would give, where `dtype_of` an array's name is the type of its elements."""
+    """The type that NumPy would give; `dtype_of` maps an array's name to the type of its elements."""
     match expr:
         case Const(value):
             return Weak(isinstance(value, float))
@@ -43,7 +43,7 @@ def type_of(expr: Expr, dtype_of: Callable[[str], DType]) -> Type:
 
 
 def join(*types: Type) -> Type:
-    """NumPy's promotion: a number takes the array's type; an array's integers become f64 where they meet a fraction."""
+    """NumPy's promotion: a number takes the array's type; an array's integers become f64 in combination with floats."""
     strong = [t for t in types if isinstance(t, DType)]
     is_float = any(t.is_float for t in types)
     if not strong:
@@ -57,28 +57,28 @@ def join(*types: Type) -> Type:
 
 
 def _floating(kind: Type) -> Type:
-    """What true division, exp, sqrt and tanh make of a type."""
+    """The type of true division, exp, sqrt and tanh for an operand's type."""
     if kind.is_float:
         return kind
     return f64 if isinstance(kind, DType) else Weak(True)
 
 
 def limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest number of an integer type."""
+    """The minimum and the maximum of an integer type."""
     half = 1 << 8 * dtype.size - 1
     return -half, half - 1
 
 
 def fits(value: int, dtype: DType) -> bool:
-    """Whether an integer type has the number."""
+    """Whether a number is in the range of an integer type."""
     low, high = limits(dtype)
     return low <= value <= high
 
 
 def integer(value: float | int, dtype: DType) -> int:
-    """A number in an integer type: an integer wraps around.
+    """A number converted to an integer type: an integer wraps around.
 
-    A fraction loses what is behind the point; where the type has no such number, the result is the type's least one.
+    A float is truncated; if the type cannot represent the result, it is the type's minimum.
     """
     low, high = limits(dtype)
     if isinstance(value, int):
@@ -87,9 +87,9 @@ def integer(value: float | int, dtype: DType) -> int:
 
 
 def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Iterator[int]:
-    """The integers in an expression that the type which they take has not, where a value of type `context` is wanted.
+    """The integers in an expression that do not fit the type that they take, in a context of type `context`.
 
-    What is made of indices and numbers alone is reckoned as Python does first: none of that is told here.
+    Subexpressions of indices and numbers alone are not examined, as they are first computed as in Python.
     """
     own = type_of(expr, dtype_of)
     dtype = own if isinstance(own, DType) else context
@@ -115,7 +115,7 @@ def _is_float(value: int) -> bool:
 
 
 def bound(expr: Expr) -> int:
-    """How far from 0 an expression of indices and integers may be, it and all of its parts."""
+    """A bound on the magnitude of an expression of indices and integers, and of all its parts."""
     match expr:
         case Const(value):
             return abs(int(value))

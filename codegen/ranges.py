@@ -1,6 +1,6 @@
-"""What is known of the values of integer expressions, and what it makes simpler.
+"""Intervals of integer expressions, and the simplifications that they allow.
 
-sizes are not negative, p_q runs from 0 to before 784:
+With sizes that are not negative, and 0 <= p_q < 784:
 
 floor((N + 63)/64)                ->    (N + 63)/64, a quotient of C
 -((783 - p_q) % 28) + 27          ->    p_q % 28
@@ -37,28 +37,28 @@ from codegen.integer import (
 from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run
 
 UNKNOWN = 1 << 200
-"""What is not below it is not known; nor what is not above it with a minus sign."""
+"""A bound of this magnitude or more is unknown."""
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The intervals of names; `seen` is told that of each sum, product and quotient that is looked at."""
+    """The intervals of names; `seen` is called with the interval of each sum, product and quotient examined."""
 
     of: Mapping[str, Interval] = field(default_factory=dict)
     seen: Callable[[Interval], object] = id
 
     @staticmethod
     def of_sizes(sizes: Iterable[str]) -> Ranges:
-        """Sizes are not negative."""
+        """The intervals of sizes, which are not negative."""
         return Ranges(dict.fromkeys(sizes, (0, UNKNOWN)))
 
     def having(self, name: str, interval: Interval) -> Ranges:
-        """The same with another name."""
+        """The intervals with that of one more name."""
         return replace(self, of={**self.of, name: interval})
 
     def inside(self, loop: For) -> Ranges:
-        """The same with a loop's variable."""
+        """The intervals with that of a loop's variable."""
         low, high = self.interval(loop.start)
         unbounded = self.having(loop.variable, (low, UNKNOWN))
         return self.having(loop.variable, (low, max(high, unbounded._last(loop.test, loop.variable))))
@@ -74,13 +74,13 @@ class Ranges:
         return UNKNOWN
 
     def interval(self, value: Int) -> Interval:
-        """The least and the greatest value; `seen` is told of the widest sum of some terms, in whatever order."""
+        """The least and the greatest value; `seen` gets the hull of all partial sums, in any order of the terms."""
         terms = [(value.constant, value.constant), *(_times(self._atom(a), c) for a, c in value.terms)]
         self.seen((sum(min(low, 0) for low, _ in terms), sum(max(high, 0) for _, high in terms)))
         return sum(low for low, _ in terms), sum(high for _, high in terms)
 
     def look_at(self, test: Test) -> None:
-        """Tell `seen` of what a condition compares."""
+        """Call `seen` for the expressions that a condition compares."""
         for part in test.parts if isinstance(test, Connected) else ():
             self.look_at(part)
         for side in (test.left, test.right) if isinstance(test, Compare) else ():
@@ -114,7 +114,7 @@ class Ranges:
         return low > 0 or high < 0
 
     def _gap(self, left: Int, right: Int) -> Interval:
-        """The interval of `right - left`; of a minimum on the right, or a maximum on the left, that of each operand."""
+        """The interval of `right - left`, operand by operand for a minimum on the right or a maximum on the left."""
         for value, name, sign in ((right, "min", 1), (left, "max", -1)):
             atom = value.atom
             if isinstance(atom, Op) and atom.name == name:
@@ -123,7 +123,7 @@ class Ranges:
         return self.interval(right - left)
 
     def value(self, value: Int) -> Int:
-        """The expression, simpler."""
+        """The expression, simplified."""
         made: Int = Linear((), value.constant)
         for atom, factor in value.terms:
             made = made + self._simpler(atom) * factor
@@ -151,12 +151,13 @@ class Ranges:
         return divide(dividend, divisor)
 
     def _is_beaten(self, place: int, args: list[Int], sign: int) -> bool:
-        """Whether another operand of a minimum (`sign` 1) or maximum is always as good; of equal ones, the first."""
+        """Whether another operand makes this one of a minimum (`sign` 1) or maximum (-1) redundant; the first of equal
+        ones stays."""
         gaps = [(n, self.interval((args[place] - other) * sign)) for n, other in enumerate(args) if n != place]
         return any(low >= 0 and (high > 0 or n < place) for n, (low, high) in gaps)
 
     def _turned(self, value: Int) -> Int:
-        """A remainder that is counted from the end, `6 - (13 - i) % 7`, from the start: `i % 7`."""
+        """A remainder that counts from the end, `6 - (13 - i) % 7`, made to count from the start: `i % 7`."""
         for atom, factor in value.terms:
             if not isinstance(atom, Op) or atom.name != "%" or factor >= 0:
                 continue
@@ -169,7 +170,7 @@ class Ranges:
         return value
 
     def test(self, test: Test) -> Test:
-        """The condition, simpler."""
+        """The condition, simplified."""
         if isinstance(test, Connected):
             parts = [self.test(part) for part in test.parts]
             kept = [part for part in parts if not self.holds(part)] if test.symbol == "&&" else parts
@@ -178,7 +179,7 @@ class Ranges:
         return _named_first(_undivided(Compare(left, test.symbol, self._binding(left, test.symbol, right))))
 
     def _binding(self, left: Int, symbol: Relation, right: Int) -> Int:
-        """What `left` is compared with, of a minimum those operands that it isn't known to be below."""
+        """The right-hand side; of a minimum, only the operands that `left` is not known to be below."""
         if symbol not in ("<", "<=") or not isinstance(right.atom, Op) or right.atom.name != "min":
             return right
         open_ = [arg for arg in right.atom.args if not self.holds(Compare(left, symbol, arg))]
@@ -186,7 +187,7 @@ class Ranges:
 
 
 def simplified(node: Node, known: Ranges) -> Node:
-    """Loops with simpler expressions and conditions, and without conditions that are known to hold."""
+    """The loops with simplified expressions and conditions, and without conditions that are known to hold."""
     match node:
         case For():
             inner = known.inside(node)
@@ -211,7 +212,7 @@ def simplified(node: Node, known: Ranges) -> Node:
 
 
 def facts(test: Test) -> Iterator[Int | Test]:
-    """What a condition says, part by part: a value that is above 0 where the part is a comparison of two, else itself.
+    """The parts of a conjunction: for an inequality, a value that is above 0 if it holds; any other part itself.
 
     `32*i < min(48, (N + 5)/6)` says that 48 - 32*i and N - 192*i are above 0.
     """
@@ -228,7 +229,7 @@ def facts(test: Test) -> Iterator[Int | Test]:
 
 
 def _undivided_gap(gap: Int) -> Int:
-    """A value that is above 0 where `gap` is: `n - 6*a` for `(n + 5)/6 - a`."""
+    """A value that is above 0 exactly if `gap` is: `n - 6*a` for `(n + 5)/6 - a`."""
     for atom, factor in gap.terms:
         if factor == 1 and isinstance(atom, Op) and atom.name in ("/", "floordiv") and atom.args[1].number is not None:
             divisor = atom.args[1].constant
@@ -237,7 +238,7 @@ def _undivided_gap(gap: Int) -> Int:
 
 
 def _joined(value: Int) -> Int:
-    """A quotient and its remainder as what is divided: `i` for `7*(i/7) + i % 7`."""
+    """A quotient and its remainder joined to the dividend: `i` for `7*(i/7) + i % 7`."""
     factors = dict(value.terms)
     for atom, factor in value.terms:
         if not isinstance(atom, Op) or atom.name != "%":

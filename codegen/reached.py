@@ -1,11 +1,11 @@
-"""When a loop has nothing to do: conditions without which nothing in it runs, whatever its variable is.
+"""Conditions without which nothing in a loop runs, whatever the value of its variable.
 
 for (i = 0; i < M; i += 1)            if (0 < N)
   for (j = 0; j < N; j += 1)   ->       for (i = 0; i < M; i += 1)
     S(i, j)                               for (j = 0; j < N; j += 1)
                                             S(i, j)
 
-Arrays without elements may be as long as one likes in their other dimensions.
+An array without elements may be arbitrarily long in its other dimensions, and a loop over these would take long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codegen.loop_ir import Block, Comment, For, If, Node, Once
 
 
 def conditions(node: Node) -> tuple[Test, ...]:
-    """Conditions, each of which must hold where anything at or below a node runs."""
+    """Conditions that must all hold for anything at or below a node to run."""
     match node:
         case Comment() | Once():
             return conditions(node.body)
@@ -29,16 +29,16 @@ def conditions(node: Node) -> tuple[Test, ...]:
 
 
 def outside(found: tuple[Test, ...], variable: str) -> tuple[Test, ...]:
-    """Those of some conditions that don't depend on a variable, or on nothing at all."""
+    """The conditions that do not depend on a variable, without constant ones."""
     return tuple(test for test in found if test.names and variable not in test.names)
 
 
 def every(tests: tuple[Test, ...]) -> Test:
-    """All of some conditions as one."""
+    """The conjunction of some conditions."""
     return connected("&&", tests)
 
 
 def _of_all(block: Block) -> tuple[Test, ...]:
-    """Those that all nodes of a block have."""
+    """The conditions that all nodes of a block share."""
     every = [conditions(node) for node in block.nodes]
     return tuple(test for test in every[0] if all(test in found for found in every)) if every else ()

@@ -1,12 +1,11 @@
 """Statement bodies as C: expressions in the arrays' own types, with the meaning that Python and NumPy give them.
 
-A number or an index takes the type of what it meets, as in NumPy: `2.0*x` is `2.0f*x` where `x` is f32. Numbers alone
-are reckoned as Python does, which has integers of any length. Integers wrap around: `x + y` is `add_i32(x, y)`.
-Division is true division also of integers. `max(a, b)` is `a` unless `b > a`, so a NaN goes through as it does in
-Python's loops.
+A number or an index takes the type of the other operand, as in NumPy: `2.0*x` is `2.0f*x` if `x` is f32. Numbers alone
+are computed as in Python, whose integers are unbounded. Integers wrap around: `x + y` is `add_i32(x, y)`. Division is
+true division, of integers too. `max(a, b)` is `a` unless `b > a`, so a NaN propagates as it does in Python's loops.
 
-Each text carries the type that C gives it: a conversion that may change a value is written out, `(float)i`, so that no
-compiler has to warn of it.
+Each text carries its type in C: a conversion that may change a value is written out, `(float)i`, so that no compiler
+warns of it.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, ty
 from microkernels.dtypes import DType, f16, f32, f64, i64
 
 SUM, PRODUCT, SIGN, PRIMARY = 1, 2, 3, 4
-"""How tightly a text binds."""
+"""The precedence of a text."""
 
 
 class Typed(NamedTuple):
-    """A text, how tightly it binds, and its type in C, which promotes small integers."""
+    """A text, its precedence, and its type in C, which promotes small integers."""
 
     text: str
     level: int
@@ -53,8 +52,8 @@ class Element:
 
 @dataclass(frozen=True)
 class StatementPrinter:
-    """The surroundings of a statement: the program's buffers, what sizes and its iterators stand for, and the
-    variables that hold elements which it may read."""
+    """Prints statements, given the program's buffers, the values of sizes and iterators, and the variables that hold
+    elements for reading."""
 
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Int]
@@ -77,7 +76,7 @@ class StatementPrinter:
         return f"{target} = {self._value(statement.expr, dtype)};"
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
-        """`target op= expr;`, spelled out where the result must be converted to the target's type."""
+        """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
         if not join(dtype, self.type_of(expr)).is_float:
             return update(op, dtype, target, self._value(expr, dtype))
         typed = self.print(expr, dtype if dtype.is_float else f64)
@@ -91,7 +90,7 @@ class StatementPrinter:
         return f"{target} = {_cast(result, dtype).text};"
 
     def _value(self, expr: Expr, dtype: DType) -> str:
-        """The text where C wants a value of this type."""
+        """The text of a value of this type."""
         return _converted(self.print(expr, dtype), dtype).text
 
     def at(self, load: Load) -> Element:
@@ -106,7 +105,7 @@ class StatementPrinter:
         return f"{c_name(buffer.name)}[{self.offset(element)}]"
 
     def offset(self, element: Element) -> str:
-        """Where in its array an element lies: `i*N + j`."""
+        """The offset of an element in its array: `i*N + j`."""
         steps = zip(element.indices, strides(self.buffers[element.array]), strict=True)
         parts = [_scaled(index, stride) for index, stride in steps]
         return " + ".join(part for part in parts if part != "0").replace("+ -", "- ") or "0"
@@ -116,16 +115,16 @@ class StatementPrinter:
         return type_of(expr, lambda array: self.buffers[array].dtype)
 
     def print(self, expr: Expr, context: DType) -> Typed:
-        """The text of `expr` where a value of type `context` is wanted."""
+        """The text of `expr` in a context of type `context`."""
         own = self.type_of(expr)
         if isinstance(own, Weak) and not isinstance(expr, Const | Index):
             return self._number(expr, own, context)
         return self._typed(expr, own if isinstance(own, DType) else context)
 
     def _number(self, expr: Expr, own: Weak, context: DType) -> Typed:
-        """An expression of numbers and indices alone: reckoned as Python does, and then rounded to `context`.
+        """An expression of numbers and indices alone: computed as in Python, and then rounded to `context`.
 
-        What may go beyond 64 bits is reckoned in f64 where it ends up in a float, and else wraps around.
+        If it may exceed 64 bits, it is computed in f64 for a float, and wraps around for an integer.
         """
         with suppress(ZeroDivisionError, OverflowError):
             value = number(expr)
@@ -161,7 +160,7 @@ class StatementPrinter:
                 return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
 
     def _wraps(self, expr: Expr, dtype: DType) -> bool:
-        """Whether the result may be beyond an integer type."""
+        """Whether the result may overflow an integer type."""
         weak = isinstance(self.type_of(expr), Weak)
         return not dtype.is_float and not (weak and fits(bound(expr), dtype))
 
@@ -191,7 +190,7 @@ def literal(value: float | int, dtype: DType) -> Typed:
 
 
 def _float(value: float | int) -> float:
-    """The f64 next to a number."""
+    """The f64 nearest to a number."""
     try:
         return float(value)
     except OverflowError:
@@ -201,7 +200,7 @@ def _float(value: float | int) -> float:
 def _single(value: float) -> float:
     """The number whose digits C reads as the f32 that NumPy rounds an f64 to.
 
-    The digits are those of the f64, unless it lies between two f32, halfway, or beyond all of them.
+    That is the f64 itself, unless it lies halfway between two f32 or beyond all of them.
     """
     with np.errstate(over="ignore"):
         near = np.float32(value)
@@ -218,7 +217,7 @@ def function_name(function: str, dtype: DType) -> str:
 
 
 def strides(buffer: Buffer) -> tuple[Int, ...]:
-    """The distance between neighbours along each dimension in elements, in terms of C's variables."""
+    """The stride of each dimension in elements, in terms of C's variables."""
     if buffer.layout is not None:
         return buffer.layout
     if buffer.strides is not None:
@@ -228,27 +227,27 @@ def strides(buffer: Buffer) -> tuple[Int, ...]:
 
 
 def _scaled(index: Int, stride: Int) -> str:
-    """`index*stride`, folded where one of them is known."""
+    """`index*stride`, multiplied out if one of them is constant."""
     if stride.number is not None or index.number is not None:
         return str(index * stride)
     return f"{primary(index)}*{primary(stride)}"
 
 
 def _joined(first: DType, second: DType) -> DType:
-    """The type in which C reckons with both."""
+    """The type in which C computes with both."""
     floats = [dtype for dtype in (first, second) if dtype.is_float]
     return max(floats or [first, second], key=lambda dtype: dtype.size)
 
 
 def _may_change(source: DType, target: DType) -> bool:
-    """Whether a conversion may change a value, of which a compiler warns unless it is written out."""
+    """Whether a conversion may change a value, of which compilers warn unless it is explicit."""
     if target.is_float and not source.is_float:
         return source.size * 2 > target.size
     return source.is_float > target.is_float or source.size > target.size
 
 
 def _converted(typed: Typed, dtype: DType) -> Typed:
-    """The text where C wants a value of a type, with a cast where it needs one."""
+    """The text as a value of a type, with a cast if it needs one."""
     return _cast(typed, dtype) if _may_change(typed.dtype, dtype) else typed
 
 
@@ -259,5 +258,5 @@ def _cast(typed: Typed, dtype: DType) -> Typed:
 
 
 def _tight(typed: Typed, level: int) -> str:
-    """The text, in parentheses where it binds less tightly than `level`."""
+    """The text, in parentheses if its precedence is below `level`."""
     return typed.text if typed.level >= level else f"({typed.text})"

@@ -1,4 +1,4 @@
-"""What a kernel takes: its sizes and arguments, and how the sizes follow from the arrays."""
+"""A kernel's signature: its sizes and arguments, and how the sizes follow from the arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SolvedSize:
 class Signature:
     """The name of a kernel, its sizes in order, and its arrays and scalars in order (no locals).
 
-    `scratch` is false where the kernel never needs a workspace. `fixed` are the sizes that were given a value before.
+    `scratch` is false if the kernel never needs a workspace. `fixed` are the sizes with a value fixed beforehand.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Signature:
 
     @property
     def strided(self) -> bool:
-        """Some array's strides are arguments."""
+        """Whether some array's strides are arguments."""
         return any(b.strides is not None for b in self.buffers)
 
     @cached_property
@@ -73,7 +73,7 @@ class Signature:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The sizes that no array tells: a caller gives them by keyword."""
+        """The sizes that no array determines: a caller passes them by keyword."""
         known = {step.size for step in self.solved}
         return tuple(size for size in self.sizes if size not in known)
 
@@ -86,7 +86,7 @@ class Signature:
         ]
 
     def _extents(self) -> list[SolvedSize]:
-        """Each size in each shape, with what is left of the extent; extents that are one name come first."""
+        """Each size in each shape, with the rest of the extent; extents that are just a size come first."""
         steps = [
             SolvedSize(size, buffer.name, dimension, coefficient, extent - Linear.name(size) * coefficient)
             for buffer in self.arrays

@@ -1,4 +1,4 @@
-"""Loops whose iterations go into vector lanes: what they reduce needs variables of its own.
+"""Analysis of loops whose iterations go into vector lanes: each reduction needs variables of its own.
 
 for (j…)                            f32x16 s_sum[4];
   s[i] += A[i*N + j];       ->      for (j…)
@@ -42,16 +42,16 @@ class LaneReduction:
 
     @property
     def root(self) -> str:
-        """What the names of its variables begin with."""
+        """The prefix of the names of its variables."""
         return c_name(self.element.array)
 
     @property
     def name(self) -> str:
-        """What to call the variable."""
+        """The name of the variable."""
         return reduced(self.element.array, self.op)
 
     def store(self, value: str) -> str:
-        """The element takes in a value; for max and min an element that is NaN stays so."""
+        """C text that combines the element with a value; for max and min, an element that is NaN stays NaN."""
         return update(self.op, self.dtype, self.place, value)
 
 
@@ -61,7 +61,7 @@ def reduced(array: str, op: str) -> str:
 
 
 def neutral(op: str, dtype: DType) -> str:
-    """The value that changes nothing: 0, 1, and the largest or smallest number of the type."""
+    """An operator's neutral element: 0, 1, or the largest or smallest number of the type."""
     if op in "+*":
         return literal(int(op == "*"), dtype)[0]
     if dtype.is_float:
@@ -71,7 +71,7 @@ def neutral(op: str, dtype: DType) -> str:
 
 @dataclass(frozen=True)
 class _Use:
-    """A statement's call in the loop's body: its iterators' values, and what lies between, loops or a condition."""
+    """A statement instance in a loop's body: its iterators' values, and the loops and conditions in between."""
 
     statement: str
     arguments: tuple[Int, ...]
@@ -85,11 +85,11 @@ class _Use:
 
 
 def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReduction, ...] | None:
-    """The reductions of a loop's `body` over the loop's `variable`; None where the loop must stay scalar.
+    """The reductions of a loop's `body` over the loop's `variable`; None if the loop must stay scalar.
 
-    It must where a text stands in it, or where an element that all iterations share is written otherwise than by one
-    reduction, directly in the loop, and looked at by nothing else there. Elements differ if their indices do: whoever
-    marks a loop `vectorize` has proven that its iterations don't depend on each other but through reductions.
+    It must if it contains a statement that is a text, or an element shared by all iterations that is not written by a
+    single reduction, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do: a mark
+    `vectorize` requires a proof that iterations depend on each other only through reductions.
     """
     uses = list(_uses(body))
     assigns = [program.statements[use.statement].body for use in uses]
@@ -114,7 +114,7 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
 def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ...]:
     """The elements that each iteration of a loop reads and none writes.
 
-    A vector's lanes that are masked out could not load them.
+    They are loaded before the loop, as lanes that are masked out could not load them.
     """
     found: dict[Element, None] = {}
     uses = list(_uses(body))
@@ -130,7 +130,7 @@ def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ..
 
 
 def confusing(body: Node, program: Program, variable: str) -> bool:
-    """Whether gcc may confuse the iterations of a loop that steps by 1: see `codegen.macros.IN_ORDER`."""
+    """Whether gcc 12 may miscompile a loop of step 1: see `codegen.macros.IN_ORDER`."""
     found: dict[str, list[_Write]] = {}
     for use in _uses(body):
         assign = program.statements[use.statement].body
@@ -165,7 +165,7 @@ class _Write:
         return any(loop in place for place in self.places)
 
     def is_alone(self, loop: str, loops: tuple[str, ...]) -> bool:
-        """Whether a subscript tells the loop's iteration, whatever those of other loops are."""
+        """Whether some subscript depends on this loop and on none of the others in `loops`."""
         return any(place & {loop, *loops} == {loop} for place in self.places)
 
 
@@ -177,7 +177,7 @@ def _adds_twice(variable: str, writes: list[_Write], floats: bool) -> bool:
 
 
 def _overwrites_others(variable: str, writes: list[_Write]) -> bool:
-    """Whether an iteration writes an element twice, the first time without a look at it, as other iterations may do."""
+    """Whether an iteration writes an element twice, the first time unread, and other iterations may write it too."""
     twice = len(writes) > 1 or any(not w.counts(i) for w in writes for i in w.inner)
     blind = any(w.op == "=" and not w.reads_itself for w in writes)
     return twice and blind and any(w.counts(variable) and not w.is_alone(variable, w.inner) for w in writes)

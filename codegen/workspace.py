@@ -1,4 +1,4 @@
-"""How scratch arrays are laid out in the workspace that the caller hands over: shared ones, then a part per thread."""
+"""The layout of scratch arrays in the workspace that the caller passes: shared ones, then a part for each thread."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from codegen.names import c_name
 from codegen.program import Buffer, Program, Workspace
 
 LINE = 64
-"""Bytes: scratch arrays are aligned to so many."""
+"""The alignment of scratch arrays in bytes."""
 
 TOO_MANY = "INT64_MAX/2"
-"""More bytes than there are: whatever is to allocate them fails."""
+"""More bytes than any allocation can have: the attempt fails."""
 
 SAFE_FACTOR = 1 << 12
-"""One size or extent, at most 2^48, times that is far from overflow."""
+"""A size or extent, at most 2^48, times this factor is far from overflow."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The scratch arrays of a program, locals of the nest among the shared ones."""
+    """The scratch arrays of a program, with the nest's locals among the shared ones."""
 
     shared: tuple[Workspace, ...]
     private: tuple[Workspace, ...]
@@ -38,9 +38,9 @@ class Layout:
         return Layout(local + shared, tuple(w for w in program.workspaces if w.private))
 
     def needed(self, limited: bool) -> str:
-        """A C expression for the bytes of a call with so many `threads`; TOO_MANY where it would overflow.
+        """A C expression for the bytes of a call with `threads` threads; TOO_MANY if they would overflow.
 
-        `limited` says that arrays and locals are known to have far fewer bytes than would.
+        `limited` says that arrays and locals are known to be too small for an overflow.
         """
         total = self.shared_bytes + Linear.name("threads") * self.private_bytes
         large = [most for w in self.shared if (most := _most_bytes(w.count, w.dtype.size, limited))]
@@ -57,18 +57,18 @@ class Layout:
 
 
 def elements(buffer: Buffer) -> Int:
-    """How many elements a local array has."""
+    """The number of elements of a local array."""
     return room(map(in_c, buffer.shape))
 
 
 def total_bytes(workspaces: Sequence[Workspace]) -> Int:
-    """The bytes of all, each rounded up to whole cache lines."""
+    """The bytes of all arrays, each rounded up to whole cache lines."""
     lines = (quotient(w.count * w.dtype.size + (LINE - 1), LINE) for w in workspaces)
     return sum(lines, Linear()) * LINE
 
 
 def array_bytes(count: Int, size: int) -> str:
-    """A C expression for the bytes of `count` elements of a `size`; TOO_MANY where it would overflow."""
+    """A C expression for the bytes of `count` elements of `size` bytes; TOO_MANY if they would overflow."""
     return _checked(count * size, *filter(None, [_most_bytes(count, size, limited=False)]))
 
 
@@ -77,7 +77,7 @@ def _checked(total: Int, *most: str) -> str:
 
 
 def _most_bytes(count: Int, size: int, limited: bool) -> str | None:
-    """A C expression, in floating point, for the bytes of an array; None where these are far from overflow."""
+    """A C expression, in floating point, for the bytes of an array; None if these are far from overflow."""
     known = (sum(abs(factor) for _, factor in count.terms) + abs(count.constant)) * size
     opened = max((len(factors_of(atom)) for atom, _ in count.terms), default=0)
     if known <= SAFE_FACTOR and (limited or opened <= 1):
@@ -86,7 +86,7 @@ def _most_bytes(count: Int, size: int, limited: bool) -> str | None:
 
 
 def _in_double(value: Int) -> str:
-    """C text of the value in floating point, with products in place of which integers might overflow."""
+    """C text of the value in floating point, so that its products cannot overflow as integers might."""
     texts = [f"{value.constant}.0"] * bool(value.constant or not value.terms)
     for atom, coefficient in value.terms:
         factors = (f"(double){primary(factor)}" for factor in factors_of(atom))
@@ -95,9 +95,9 @@ def _in_double(value: Int) -> str:
 
 
 def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str]) -> list[str]:
-    """C declarations of some of the arrays that lie one behind the other from `base`, a `char *`.
+    """C declarations of arrays that follow one another from `base`, a `char *`.
 
-    `names` tells for each one that is wanted, by its C name, what to call it here.
+    `names` maps the C names of those that are wanted to the names to declare.
     """
     lines = []
     for position, workspace in enumerate(workspaces):

@@ -1,1 +1,1 @@
-"""What one core does best: scalar types, instruction sets, hand-tuned kernels and their contracts."""
+"""Microkernels: scalar types, instruction sets, hand-tuned kernels and their contracts."""

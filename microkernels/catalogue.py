@@ -1,9 +1,9 @@
-"""The microkernels there are, for CPUs, OpenCL devices and whatever users add: by name, and those worth choosing from.
+"""The microkernels for CPUs and OpenCL devices, and those that users add: by name, and those worth choosing from.
 
-A microkernel is named after its family, what it is made for, and its tile. `gemm_avx512_6x64` holds 6 rows of 64
-columns of the result in registers. `gemm_openclgpu_128x128x8_8x8_db` is a work-group's tile of 128 rows and 128 columns
-in slabs of 8 steps, 8 x 8 sums per work-item, with the panels of two slabs in turn. Names are read here and nowhere
-else. Any tile that fits in the registers exists; `shapes` lists those worth choosing from.
+A microkernel is named after its family, instruction set and tile. `gemm_avx512_6x64` holds 6 rows of 64 columns of the
+result in registers. `gemm_openclgpu_128x128x8_8x8_db` is a work-group's tile of 128 rows and 128 columns in slabs of 8
+steps, with 8 x 8 sums per work-item and double-buffered panels. Names are parsed only here. Any tile that fits in the
+registers exists; `shapes` lists those worth choosing from.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from microkernels.kernel import (
 from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_gpu
 
 CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.items() if not isa.is_gpu}}
-"""What code for CPUs is made for, by name: in C, and in OpenCL C."""
+"""The instruction sets of CPUs by name, for C and for OpenCL C."""
 
 
 def fits(isa: ISA, rows: int, vectors: int) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
-    register where the multiply-add can broadcast from memory; without multiply-adds, a product needs one)."""
+    register if the multiply-add can broadcast from memory; without multiply-adds, the product needs a register)."""
     broadcast = 0 if isa.name == "avx512" and vectors == 1 else 1
     product = 1 if isa.name == "portable" else 0
     return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + product <= isa.registers
 
 
 GROUP = "poly.microkernels"
-"""The entry points by which packages offer microkernels, each under the microkernel's name."""
+"""The entry point group in which packages offer microkernels, each under the microkernel's name."""
 
 TUNED = (f32, f64)
-"""The types that microkernels of one core are made for."""
+"""The types of the microkernels for one core."""
 GROUP_TUNED = (f16, f32, f64)
-"""The types that microkernels of work-groups are made for."""
+"""The types of the microkernels for work-groups."""
 
 
 def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> OuterProduct:
     """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors.
 
-    Raises TargetError if the tile does not fit in the registers, or is of a type that no core has such kernels for.
+    Raises TargetError if the tile does not fit in the registers, or if the type is not in TUNED.
     """
     kernel = OuterProduct("gemm", OUTER_PRODUCT, isa, dtype, rows, vectors * isa.lanes(dtype))
     if dtype not in TUNED:
@@ -73,7 +73,7 @@ STREAMS = {"gemvn": ALONG_COLUMNS, "gemvt": ALONG_REDUCTION}
 def gemv(family: str, isa: ISA, dtype: DType) -> MatrixVector:
     """The matrix-vector kernel of a family, `gemvn` or `gemvt`.
 
-    Raises TargetError for a type that no core has such kernels for.
+    Raises TargetError if the type is not in TUNED.
     """
     kernel = MatrixVector(family, STREAMS[family], isa, dtype)
     if dtype not in TUNED:
@@ -84,7 +84,7 @@ def gemv(family: str, isa: ISA, dtype: DType) -> MatrixVector:
 def group_gemm(
     dtype: DType, rows: int, columns: int, slab: int, item_rows: int, item_columns: int, double: bool
 ) -> GroupKernel:
-    """The microkernel of a work-group with these numbers; `misfit` says whether it exists."""
+    """The work-group microkernel with these tile sizes; its `misfit` says whether it exists."""
     numbers = (rows, columns, slab, item_rows, item_columns)
     return GroupKernel("gemm", FROM_ANYWHERE, OPENCLGPU, dtype, *numbers, double)
 
@@ -98,7 +98,7 @@ SHAPES = {
     "opencl256": ((4, 3), (6, 2), (5, 2), (14, 1), (12, 1)),
     "opencl128": ((4, 3), (6, 2), (12, 1)),
 }
-"""The rows and vectors of the tiles worth choosing from."""
+"""The rows and vectors of the tiles worth choosing from, by instruction set."""
 
 GROUP_SHAPES = {
     4: (
@@ -125,8 +125,8 @@ GROUP_SHAPES = {
         (32, 32, 8, 4, 4, False),
     ),
 }
-"""By the bytes of what is computed with: rows, columns, slab, rows and columns of an item, and whether two pairs of
-panels are used in turn; of the tiles worth choosing from, the best for large operands first."""
+"""The tiles of work-groups worth choosing from, by the size in bytes of the type computed in, the best for large
+operands first: rows, columns, slab, rows and columns of a work-item, and whether the panels are double-buffered."""
 
 
 def tiles(isa: ISA, dtype: DType) -> tuple[OuterProduct, ...]:
@@ -137,7 +137,7 @@ def tiles(isa: ISA, dtype: DType) -> tuple[OuterProduct, ...]:
 def group_tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
     """The tiles of work-groups worth choosing from that a device can hold.
 
-    Raises TargetError for a type that no work-group has such kernels for.
+    Raises TargetError if the type is not in GROUP_TUNED.
     """
     return tuple(kernel for kernel in every_group_tile(dtype) if kernel.fits(isa))
 
@@ -160,9 +160,10 @@ STREAM = re.compile(rf"({'|'.join(STREAMS)})_([a-z0-9]+)")
 
 
 def find(name: str, dtype: DType) -> Microkernel:
-    """The microkernel of that name for a type.
+    """The microkernel of this name for a type.
 
-    Raises TargetError if there is none, naming the closest ones or saying what is wrong with its type or its numbers.
+    Raises TargetError if there is none; the message lists the closest names, or says why the type or the tile does not
+    fit.
     """
     if name.startswith(f"gemm_{OPENCLGPU.name}_"):
         return _group_tile(name, dtype)
@@ -175,16 +176,16 @@ def find(name: str, dtype: DType) -> Microkernel:
 
 
 _CUSTOM: dict[tuple[str, DType], CustomKernel] = {}
-"""Those that users added, by name and type."""
+"""Users' microkernels by name and type."""
 
 
 def register(kernel: CustomKernel) -> None:
-    """Adds a user's microkernel, in place of one of its name and type."""
+    """Add a user's microkernel; it replaces one of the same name and type."""
     _CUSTOM[kernel.name, kernel.dtype] = kernel
 
 
 def registered(name: str) -> tuple[CustomKernel, ...]:
-    """The users' microkernels of a name, of any type; those of installed packages are loaded."""
+    """Users' microkernels of this name, of any type; if none is known, installed packages' entry points are loaded."""
     if any(pattern.fullmatch(name) for pattern in (TILE, GROUP_TILE, STREAM)):
         return ()
     if not any(known == name for known, _ in _CUSTOM):
@@ -206,7 +207,7 @@ def _custom(name: str, dtype: DType) -> CustomKernel:
 
 
 def _load(name: str) -> None:
-    """Load what an installed package offers under a name, by an entry point."""
+    """Load the microkernels that installed packages offer under this name by entry points."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=GROUP, name=name):
@@ -242,7 +243,7 @@ def _group_tile(name: str, dtype: DType) -> GroupKernel:
 
 
 def _names(dtype: DType) -> list[str]:
-    """The names of the kernels of one core that are worth choosing from."""
+    """The names of the kernels for one core that are worth choosing from."""
     known = dtype if dtype in TUNED else TUNED[0]
     streams = [gemv(family, isa, known).name for isa in CPU_ISAS.values() for family in STREAMS]
     return [kernel.name for isa in CPU_ISAS.values() for kernel in tiles(isa, known)] + streams
@@ -259,9 +260,9 @@ def gemv_source(isa: ISA, dtype: DType) -> str:
 
 
 def pack_source(isa: ISA, dtype: DType, to: Space = "global") -> str:
-    """C text that defines `pack_f32_avx512` and its kin: across, along, gather, turned.
+    """C text that defines `pack_f32_avx512` and its variants: across, along, gather, turned.
 
-    On a device the panel lies in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one.
+    On a device the panel is in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one.
     """
     return vector_layer(isa, dtype) + part("pack", isa, dtype, (to,))
 

@@ -2,7 +2,7 @@
 
     C[i, j] += A[i, k] * B[k, j]        rows i, columns j, the reduction k
 
-Neighbours along an array's last index are neighbours in memory, and along each other index they are any stride apart.
+Arrays are contiguous along their last index, and may have any stride along the others.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Contract:
         return {"left": self.left, "right": self.right, "output": self.output}[side]
 
     def contiguous(self, side: Side) -> str | None:
-        """The loop along which an operand must be contiguous; None where it may lie anyhow."""
+        """The loop along which an operand must be contiguous; None if any stride will do."""
         return None if side in self.anyhow else self.access(side).loops[-1]
 
 

@@ -1,14 +1,14 @@
-"""From the files in `c/` and `opencl/` to text for one ISA and one scalar type.
+"""Specialisation of the files in `c/` and `opencl/` for one ISA and one scalar type.
 
-The files are written once, for a scalar `T`: `T` becomes `float` or `double`, a name that ends in `_T` ends in
-`_f32_avx512` and so on, and an intrinsic that ends in `_px` in `_ps`, `_pd`, `_f32` or `_f64`. What comes out is
-plain C without macros.
+The files are written once, for a scalar `T`: `T` becomes `float` or `double`, the suffix `_T` of a name becomes
+`_f32_avx512` and so on, and the suffix `_px` of an intrinsic `_ps`, `_pd`, `_f32` or `_f64`. The result is plain C
+without macros.
 
     INLINE vec_T load_T(const T *p) { return _mm512_loadu_px(p); }
     static inline … vec_f32_avx512 load_f32_avx512(const float *p) { return _mm512_loadu_ps(p); }
 
-For an OpenCL device a pointer's address space is spelled where the files say `GLOBAL`, or `A_SPACE` for an operand
-that lies in different ones; what a part defines then has a letter for each such operand in its name.
+For an OpenCL device, `GLOBAL` and, for an operand whose address space varies, words such as `A_SPACE` become the
+pointer's address space; the names that a part defines then have a letter for each such operand.
 
     INLINE void pack_T(TO_SPACE T *dst, GLOBAL const T *src)
     static inline … void pack_f32_opencl512_l(__local float *dst, __global const float *src)
@@ -34,31 +34,31 @@ UNROLL = '_Pragma("GCC unroll 32")'
 Space = Literal["global", "local", "private"]
 """An address space of OpenCL C."""
 Spaces: TypeAlias = tuple[Space, Space, Space]
-"""Where the operands A, B and C of a matrix product lie."""
+"""The address spaces of the operands A, B and C of a matrix product."""
 GLOBAL: Spaces = ("global", "global", "global")
 
 OPERANDS = {"gemm": ("A_SPACE", "B_SPACE", "C_SPACE"), "pack": ("TO_SPACE",)}
-"""The words for the address spaces in which a part's operands may lie."""
+"""The words that stand for the address spaces of a part's operands."""
 KEYWORDS = {"global": "__global ", "local": "__local ", "private": ""}
-"""What stands before the type of what a pointer points to, in OpenCL C."""
+"""OpenCL C's qualifiers, as they precede the type that a pointer points to."""
 FOLDER = Path(__file__).parent
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def suffix(isa: ISA, dtype: DType, *spaces: Space) -> str:
-    """What names of this ISA and type end in: `f32_avx512`, on a device `f32_opencl512_l` where a space is another one
-    than `global`."""
+    """The suffix of names for this ISA and type: `f32_avx512`; on a device `f32_opencl512_l` if a space is not
+    `global`."""
     return f"{dtype.name}_{isa.name}{letters(isa, *spaces)}"
 
 
 def letters(isa: ISA, *spaces: Space) -> str:
-    """What the names of functions for operands in these address spaces end in: `_lgg`."""
+    """The suffix of functions for operands in these address spaces: `_lgg`; empty if all are `global`."""
     elsewhere = is_device(isa) and set(spaces) - {"global"}
     return "_" + "".join(space[0] for space in spaces) if elsewhere else ""
 
 
 def specialise(text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = ()) -> str:
-    """C text written for `T`, made for one ISA and scalar type, and for the address spaces of the part `name`."""
+    """C text written for `T`, specialised for one ISA, scalar type and the address spaces of the part `name`."""
     operands = dict(zip(OPERANDS.get(name, ()), spaces, strict=False))
     words = _words(isa, dtype)
     own = _own_names(name) if letters(isa, *spaces) else frozenset()
@@ -79,7 +79,7 @@ def specialise(text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequen
 
 
 def _words(isa: ISA, dtype: DType) -> dict[str, str]:
-    """What else stands for something in the files."""
+    """The replacements of whole words in the files."""
     lanes = isa.lanes(dtype)
     integer = "int32_t" if dtype.size == 4 else "int64_t"
     words = {
@@ -117,18 +117,18 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
 
 @functools.cache
 def _file(name: str) -> str:
-    """The text of `c/gemm.h` or `opencl/vec.cl`, as it is written."""
+    """The text of a file such as `c/gemm.h` or `opencl/vec.cl`, before specialisation."""
     return (FOLDER / name).read_text()
 
 
 @functools.cache
 def _own_names(name: str) -> frozenset[str]:
-    """What the file `c/NAME.h` defines."""
+    """The names that the file `c/NAME.h` defines."""
     return frozenset().union(*(item.names for item in items_of(_file(f"c/{name}.h")))) if name else frozenset()
 
 
 def guarded(name: str, text: str) -> str:
-    """The text with an include guard, so that concatenated sources hold it once."""
+    """The text with an include guard, so that concatenated sources define it once."""
     guard = f"POLY_{name.upper()}"
     return f"#ifndef {guard}\n#define {guard}\n{text.strip()}\n#endif\n"
 
@@ -150,7 +150,7 @@ def vector_layer(isa: ISA, dtype: DType) -> str:
 
 @functools.cache
 def _device_layer(isa: ISA, dtype: DType) -> str:
-    """The layer in OpenCL C, with masks where the device's compiler has them for vectors of this width."""
+    """The layer in OpenCL C, with masks if the device's compiler has them for vectors of this width."""
     masks = "avx512" if isa.vector_bytes == 64 else "avx2"
     any_device, masked = _file("opencl/tail.cl"), _file(f"opencl/tail_{masks}.cl")
     tails = f"#if defined(__{masks.upper().replace('512', '512F')}__)\n{masked}#else\n{any_device}#endif\n"

@@ -1,7 +1,7 @@
-"""A microkernel that a user adds: C text for whole tiles, and what poly puts around it.
+"""A user's microkernel: C text for whole tiles, and the function that poly generates around it.
 
-The user's function computes one whole tile of its contract. The function `…_any` that poly writes serves all calls: it
-hands whole tiles to the user's function, and computes the tiles at the edges by plain loops.
+The user's function computes one whole tile of its contract. The generated function `…_any` serves all calls: it passes
+whole tiles to the user's function, and computes partial tiles at the edges by plain loops.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from microkernels.ctext import GLOBAL, INLINE, Spaces, guarded, suffix
 from microkernels.kernel import TileKernel, named
 
 WIDTH = 120
-"""Of the longest line of C text."""
+"""The length of the longest line of C text."""
 
 
 @dataclass(frozen=True)
 class CustomKernel(TileKernel):
-    """A microkernel of the family that its contract's nest is named after, with a user's C text.
+    """A microkernel with a user's C text; its family is the name of its contract's nest.
 
-    `depths` are the steps of each loop of the reduction that a whole tile has (None: any number).
+    `depths` are the trip counts of the reduction loops in a whole tile (None: any number).
     """
 
     depths: tuple[int | None, ...]
@@ -58,7 +58,7 @@ class CustomKernel(TileKernel):
 
     @property
     def prototype(self) -> str:
-        """How the user's function is declared: the counts of loops that the tile leaves open, then the arrays."""
+        """The prototype of the user's function: trip counts of the loops that the tile leaves open, then the arrays."""
         counts = [f"int64_t {loop}" for loop in self.contract.loops if loop not in self.tile]
         return f"void {self.c_name}({', '.join((*counts, *self._arrays()))})"
 
@@ -72,7 +72,7 @@ class CustomKernel(TileKernel):
         return "x".join(str(self.tile[loop]) for loop in self.contract.loops if loop in self.tile)
 
     def _arrays(self) -> list[str]:
-        """The parameters for the arrays: each with the strides of its indices but the last."""
+        """The parameters for the arrays, each followed by the strides of all its indices but the last."""
         c = self.contract
         return [
             ", ".join((f"{constant}{self.dtype.c_name} *{access.array}", *(f"int64_t {s}" for s in strides(access))))
@@ -111,7 +111,7 @@ class CustomKernel(TileKernel):
         return f"{self.c_name}({', '.join((*counts, *operands, output, *output_strides))});"
 
     def _scaled(self) -> list[str]:
-        """C lines that compute a whole tile apart, and add it multiplied by `alpha`."""
+        """C lines that compute a whole tile in a local array, and add it to the output times `alpha`."""
         output = self.contract.output
         bounds = [self.tile[loop] for loop in output.loops]
         pitches = [str(prod(bounds[at + 1 :])) for at in range(len(bounds) - 1)]
@@ -123,7 +123,7 @@ class CustomKernel(TileKernel):
         ]
 
     def _plain(self) -> list[str]:
-        """C lines that compute a tile of any size, a row at a time so that compilers make vectors of it."""
+        """C lines that compute a tile of any size, a row at a time so that compilers vectorise it."""
         c, columns = self.contract, [self.contract.columns]
         sums = element(Access("sums", (c.columns,)))
         row = [
@@ -135,7 +135,7 @@ class CustomKernel(TileKernel):
 
 
 def strides(access: Access) -> list[str]:
-    """The names of the arguments that say how far apart neighbours along each index but the last are: `A_i`."""
+    """The names of the stride arguments, one for each index but the last: `A_i`."""
     return [f"{access.array}_{loop}" for loop in access.loops[:-1]]
 
 
@@ -146,7 +146,7 @@ def element(access: Access, apart: Sequence[str] = ()) -> str:
 
 
 def _loops(loops: Sequence[str], body: list[str]) -> list[str]:
-    """C loops over lines, each up to its count."""
+    """C loops around the lines of `body`, each up to its trip count."""
     for loop in reversed(loops):
         head = f"for (int64_t {loop} = 0; {loop} < {loop}_count; {loop}++)"
         body = [f"{head} {{", *_indented(body, 1), "}"]

@@ -1,4 +1,4 @@
-"""The C function of a GEMM microkernel: which instance of the tile serves m rows and n columns.
+"""The C function of a GEMM microkernel: it dispatches m rows and n columns to an instance of the tile.
 
 Each (rows, vectors) that can occur is an instance of `gemm_tile_T`, unrolled in registers. With known sizes only
 those are emitted; else the whole tile is inlined at the call, and an outlined function serves the edges.
@@ -18,7 +18,7 @@ CORNER_ROWS = 6
 
 
 def tile(rows: int, vectors: int, last: str, a: str = "a", b: str = "b", c: str = "c") -> str:
-    """A call of an instance; `last` columns are in its last vector, "0" for all."""
+    """A call of an instance whose last vector holds `last` columns ("0": it is full)."""
     return f"gemm_tile_T({rows}, {vectors}, {int(last != '0')}, {last}, {a}, {b}, {c}, {REST});"
 
 
@@ -56,8 +56,8 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
     """The whole tile inlined, and a function for the edges.
 
     A tile with all its rows has an instance for each number of vectors, a tile with all its vectors one for each
-    number of rows; in the corner, columns are done one vector at a time, and rows in groups that keep the
-    multiply-adds busy.
+    number of rows; the corner is computed one vector of columns at a time, in groups of rows that keep the
+    multiply-add units busy.
     """
     whole = [f"        case {v}: {tile(rows, v, 'last')} return;" for v in range(1, vectors + 1)]
     fewer = [f"        case {r}: {tile(r, vectors, 'last')} return;" for r in range(1, rows)]

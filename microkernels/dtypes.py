@@ -20,7 +20,7 @@ class DType:
         return ArrayType(self, shape if isinstance(shape, tuple) else (shape,))
 
     __iter__ = None
-    """A type holds no elements: without this, `list(f32)` would ask it for one after the other, for ever."""
+    """A type is not iterable: without this, `list(f32)` would call `__getitem__` for ever."""
 
     def __repr__(self) -> str:
         return self.name
@@ -41,6 +41,6 @@ i32 = DType("i32", "int32_t", "int32", 4, False)
 i64 = DType("i64", "int64_t", "int64", 8, False)
 
 f16 = DType("f16", "half", "float16", 2, True)
-"""Halves, for OpenCL devices that compute with them; microkernels for GPUs sum them up in f32."""
+"""Half precision, for OpenCL devices that have it; GPU microkernels accumulate in f32."""
 
 DTYPES = {dtype.name: dtype for dtype in (f16, f32, f64, i8, i32, i64)}

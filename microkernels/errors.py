@@ -7,7 +7,7 @@ from itertools import islice
 
 
 class PolyError(Exception):
-    """The base of all errors that a user can cause: the message says what was wrong, what was expected, what to do."""
+    """The base of all errors that a user can cause: a message says what is wrong, what was expected and what to do."""
 
 
 class TargetError(PolyError):
@@ -15,7 +15,7 @@ class TargetError(PolyError):
 
 
 class _Short(reprlib.Repr):
-    """`repr`, cut to a line; a value that cannot say what it is is shown by its type."""
+    """`repr`, cut to about a line; a value whose `repr` fails is shown by its type."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,9 +45,9 @@ class _Short(reprlib.Repr):
 
 
 shown = _Short().repr
-"""A value as text for a message: its `repr` in no more than about a line, whatever the value is."""
+"""A value as text for a message: its `repr`, in about a line at most, whatever the value is."""
 
 
 def plain(name: object) -> str:
-    """A name as text for a message: as it is, where it is a short text that can be printed; else as `shown`."""
+    """A name as text for a message: unchanged if it is a short printable text, else as `shown`."""
     return name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= 200 else shown(name)

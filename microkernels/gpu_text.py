@@ -1,7 +1,7 @@
-"""From the files `opencl/group_*.cl` to OpenCL C for one type, tile and way to pass panels.
+"""Specialisation of the files `opencl/group_*.cl` to OpenCL C for one type and tile.
 
-What is written in capitals is a number of the tile: `SLAB` becomes `16`. A name that ends in `_T` ends in the type,
-one that ends in `_LEFT`, `_RIGHT` or `_TILE` in what there is one of for each shape:
+Words in capitals stand for the tile's numbers: `SLAB` becomes `16`. The suffix `_T` of a name becomes the type's, and
+`_LEFT`, `_RIGHT` and `_TILE` become those of the panels' and the tile's shapes:
 
     T x[ITEM_ROWS];                         ->      float x[8];
     fetch_LEFT(left_share, left, …);        ->      fetch_f32_openclgpu_128x8_by_256(left_share, left, …);
@@ -19,12 +19,12 @@ from microkernels.ctext import INLINE, guarded
 from microkernels.dtypes import DType, f32
 
 STEPS_UNROLLED = 8
-"""The steps of a slab that are written out; more make longer code, not faster."""
+"""The unroll factor of the loop over a slab's steps; a larger one makes the code longer, not faster."""
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """What a work-group computes with, where arrays hold `dtype`: halves become floats on their way."""
+    """The scalar type in which a work-group computes on arrays of `dtype`: halves become floats in the panels."""
 
     dtype: DType
 
@@ -34,7 +34,7 @@ class Scalar:
 
     @property
     def width(self) -> int:
-        """The elements of a vector of 16 bytes."""
+        """The number of elements in a vector of 16 bytes."""
         return 16 // self.computed.size
 
     @property
@@ -43,7 +43,7 @@ class Scalar:
 
     @property
     def words(self) -> dict[str, str]:
-        """What the words of the files that have to do with the type become."""
+        """The replacements of the words that depend on the type."""
         vector = f"{self.computed.c_name}{self.width}"
         return {
             "T": self.computed.c_name,
@@ -60,7 +60,7 @@ class Scalar:
 
 
 def common(scalar: Scalar) -> str:
-    """Elements and operands: what all tiles share."""
+    """The text that all tiles share: access to elements, operands and results."""
     element = "group_half" if scalar.dtype.size == 2 else "group_element"
     names = {"T": scalar.suffix}
     return "".join(
@@ -70,7 +70,7 @@ def common(scalar: Scalar) -> str:
 
 
 def panel(scalar: Scalar, lanes: int, slab: int, items: int) -> str:
-    """The functions that bring an operand's slab into its panel."""
+    """The functions that load a slab of an operand into its panel."""
     words = scalar.words | {
         "LANES": str(lanes),
         "SLAB": str(slab),
@@ -87,7 +87,7 @@ def panel_suffix(scalar: Scalar, lanes: int, slab: int, items: int) -> str:
 
 
 def specialised(name: str, words: Mapping[str, str], suffixes: Mapping[str, str]) -> str:
-    """The file `opencl/NAME.cl` with words replaced, and the endings of names."""
+    """The file `opencl/NAME.cl` with its words, and the suffixes of its names, replaced."""
 
     def replace(match: re.Match[str]) -> str:
         word = match.group()

@@ -1,7 +1,7 @@
 """A GPU microkernel: a work-group computes a tile of the result, each work-item a small part of it in registers.
 
-`gemm_openclgpu_128x128x8_8x8_db` is a tile of 128 rows and 128 columns in slabs of 8 steps of the reduction, 8 x 8 sums
-an item, with the panels of two slabs in turn (double buffering).
+`gemm_openclgpu_128x128x8_8x8_db` is a tile of 128 rows and 128 columns in slabs of 8 steps of the reduction, with 8 x 8
+sums per work-item and double-buffered panels.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from microkernels.opencl_isa import DeviceISA
 FROM_ANYWHERE = replace(OUTER_PRODUCT, anyhow=("left", "right", "output"))
 
 PATCH = (4, 8)
-"""Rows and columns of neighbouring work-items: 32, which most GPUs run in step."""
+"""Rows and columns of a patch of neighbouring work-items: 32, which most GPUs run in lockstep."""
 
 ADDRESSES = 16
-"""Registers of a work-item that hold no elements."""
+"""Registers of a work-item set aside for addresses."""
 
 
 @dataclass(frozen=True)
 class GroupKernel(TileKernel):
-    """One microkernel: `rows` x `columns` elements of the result by a work-group.
+    """A microkernel with which a work-group computes `rows` x `columns` elements of the result.
 
-    Each item sums `item_rows` x `item_columns` of them, while `slab` steps of the reduction at a time are in `__local`
-    panels; with `double` there are two pairs of panels. docs/microkernels.md has the function's arguments.
+    Each work-item accumulates `item_rows` x `item_columns` of them. The `__local` panels hold `slab` steps of the
+    reduction at a time; with `double` there are two pairs of panels. docs/microkernels.md has the function's arguments.
     """
 
     slab: int
@@ -57,7 +57,7 @@ class GroupKernel(TileKernel):
 
     @property
     def items(self) -> int:
-        """The work-items of a group."""
+        """The number of work-items in a group."""
         return self.rows // self.item_rows * (self.columns // self.item_columns)
 
     @property
@@ -67,7 +67,7 @@ class GroupKernel(TileKernel):
 
     @property
     def panel_elements(self) -> int:
-        """The elements of the `__local` array that the function's last argument points to, aligned to 16 bytes."""
+        """The length of the `__local` array for the function's last argument, which must be aligned to 16 bytes."""
         width = self._scalar.width
         return self.slab * (self.rows + self.columns + 2 * width) * (2 if self.double else 1)
 
@@ -84,13 +84,13 @@ class GroupKernel(TileKernel):
     def source(
         self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None, spaces: Spaces = GLOBAL
     ) -> str:
-        """OpenCL C that defines the function, with all that it needs; one text serves all `rows` and `columns`."""
+        """OpenCL C that defines the function and all that it needs; one text serves all `rows` and `columns`."""
         scalar = self._scalar
         panels = (panel(scalar, lanes, self.slab, self.items) for lanes in {self.rows, self.columns})
         return common(scalar) + "".join(sorted(panels)) + guarded(self.c_name, self._text())
 
     def misfit(self) -> str | None:
-        """What is wrong with these numbers; None for a kernel that exists."""
+        """The reason why no kernel with these numbers exists; None if one does."""
         width = self._scalar.width
         down, across = self.rows // self.item_rows, self.columns // self.item_columns
         if self.item_rows % width or self.item_columns % width:
@@ -120,11 +120,11 @@ class GroupKernel(TileKernel):
 
     @property
     def _shares(self) -> tuple[int, int]:
-        """The elements of a slab of A and of B that an item brings."""
+        """The elements of a slab of A and of B that a work-item loads."""
         return self.rows * self.slab // self.items, self.columns * self.slab // self.items
 
     def _text(self) -> str:
-        """The function with its parts that exist once a shape."""
+        """The function, with the parts that are specialised for its shape."""
         scalar, width = self._scalar, self._scalar.width
         across = self.columns // self.item_columns
         left_panel = self.slab * (self.rows + width)

@@ -16,9 +16,9 @@ from microkernels.errors import TargetError, shown
 class ISA:
     """A vector instruction set.
 
-    `vector_bytes` is the width of a register, `registers` how many there are; `masks` says whether it can load and
-    store a part of a vector. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty
-    for any; `cpu_flags` are the names that /proc/cpuinfo must list. No vector type has more than `most_lanes`.
+    `vector_bytes` is the width of a register, `registers` their number; `masks` says whether it has masked loads and
+    stores. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty for any; `cpu_flags`
+    are the names that /proc/cpuinfo must list. No vector type has more than `most_lanes` lanes.
     """
 
     name: str
@@ -31,11 +31,11 @@ class ISA:
     most_lanes: int = 64
 
     def lanes(self, dtype: DType) -> int:
-        """How many elements of `dtype` a register holds."""
+        """The number of elements of `dtype` in a register."""
         return self.vector_bytes // dtype.size
 
     def missing(self) -> tuple[str, ...]:
-        """What this CPU lacks to run the ISA: its family, or names of CPU flags. Empty if it runs here."""
+        """What this CPU lacks to run the ISA: the family, or CPU flags. Empty if the ISA runs here."""
         if self.machine and self.machine != host_machine():
             return (f"a CPU of the family {self.machine}",)
         return tuple(flag for flag in self.cpu_flags if flag not in host_cpu_flags())
@@ -66,7 +66,7 @@ NEON = ISA("neon", vector_bytes=16, registers=32, flags=(), machine="aarch64")
 PORTABLE = ISA("portable", vector_bytes=16, registers=16, flags=())
 
 ISAS = {isa.name: isa for isa in (AVX512, AVX2, NEON, PORTABLE)}
-"""Best first."""
+"""The instruction sets by name, best first."""
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def host() -> ISA:
 
 
 def parse_target(target: str) -> ISA:
-    """The ISA that a C target asks for: `c` is the best one here, `c:avx2` that one.
+    """The ISA of a C target: `c` is the best one that runs here, `c:avx2` is AVX2.
 
     Raises TargetError if the target is unknown, or if this CPU cannot run it.
     """

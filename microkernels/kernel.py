@@ -1,6 +1,6 @@
-"""A microkernel as a value: its contract, its tile, what runs it, and its C text.
+"""A microkernel as a value: its contract, tile, instruction set and C text.
 
-All that is to be known of a microkernel is asked of this value. Its name is made from it, and is read in one place
+This value is the only source of facts about a microkernel. Its name is made from it, and is parsed in one place
 (`microkernels.catalogue.find`).
 """
 
@@ -20,22 +20,22 @@ from microkernels.isa import ISA
 OUTER_PRODUCT = Contract(
     Access("C", ("i", "j")), Access("A", ("i", "k")), Access("B", ("k", "j")), anyhow=("left", "output")
 )
-"""Its rows of C are contiguous, but results that aren't are computed in a tile on the stack."""
+"""The kernel writes contiguous rows of C; a result with other strides is computed in a tile on the stack."""
 ALONG_COLUMNS = Contract(Access("y", ("j",)), Access("x", ("k",)), Access("B", ("k", "j")), anyhow=("left",))
 ALONG_REDUCTION = Contract(Access("y", ("j",)), Access("x", ("k",)), Access("B", ("j", "k")), anyhow=("output",))
 
 LEVELS = 3
-"""The loops of a reduction that a microkernel for tiles runs through itself."""
+"""The most reduction loops that a tile microkernel runs itself."""
 
 
 def named(family: str, isa: ISA, *tile: str) -> str:
-    """The name of a microkernel: what it computes, for which instruction set, and its tile: `gemm_avx512_6x64`."""
+    """The name of a microkernel, from its family, instruction set and tile: `gemm_avx512_6x64`."""
     return "_".join((family, isa.name, *tile))
 
 
 @dataclass(frozen=True)
 class Microkernel(ABC):
-    """What every microkernel can be asked.
+    """The common interface of microkernels.
 
     `contract` is what one call computes; docs/microkernels.md has the arguments of the C functions.
     """
@@ -46,28 +46,28 @@ class Microkernel(ABC):
     dtype: DType
 
     in_place: ClassVar[bool] = False
-    """Whether it reads its operands where they are, and never from panels."""
+    """Whether it reads its operands in place, never from packed panels."""
     by_group: ClassVar[bool] = False
-    """Whether a work-group runs it together, which brings its operands into panels of its own."""
+    """Whether the work-items of a group run it together, packing the operands into panels themselves."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What users, schedules and records call it: `gemm_avx512_6x64`."""
+        """Its name for users, schedules and records: `gemm_avx512_6x64`."""
 
     @property
     def levels(self) -> int:
-        """The most loops of a reduction that it runs through itself."""
+        """The most reduction loops that it runs itself."""
         return LEVELS
 
     @property
     def is_whole(self) -> bool:
-        """Whether it needs all loops of its contract, each operand laid out as the contract says."""
+        """Whether it needs all loops of its contract, with each operand laid out as the contract says."""
         return False
 
     @property
     def items(self) -> int:
-        """How many work-items of an OpenCL device run it together."""
+        """The number of work-items of an OpenCL device that run it together."""
         return 1
 
     def __str__(self) -> str:
@@ -96,14 +96,14 @@ class MatrixVector(Microkernel):
 
 @dataclass(frozen=True)
 class TileKernel(Microkernel):
-    """One that computes up to `rows` x `columns` elements of the result in a call."""
+    """A microkernel that computes up to `rows` x `columns` elements of the result in a call."""
 
     rows: int
     columns: int
 
     @property
     def tile(self) -> dict[str, int]:
-        """The most iterations of the contract's loops; it may run any number of the others."""
+        """The largest trip counts of the contract's loops; those that are not listed may run any number of times."""
         rows = {} if self.contract.rows is None else {self.contract.rows: self.rows}
         return {**rows, self.contract.columns: self.columns}
 
@@ -111,10 +111,10 @@ class TileKernel(Microkernel):
     def source(
         self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None, spaces: Spaces = GLOBAL
     ) -> str:
-        """C text that defines the function, with all that it needs.
+        """C text that defines the function and all that it needs.
 
-        `rows` and `columns` are the values that m and n take in the calls (None: any from 1 to the tile's). A program
-        must ask once for a kernel and its spaces, with the values of all its calls: the text has an include guard.
+        `rows` and `columns` are the values that m and n take in the calls (None: any from 1 to the tile's). The text
+        has an include guard, so a program must take it once for each kernel and spaces, with the values of all calls.
         """
 
 
@@ -132,13 +132,13 @@ class OuterProduct(TileKernel):
         return self.function()
 
     def function(self, spaces: Spaces = GLOBAL) -> str:
-        """The function for operands A, B and C in these address spaces: `gemm_f32_opencl512_6x64_lgg`."""
+        """The C function for operands A, B and C in these address spaces: `gemm_f32_opencl512_6x64_lgg`."""
         tile = f"{self.rows}x{self.columns}{letters(self.isa, *spaces)}"
         return f"{self.family}_{suffix(self.isa, self.dtype)}_{tile}"
 
     @property
     def vectors(self) -> int:
-        """How many registers a row of the tile takes."""
+        """The number of registers for a row of the tile."""
         return self.columns // self.isa.lanes(self.dtype)
 
     def source(

@@ -1,4 +1,4 @@
-"""OpenCL devices as instruction sets: what code for a device is made for, beside vectors and registers.
+"""OpenCL devices as instruction sets: vectors and registers, and a device's limits.
 
 A CPU device runs a work-group on one core, so one work-item does all of a group's work with wide vectors. On a GPU the
 work-items of a group are lanes, which share `__local` memory.
@@ -19,9 +19,9 @@ KIB = 1024
 class DeviceISA(ISA):
     """An OpenCL device's instruction set and limits.
 
-    `units` are its compute units. A work-group has `local_bytes` of `__local` memory and at most `max_items`
-    work-items. `sub_group` is how many items run in lockstep (0: the device doesn't say). `f64` and `f16` say whether
-    it computes in these types.
+    `units` is the number of compute units. A work-group has `local_bytes` of `__local` memory and at most `max_items`
+    work-items. `sub_group` is the number of work-items that run in lockstep (0: unknown). `f64` and `f16` say whether
+    the device computes in these types.
     """
 
     most_lanes: int = 16
@@ -38,7 +38,7 @@ class DeviceISA(ISA):
         return self.kind == "gpu"
 
     def lanes(self, dtype: DType) -> int:
-        """How many elements of `dtype` a register of a work-item holds."""
+        """The number of elements of `dtype` in a register of a work-item."""
         return max(1, self.vector_bytes // dtype.size)
 
 
@@ -48,7 +48,7 @@ OPENCL128 = DeviceISA("opencl128", vector_bytes=16, registers=16, flags=())
 OPENCLGPU = DeviceISA("openclgpu", vector_bytes=4, registers=128, flags=(), kind="gpu")
 
 OPENCL_ISAS = {isa.name: isa for isa in (OPENCL512, OPENCL256, OPENCL128, OPENCLGPU)}
-"""By name, with the least limits that OpenCL devices have; a device's own are put in with `dataclasses.replace`."""
+"""By name, with the minimum limits of OpenCL devices; `dataclasses.replace` sets those of an actual device."""
 
 
 def is_device(isa: ISA) -> bool:

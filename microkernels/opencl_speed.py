@@ -3,7 +3,7 @@
 `python -m microkernels.opencl_speed [opencl512 …]` prints the tables of docs/microkernels.md.
 
 As in `microkernels.speed`, each sample runs a loop of independent multiply-adds in registers and then the kernel, on
-the first CPU device that there is; times are those of the device's profiling events.
+the first CPU device; times come from the device's profiling events.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAMPLES, PEAK_STEPS, WORK = 31, 60_000, 4e7
 CHAINS = 12
 """Multiply-adds in flight in the loop that measures the peak."""
 ELEMENTS = 1 << 17
-"""Of each operand."""
+"""The elements of each operand."""
 
 PRELUDE = """#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef uchar uint8_t;
@@ -91,7 +91,7 @@ class CpuQueue:
         return {kernel.function_name: kernel for kernel in built.all_kernels()}
 
     def seconds(self, kernel: Any, buffers: Sequence[Any], *numbers: int) -> float:
-        """How long one work-item takes."""
+        """The time that one work-item takes."""
         event = kernel(self._queue, (1,), (1,), *buffers, *map(self._integer, numbers))
         event.wait()
         return float(event.profile.end - event.profile.start) * 1e-9

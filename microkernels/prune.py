@@ -1,8 +1,8 @@
-"""Only what is used: C text without the functions, types and constants that nothing in it needs.
+"""Removal of the functions, types and constants that a C text does not use.
 
-It reads text that is laid out as ours is, and is no C parser: an item begins in column 0 and ends with the line that
-closes its brackets and ends in `;` or `}`. A comment belongs to the item below it; one with an empty line or an
-`#include` below it heads the part, which is what an include guard encloses.
+This is no C parser: it relies on the layout of our own texts. An item begins in column 0 and ends with the line that
+closes its brackets and ends in `;` or `}`. A comment belongs to the item below it; one followed by an empty line or an
+`#include` heads its part, which is the text that an include guard encloses.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ GUARDED = re.compile(r"#ifndef (\w+)\n#define \1\n(.*)#endif\n?", re.DOTALL)
 class Item:
     """A function, type, constant or directive with the comment above it, or a comment that heads its part.
 
-    `names` are what it defines and `code` is its text without comments and strings; `part` is the include guard it
-    stands under, if any; `spaced` says that an empty line is above it.
+    `names` are what it defines and `code` is its text without comments and strings; `part` is the include guard around
+    it, if any; `spaced` says whether an empty line precedes it.
     """
 
     text: str
@@ -43,10 +43,10 @@ class Item:
 
 
 def pruned(text: str, roots: Iterable[str]) -> str:
-    """The items of a C text that the functions `roots` need, in its order, each once and without include guards.
+    """The items of a C text that the functions `roots` need, in the text's order, each once, without include guards.
 
-    Directives stay, but for definitions of macros that nothing uses. Raises ValueError where a root is not defined,
-    or where a name is defined in two ways: under include guards, all would silently get the first one.
+    Directives stay, except for definitions of unused macros. Raises ValueError if a root is not defined, or if a name
+    has two different definitions: with include guards, the first would silently win.
     """
     items = different(items_of(text))
     check(items, frozenset(roots))
@@ -57,8 +57,7 @@ def pruned(text: str, roots: Iterable[str]) -> str:
 
 
 def different(items: Iterable[Item]) -> list[Item]:
-    """Items without repetitions. A directive means something wherever it stands, but an `#include` only once, and an
-    `#if` with definitions."""
+    """The items without repetitions. Directives may repeat, except for an `#include`, or an `#if` with definitions."""
     known: dict[object, Item] = {}
     for item in items:
         once = item.code.startswith("#include") or (item.code.startswith("#if") and item.names)
@@ -80,7 +79,7 @@ def check(items: list[Item], roots: frozenset[str]) -> None:
 
 
 def reachable(items: list[Item], roots: frozenset[str]) -> frozenset[str]:
-    """The names that the roots and the directives use, and those that these use, and so on."""
+    """The names that the roots and the directives use, directly or indirectly."""
     uses: dict[str, set[str]] = {}
     for item in items:
         for name in item.names:
@@ -94,7 +93,7 @@ def reachable(items: list[Item], roots: frozenset[str]) -> frozenset[str]:
 
 
 def items_of(text: str, part: str = "") -> Iterator[Item]:
-    """The items of a text, in its order."""
+    """The items of a text, in order."""
     comment, spaced = "", bool(part)
     for chunk in [*chunks(text), "\n"]:
         code = NO_CODE.sub(" ", chunk).strip()
@@ -115,7 +114,7 @@ def items_of(text: str, part: str = "") -> Iterator[Item]:
 
 
 def chunks(text: str) -> Iterator[str]:
-    """Lines that belong together: an item, a comment, a directive, an `#if` with all up to its `#endif`."""
+    """Lines that belong together: an item, a comment, a directive, or an `#if` up to its `#endif`."""
     chunk = ""
     for line in text.splitlines(keepends=True):
         chunk += line

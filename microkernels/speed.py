@@ -4,8 +4,8 @@
 
 One C program per ISA and type holds every tile and a loop of independent multiply-adds in registers. Each sample runs
 that loop and then the kernel, so both see the same clock; the figure is the median of the ratios. Operands stay in
-L2: `packed` is a panel of B met by 96 rows of packed A, `strided` is a square product on row-major arrays as they
-come.
+L2: `packed` multiplies 96 rows of packed A with one panel of B, `strided` is a square product on unpacked row-major
+arrays.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ void strided_{kernel.c_name}(GLOBAL const T *a, GLOBAL const T *b, GLOBAL T *c, 
 
 
 def flops(kernel: OuterProduct) -> list[tuple[str, int, int]]:
-    """The columns of the table: each one's job, its depth, and the floating-point operations that it does."""
+    """The columns of the table: the job, its depth, and its number of floating-point operations."""
     rows, columns = kernel.rows, kernel.columns
     packed = [("packed", k, 2 * (96 // rows * rows) * columns * k) for k in DEPTHS]
     return packed + [("strided", k, 2 * (k // rows * rows) * (k // columns * columns) * k) for k in SQUARES]

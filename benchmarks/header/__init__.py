@@ -1,1 +1,1 @@
-"""`poly bench header`: what a header is worth: speed, dispatch, compile time, size, two compilers, and OpenBLAS."""
+"""`poly bench header`: a header's speed, dispatch, compile time and size, with two compilers and against OpenBLAS."""

@@ -1,4 +1,4 @@
-"""`poly bench header`: measure what a header is worth, beside the goals."""
+"""`poly bench header`: measures a header against its goals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FULL = Rounds(seconds=4.0, rounds=(11, 400))
 @click.option("--clang", "clang_name", metavar="NAME", help="The clang to compare with. Default: the newest.")
 @click.option("--json", "json_file", metavar="FILE", help="Write what was found as JSON; - for standard output.")
 def header(only: str | None, quick: bool, clang_name: str | None, json_file: str | None) -> None:
-    """What a header to embed is worth: its speed, and what it costs.
+    """Measure a header to embed: its speed and its cost.
 
     The header is built by plain `cc -O2 -std=c99` and compared, in turn and on the same arrays, with the kernel that
     Python calls, with itself built by clang, and with OpenBLAS's static library in a C program. Results are checked;
@@ -61,7 +61,7 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
 
 
 def findings(goals: set[str], setting: Setting) -> Iterator[GoalFigure]:
-    """All that was found for these goals, goal by goal."""
+    """The figures for these goals, goal by goal."""
     if goals & {SPEED.name, CLANG.name}:
         compared = [one for workload in workloads(setting.quick) for one in speed.compare(workload, setting)]
         yield from (one for one in speed.findings(compared, setting.clang is not None) if one.goal.name in goals)
@@ -83,6 +83,6 @@ def _goals(only: str | None) -> set[str]:
 
 
 def _tell(text: str) -> None:
-    """The line that says what is done now, on a terminal."""
+    """Print the current step, on a terminal."""
     if text and sys.stderr.isatty():
         click.echo(text, err=True)

@@ -1,4 +1,4 @@
-"""What a header costs: seconds to compile it, its bytes, and the code of one small kernel."""
+"""The cost of a header: its compile time, its size, and the machine code of one small kernel."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from microkernels.dtypes import f32
 from microkernels.isa import host
 
 TUNED = 512
-"""The size that the tuned product has a special kernel for."""
+"""The size for which the tuned product has a special kernel."""
 THREADS = 2
-"""How many it is tuned for."""
+"""The threads that it is tuned for."""
 SMALL = 16
 KILO = 1000
 ROUNDS = {False: 7, True: 3}
-"""How often each compiler compiles, in the full run and in the short one."""
+"""The compilations by each compiler, in the full run and with `--quick` (True)."""
 
 
 def compile_time(setting: Setting) -> Iterator[GoalFigure]:
-    """Seconds of a core from a header to an object file: what a clock shows where nothing else runs."""
+    """CPU seconds from a header to an object file: the elapsed time on an idle machine."""
     yield from _compile_times("tuned product", tuned(product(TUNED, f32), setting), setting)
     yield from _compile_times("tuned convolution", tuned(convolution(f32), setting), setting)
     if setting.clang is None:
@@ -35,13 +35,13 @@ def compile_time(setting: Setting) -> Iterator[GoalFigure]:
 
 
 def size(setting: Setting) -> Iterator[GoalFigure]:
-    """Bytes of the header of a tuned product."""
+    """The size of a tuned product's header."""
     count = tuned(product(TUNED, f32), setting).path.stat().st_size
     yield GoalFigure(BYTES, f"product, all sizes and {TUNED}", count / KILO, note=f"{count} bytes")
 
 
 def code(setting: Setting) -> Iterator[GoalFigure]:
-    """Bytes of machine code of the kernel for one small product and one instruction set."""
+    """The size of the machine code of the kernel for one small product and one instruction set."""
     case, isa = product(SMALL, f32), host().name
     embedded = write([compiled(case, case.sizes)], "small", setting.folder, isas=[isa])
     target = embedded.path.with_suffix(".o")
@@ -53,7 +53,7 @@ def code(setting: Setting) -> Iterator[GoalFigure]:
 
 
 def tuned(case: Case, setting: Setting) -> Embedded:
-    """A header with all there is: a kernel for any size and a special one, instruction sets, strides and threads."""
+    """A header with all features: a kernel for any size and a special one, instruction sets, strides and threads."""
     prefix = case.workload
     path = setting.folder / f"{prefix}.h"
     kernels = compiled(case, {}, threads=THREADS), compiled(case, case.sizes, threads=THREADS)
@@ -63,14 +63,14 @@ def tuned(case: Case, setting: Setting) -> Embedded:
 
 
 def source(embedded: Embedded) -> Path:
-    """The file that has the header's implementation."""
+    """A C file with the header's implementation."""
     path = embedded.path.with_suffix(".c")
     path.write_text(embedded.source)
     return path
 
 
 def _compile_times(what: str, embedded: Embedded, setting: Setting) -> Iterator[GoalFigure]:
-    """Both compilers in turn, since what else the machine does then slows both."""
+    """The times of both compilers in turn, so that other load slows both."""
     file, target = source(embedded), embedded.path.with_suffix(".o")
     samples: dict[Compiler, list[float]] = {compiler: [] for compiler in setting.compilers}
     for _ in range(ROUNDS[setting.quick]):

@@ -1,4 +1,4 @@
-"""What it costs to choose the kernel in each call: the CPU's instruction set is loaded, and sizes are compared."""
+"""The cost of the choice of a kernel in each call: a load of the instruction set, and comparisons of sizes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIRECT, CHOSEN, GIVEN, ALLOCATING = "direct", "chosen", "given", "allocating"
 
 
 def cost(setting: Setting) -> Iterator[GoalFigure]:
-    """The time of the choice alone; what checks and the whole call take is told. Raises Failed."""
+    """The time of the choice alone; those of checks and of the whole call are reported with it. Raises Failed."""
     case = product(1, f32)
     sizes = [{}, product(TUNED, f32).sizes, case.sizes]
     embedded = write([compiled(case, known) for known in sizes], "least", setting.folder, setting.isas)
@@ -43,7 +43,7 @@ def cost(setting: Setting) -> Iterator[GoalFigure]:
 
 
 def calls(embedded: Embedded) -> str:
-    """The header's implementation, and four ways to call it. Raises Failed where it has not the functions we know."""
+    """The header's implementation, and four ways to call it. Raises Failed if it lacks the functions we expect."""
     text = embedded.path.read_text()
     kernel = re.search(rf"\b{embedded.prefix}_\w*M1_K1_N1\w*_{host().name}(?=\()", text)
     if kernel is None:
@@ -62,12 +62,12 @@ def calls(embedded: Embedded) -> str:
 
 
 def _differences(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
-    """Round by round, so that what slows a whole round down cancels."""
+    """Differences round by round, so that what slows down a whole round cancels out."""
     return [s - f for s, f in zip(slow, fast, strict=True)]
 
 
 def _finding(what: str, seconds: Sequence[float], note: str, judged: bool) -> GoalFigure:
-    """The spread is told in nanoseconds: a difference may be near 0."""
+    """The spread is given in nanoseconds, as a difference may be near 0."""
     found = summarize([second / NANO for second in seconds])
     note = f"± {(found.high - found.low) / 2:.2f} ns, {note}"
     return GoalFigure(DISPATCH, what, found.median, None, note, judged)

@@ -1,4 +1,4 @@
-"""A header as it is measured: the file, and its function as C calls it."""
+"""A header to be measured: the file, and its function as called from C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORKSPACE = ("void *", "int64_t")
 
 @dataclass(frozen=True)
 class Embedded:
-    """A header with kernels of one nest, whose arguments are arrays. The first takes all sizes of the function."""
+    """A header with kernels of one nest, whose arguments are arrays. The first kernel takes all its sizes."""
 
     path: Path
     prefix: str
@@ -34,18 +34,18 @@ class Embedded:
 
     @property
     def function(self) -> str:
-        """The name of its function."""
+        """The name of the header's function."""
         name = self.kernels[0].nest.name
         return self.prefix if name == self.prefix else f"{self.prefix}_{name}"
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The sizes that a caller gives, in order."""
+        """The sizes that a caller passes, in order."""
         return self.kernels[0].nest.sizes
 
     @property
     def source(self) -> str:
-        """A C file that has the implementation."""
+        """The text of a C file with the implementation."""
         return f'#define {self.prefix.upper()}_IMPLEMENTATION\n#include "{self.path.name}"\n'
 
     def types(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def write(
 ) -> Embedded:
     """Write the header of these kernels; `isas` are its instruction sets, by default all.
 
-    Only a header without threads can be built and called by what follows.
+    `build` and `EmbeddedHeader.call` require a header without threads.
     """
     path = folder / f"{prefix}.h"
     poly.write_header(path, kernels, prefix=prefix, isas=isas, threads=threads)
@@ -91,7 +91,7 @@ class EmbeddedHeader:
     lib: Any
 
     def call(self, arrays: Sequence[Array], sizes: Mapping[str, int], allocate: bool = False) -> CFunction:
-        """The call on dense arrays by one thread, checked once; it allocates its workspace, or is given one."""
+        """The call on dense arrays by one thread, checked once; it allocates its workspace, or gets one."""
         arguments = self._arguments(arrays, sizes)
         types, name = self.embedded.types(), self.embedded.function
         if not allocate:
@@ -119,7 +119,7 @@ class EmbeddedHeader:
 
 
 def build(embedded: Embedded, compiler: Compiler, isa: ISA) -> EmbeddedHeader:
-    """Compile the header with plain flags, load it, and have it take an instruction set. Raises Failed."""
+    """Compile the header with plain flags, load it, and force an instruction set. Raises Failed."""
     stem = f"{embedded.prefix}_{compiler.family}"
     source, library = (embedded.path.with_name(f"{stem}{suffix}") for suffix in (".c", ".so"))
     source.write_text(embedded.source)

@@ -1,4 +1,4 @@
-"""What was found, beside its goal."""
+"""Figures and their goals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal: its name for `--only`, what is asked, and the figure to reach."""
+    """A goal: its name for `--only`, a title, and the figure to reach."""
 
     name: str
     title: str
@@ -39,9 +39,9 @@ GOALS = {goal.name: goal for goal in (SPEED, DISPATCH, COMPILE, BYTES, CLANG, OP
 
 @dataclass(frozen=True)
 class GoalFigure:
-    """One figure for a goal. One that isn't `judged` tells what lies behind another; without a `value`, why is noted.
+    """One figure for a goal. One that isn't `judged` explains another; without a `value`, the note says why.
 
-    `spread` is half the distance of the quartiles, relative to the figure; `details` are further figures, for JSON.
+    `spread` is half the interquartile range, relative to the figure; `details` are further figures, for JSON.
     """
 
     goal: Goal
@@ -55,13 +55,13 @@ class GoalFigure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is reached; None where nothing is said about it."""
+        """Whether the goal is reached; None if the figure does not decide it."""
         if self.wrong:
             return False
         return self.goal.met(self.value) if self.judged and self.value is not None else None
 
     def row(self) -> dict[str, Any]:
-        """The finding for JSON."""
+        """The figure for JSON."""
         return {
             "goal": self.goal.name,
             "what": self.what,

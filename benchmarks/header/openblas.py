@@ -1,4 +1,4 @@
-"""The header beside OpenBLAS's static library, in a C program: special kernels for each shape, and the symbolic one."""
+"""The header against OpenBLAS's static library in a C program: special kernels for each shape, and the symbolic one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from poly.measure import process
 PROGRAM = Path(__file__).with_name("openblas.c")
 LIBRARY = "libopenblas.a"
 FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/OpenBLAS/lib")
-"""Where it may lie, beside the compiler's own folders."""
+"""Where the library may be, besides the compiler's own folders."""
 
 CORES = ("", "SkylakeX", "Cooperlake", "Zen", "Haswell")
-"""Values of OPENBLAS_CORETYPE to try: its own choice, and kernels that it may not know are the best for this CPU."""
+"""Values of OPENBLAS_CORETYPE to try: OpenBLAS's own choice, and kernels that may be better for this CPU."""
 TRIAL = Rounds(seconds=0.1, rounds=(3, 50))
 LARGE = {"2048", "4096"}
-"""Left out of the short run, and of the choice among CORES."""
+"""Sizes left out with `--quick`, and in the choice among CORES."""
 
 THEIRS, SPECIAL, SYMBOLIC = "openblas", "special", "symbolic"
 
@@ -58,7 +58,7 @@ def against(setting: Setting) -> Iterator[GoalFigure]:
 
 
 def find(setting: Setting) -> Path:
-    """The static library. Raises Failed where there is none."""
+    """The static library. Raises Failed if there is none."""
     asked = subprocess.run([*setting.host.command, f"-print-file-name={LIBRARY}"], capture_output=True, text=True)
     for path in (Path(asked.stdout.strip()), *(Path(folder, LIBRARY) for folder in FOLDERS)):
         if path.is_absolute() and path.exists():
@@ -67,7 +67,7 @@ def find(setting: Setting) -> Path:
 
 
 def made(cases: Sequence[Case], library: Path, setting: Setting) -> Path:
-    """The program with both kinds of header for these cases, each header an object of its own. Raises Failed."""
+    """The program with both kinds of header for these cases, each header in an object file. Raises Failed."""
     objects, calls, headers = [], [], {}
     for nest in dict.fromkeys(_nest(case) for case in cases):
         members = [case for case in cases if _nest(case) == nest]
@@ -89,7 +89,7 @@ def made(cases: Sequence[Case], library: Path, setting: Setting) -> Path:
 
 
 def loops(embedded: Embedded, case: Case) -> str:
-    """The header's function in a C loop, and the bytes that it wants."""
+    """C text of a loop that calls the header's function, and of its workspace's size."""
     name = embedded.function
     sizes = ", ".join(f"s->{'batch' if size == 'B' else size.lower()}" for size in embedded.sizes)
     dense = "0, " * (2 if "B" in case.sizes else 1)
@@ -108,13 +108,13 @@ static int64_t {embedded.prefix}_need(const shape *s) {{ return {name}_workspace
 
 
 def environment(core: str) -> dict[str, str]:
-    """That of the program: one thread, and no other setting of OpenBLAS than `core`."""
+    """The program's environment: one thread, and no setting of OpenBLAS other than `core`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS_", "GOTO_", "OMP_"))}
     return {**kept, "OPENBLAS_NUM_THREADS": "1", **({"OPENBLAS_CORETYPE": core} if core else {})}
 
 
 def _seconds(program: Path, core: str, shapes: Iterable[str]) -> float:
-    """The geometric mean over these shapes of OpenBLAS's seconds with one setting; infinite where that fails."""
+    """The geometric mean over these shapes of OpenBLAS's seconds with one setting; infinite if that fails."""
     try:
         said = run(program, [THEIRS, *words(TRIAL), *shapes], environment(core))
     except Failed:
@@ -132,7 +132,7 @@ def _finding(case: Case, shape: ShapeResult, kind: str) -> GoalFigure:
 
 
 def _mean(found: Sequence[GoalFigure], kind: str, note: str) -> GoalFigure:
-    """The geometric mean, its spread that of a mean of independent ones; the special kernels are what is judged."""
+    """The geometric mean, with the spread of a mean of independent figures; only the special kernels are judged."""
     mean = geometric_mean(one.value for one in found if one.value)
     spread = sqrt(sum((one.spread or 0) ** 2 for one in found)) / len(found)
     return GoalFigure(OPENBLAS, f"{kind}, geometric mean", mean, spread, note, judged=kind == SPECIAL)

@@ -1,9 +1,9 @@
-"""A C program that measures: what it is told, and what it prints.
+"""A C program that measures: its arguments, and its output.
 
-core Zen                    a word and what it says
-shape 512                   what follows is about this
-error special 1.2e-06       of a contender's result
-times special 1e-3 1.1e-3   a contender's samples, in seconds a call
+core Zen                    a word and its value
+shape 512                   the shape of the lines that follow
+error special 1.2e-06       the error of a contender's result
+times special 1e-3 1.1e-3   a contender's samples, in seconds per call
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.runner import Rounds
 
 @dataclass
 class ShapeResult:
-    """What a program says of one shape, by contender: samples in seconds a call, and the result's error."""
+    """A program's results for one shape, by contender: samples in seconds per call, and the result's error."""
 
     name: str
     times: dict[str, list[float]] = field(default_factory=dict)
@@ -28,19 +28,19 @@ class ShapeResult:
 
 @dataclass
 class Told:
-    """All that a program says."""
+    """The whole output of a program."""
 
     words: dict[str, str] = field(default_factory=dict)
     shapes: list[ShapeResult] = field(default_factory=list)
 
 
 def words(budget: Rounds) -> list[str]:
-    """A budget as a program takes it: seconds, fewest and most rounds."""
+    """A budget as a program's arguments: seconds, fewest and most rounds."""
     return [str(budget.seconds), *map(str, budget.rounds)]
 
 
 def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Told:
-    """What the program says. Raises Failed where it ends with an error."""
+    """Run a program and read its output. Raises Failed if it ends with an error."""
     done = subprocess.run([str(program), *arguments], env=environment, capture_output=True, text=True)
     if done.returncode:
         raise Failed(f"{program.name} ended with status {done.returncode}: {done.stderr.strip()}")
@@ -48,7 +48,7 @@ def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] 
 
 
 def read(text: str) -> Told:
-    """The lines as values."""
+    """A program's output as values."""
     said = Told()
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")

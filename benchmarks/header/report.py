@@ -1,4 +1,4 @@
-"""What was found as a table, and as one object."""
+"""The figures as a table, and as an object for JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIGITS = 3
 
 
 def text(findings: Sequence[GoalFigure]) -> Iterator[str]:
-    """The table: a goal's name once, its findings below each other; then what is missed."""
+    """The table, with each goal's title at its first figure; then the summary."""
     rows = [HEAD]
     named = ""
     for finding in findings:
@@ -32,7 +32,7 @@ def text(findings: Sequence[GoalFigure]) -> Iterator[str]:
 
 
 def summary(findings: Sequence[GoalFigure]) -> Iterator[str]:
-    """A line for each goal: the geometric mean and the worst of what is judged."""
+    """A line for each goal: the geometric mean and the worst of the figures that are judged."""
     for goal in dict.fromkeys(one.goal for one in findings):
         known = [(one.value, one) for one in findings if one.goal == goal and one.judged and one.value is not None]
         if not known:

@@ -1,4 +1,4 @@
-"""What all measurements of a header share."""
+"""The setting that all measurements of a header share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks.runner import Announce, Rounds
 
 @dataclass(frozen=True)
 class Setting:
-    """Compilers, time to spend, a folder for files, the CPUs to run on; `announce` hears what is done next.
+    """Compilers, time to spend, a folder for files, and the CPUs to run on; `announce` is called with each step.
 
-    `host` builds the Python kernels too; `clang` is None where there is none beside gcc. `isas` are the
-    instruction sets of headers, all where none are named.
+    `host` builds the Python kernels too; `clang` is a second compiler besides gcc, if there is one. `isas` are the
+    headers' instruction sets (None: all).
     """
 
     host: Compiler

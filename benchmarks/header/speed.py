@@ -1,4 +1,4 @@
-"""The header's kernel beside the Python kernel, and a header by two compilers: same arrays, same clock, in turn."""
+"""The header's kernel against the Python kernel, and gcc's against clang's: same arrays, same clock, in turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PYTHON, HEADER, ALLOCATING, BY_CLANG = "python", "header", "allocating", "clang"
 
 @dataclass(frozen=True)
 class SharedArrays:
-    """Arrays of a case that all entrants work on, so that where they lie in memory favours nobody."""
+    """Arrays of a case that all entrants work on, so that their place in memory favours none."""
 
     case: Case
 
@@ -38,14 +38,14 @@ class SharedArrays:
         return tuple(map(copy, self.case.problem.arrays(self.case.dtype)))
 
     def restore(self) -> None:
-        """Put the content back that the arrays had at first."""
+        """Restore the arrays' initial content."""
         for array, content in zip(self.arrays, self.content, strict=True):
             array[...] = content
 
 
 @dataclass(frozen=True)
 class InProcess:
-    """An entrant in this process: `make` gives its function on the bench's arrays. Raises Failed."""
+    """An entrant in this process: `make` gives its function on the bench's arrays, or raises Failed."""
 
     name: str
     version: str
@@ -63,13 +63,13 @@ class InProcess:
 
 @dataclass(frozen=True)
 class Compared:
-    """A case measured: how, and everybody's times."""
+    """A measured case: its title, and the result with all entrants' times."""
 
     title: str
     result: Result
 
     def finding(self, goal: Goal, name: str, base: str, judged: bool = True) -> GoalFigure:
-        """The speed of one relative to another."""
+        """The speed of one entrant relative to another."""
         mine, other = self.result.timing(name), self.result.timing(base)
         what = f"{self.title}{', allocating' * (name == ALLOCATING)}"
         if mine is None or other is None:
@@ -103,7 +103,7 @@ def compare(workload: Workload, setting: Setting) -> Iterator[Compared]:
 
 
 def findings(compared: Sequence[Compared], clang: bool) -> Iterator[GoalFigure]:
-    """Both goals, the one after the other. A call that allocates is told, and not judged."""
+    """The figures for both goals, one after the other. A call that allocates is reported, but not judged."""
     for one in compared:
         yield one.finding(SPEED, HEADER, PYTHON)
         yield one.finding(SPEED, ALLOCATING, PYTHON, judged=False)
@@ -115,7 +115,7 @@ def findings(compared: Sequence[Compared], clang: bool) -> Iterator[GoalFigure]:
 
 
 def compiled(case: Case, sizes: Mapping[str, int], isa: ISA | None = None, threads: int = 1) -> poly.Kernel:
-    """The Python kernel of a case, by the model's schedule."""
+    """The Python kernel of a case, with the model's schedule."""
     target = f"c:{isa.name}" if isa else "c"
     made = poly.compile(case.nest(), sizes=sizes, threads=threads, records=False, target=target)
     assert isinstance(made, poly.Kernel), f"{target} is C"
@@ -123,7 +123,7 @@ def compiled(case: Case, sizes: Mapping[str, int], isa: ISA | None = None, threa
 
 
 def _together(workload: Workload, kernels: Sequence[poly.Kernel]) -> Sequence[poly.Kernel]:
-    """The kernels of one header: beside several special ones, the one for all other sizes."""
+    """The kernels of one header: with several special ones, also the one for all other sizes."""
     if workload.symbolic:
         return kernels[:1]
     return [compiled(workload.cases[0], {}, workload.isa), *kernels] if len(kernels) > 1 else kernels
@@ -132,7 +132,7 @@ def _together(workload: Workload, kernels: Sequence[poly.Kernel]) -> Sequence[po
 def _entrants(
     bench: SharedArrays, kernel: poly.Kernel, built: Mapping[str, Callable[[], EmbeddedHeader]], setting: Setting
 ) -> Iterator[InProcess]:
-    """The Python kernel; the header by each compiler; and its function that allocates."""
+    """The Python kernel, the header by each compiler, and the header's function that allocates."""
     sizes = bench.case.sizes
     yield InProcess(PYTHON, setting.host.version, bench, partial(_python, kernel))
     yield InProcess(HEADER, setting.host.version, bench, partial(_header, built[HEADER], sizes, False))

@@ -1,4 +1,4 @@
-"""The compilers as a user of a header calls them: `cc -O2 -std=c99`, and no other flag."""
+"""The compilers as a header's user calls them: `cc -O2 -std=c99`, and no other flag."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from codegen.compiler import find_compiler
 FLAGS = ("-O2", "-std=c99")
 SHARED = ("-fPIC", "-shared")
 CLANGS = ("clang", *(f"clang-{version}" for version in range(30, 10, -1)))
-"""Names that clang has on a PATH, the newest first behind the one that is meant."""
+"""The names of clang on a PATH: the default one, then the newest first."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler's command, and what it says of itself."""
+    """A C compiler's command, and its version."""
 
     command: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class Compiler:
         return "clang" if "clang" in self.version else "gcc"
 
     def run(self, *arguments: str | Path) -> float:
-        """Compile, and return the seconds of a core that it took. Raises Failed with what the compiler said."""
+        """Compile, and return the CPU seconds that it took. Raises Failed with the compiler's message."""
         start = _children()
         done = subprocess.run([*self.command, *map(str, arguments)], capture_output=True, text=True, errors="replace")
         if done.returncode:
@@ -45,7 +45,7 @@ class Compiler:
         return _children() - start
 
     def object(self, source: Path, target: Path, *flags: str) -> float:
-        """Make an object file; the seconds of a core that it took."""
+        """Make an object file, and return the CPU seconds that it took."""
         return self.run(*FLAGS, *flags, "-c", source, "-o", target)
 
     def shared(self, source: Path, target: Path) -> None:
@@ -53,29 +53,29 @@ class Compiler:
         self.run(*FLAGS, *SHARED, source, "-o", target, "-lm")
 
     def program(self, sources: Iterable[Path], target: Path, *libraries: str | Path) -> None:
-        """Make a program of sources and objects."""
+        """Make a program from sources and objects."""
         self.run(*FLAGS, *sources, "-o", target, *libraries, "-lm")
 
 
 def host() -> Compiler:
-    """The compiler that kernels are built by. Raises ToolchainError where there is none."""
+    """The compiler that builds kernels. Raises ToolchainError if there is none."""
     return Compiler(find_compiler())
 
 
 def clang(name: str | None = None) -> Compiler | None:
-    """The clang of this name, or the first of CLANGS; None where it isn't installed."""
+    """The clang of this name, or the first of CLANGS; None if it is not installed."""
     found = next(filter(None, map(shutil.which, (name,) if name else CLANGS)), None)
     return Compiler((found,)) if found else None
 
 
 def _children() -> float:
-    """Seconds of a core that the processes have taken which this one has started, and which have ended."""
+    """The CPU seconds of this process's children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def code_sizes(program: Path) -> dict[str, int]:
-    """Bytes of each function in an object file, by name. Raises Failed where binutils' nm is missing."""
+    """The bytes of each function in an object file, by name. Raises Failed if binutils' nm is missing."""
     if shutil.which("nm") is None:
         raise Failed("binutils' nm is not installed")
     done = subprocess.run(["nm", "-S", str(program)], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What a header is measured on: products, a convolution, a stencil, a softmax, a matrix times a vector."""
+"""The workloads of a header: products, a convolution, a stencil, a softmax, and a matrix times a vector."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from microkernels.isa import ISA, ISAS, host
 
 @dataclass(frozen=True)
 class Workload:
-    """One header. A symbolic one has a kernel for all sizes, which serves every case; else each case has its own.
+    """One header. A symbolic one has one kernel, which serves all sizes; else each case has its own kernel.
 
-    Where `isa` isn't the best that this CPU has, the header is told to take it.
+    If `isa` isn't the best that this CPU has, the header is forced to use it.
     """
 
     prefix: str
@@ -30,13 +30,13 @@ class Workload:
     isa: ISA = field(default_factory=host)
 
     def title(self, case: Case) -> str:
-        """What the case is called in the table."""
+        """The case's name in the table."""
         isa = "" if self.isa == host() else f" {self.isa.name}"
         return f"{case.title}{' symbolic' * self.symbolic}{isa}"
 
 
 def workloads(quick: bool) -> Iterator[Workload]:
-    """Special kernels and symbolic ones on the same sizes; the short list has fewer sizes."""
+    """Special kernels and symbolic ones on the same sizes; the `quick` list has fewer sizes."""
     products = (64, 512) if quick else (64, 128, 256, 512, 1024)
     for dtype, sizes in ((f32, products), (f64, (256,) if quick else (128, 512))):
         cases = tuple(product(size, dtype) for size in sizes)
@@ -55,7 +55,7 @@ def workloads(quick: bool) -> Iterator[Workload]:
 
 
 def lesser() -> Iterator[ISA]:
-    """The instruction sets that this CPU has beside its best."""
+    """The instruction sets that this CPU has besides its best."""
     return (isa for isa in ISAS.values() if isa.runs_here() and isa != host())
 
 
@@ -72,19 +72,19 @@ def convolution(dtype: DType) -> Case:
 
 
 def jacobi(dtype: DType) -> Case:
-    """A stencil of five points over time."""
+    """A five-point stencil over time."""
     problem = LoopsProblem("jacobi_2d", (("N", 500), ("T", 20)))
     return Case("jacobi-2d", "500² x 20", dtype, problem, partial(nests.make, "jacobi_2d", dtype), problem.size)
 
 
 def softmax(dtype: DType) -> Case:
-    """Rows of a thousand elements."""
+    """A softmax of rows of a thousand elements."""
     problem = Softmax(256, 1000)
     return Case("softmax", "256x1000", dtype, problem, partial(nests.make, "softmax", dtype), {"M": 256, "N": 1000})
 
 
 def matrix_vector(dtype: DType) -> Case:
-    """A matrix that the second cache holds."""
+    """A matrix times a vector, with a matrix that fits in the L2 cache."""
     sizes = {"M": 480, "K": 512}
     problem = ContractionProblem("i", "ik", "k", (("i", 480), ("k", 512)))
     return Case("gemv", "480x512", dtype, problem, partial(nests.make, "gemv", dtype), sizes)

@@ -1,1 +1,1 @@
-"""`poly bench --target opencl`: kernels on an OpenCL device, beside those that others have for it."""
+"""`poly bench --target opencl`: poly's kernels on an OpenCL device, against other libraries' kernels."""

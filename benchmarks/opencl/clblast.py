@@ -19,7 +19,7 @@ from microkernels.dtypes import DTYPES
 
 @dataclass(frozen=True)
 class ClBlast:
-    """Products, matrix times vector, and convolutions, by its C interface."""
+    """Products, matrix times vector, and convolutions, by CLBlast's C interface."""
 
     target: str
 
@@ -40,7 +40,7 @@ class ClBlast:
 
 @functools.cache
 def _parameters(target: str, dtype: str) -> Tuned:
-    """The tuned parameters, which CLBlast is told once."""
+    """The tuned parameters, which are passed to CLBlast once."""
     here = stage(target)
     found = tuned(target, here.device, DTYPES[dtype])
     override(here, DTYPES[dtype], found.parameters)

@@ -1,4 +1,4 @@
-"""CLBlast's routine for a problem, on arrays of the device."""
+"""CLBlast's routine for a problem, on the device's arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def override(here: Stage, dtype: DType, parameters: Mapping[str, Mapping[str, in
 
 
 def calls(here: Stage, problem: Problem, dtype: DType, given: Given) -> Enqueue | None:
-    """What puts the problem's routine on the queue; None where CLBlast has none. Raises NotInstalled."""
+    """The function that enqueues the problem's routine; None if CLBlast has none. Raises NotInstalled."""
     match problem:
         case Matmul() if problem.batch > 1:
             return _batched(here, problem, dtype, given)
@@ -49,14 +49,14 @@ def calls(here: Stage, problem: Problem, dtype: DType, given: Given) -> Enqueue 
 
 
 def assigns(problem: Problem) -> bool:
-    """Whether the routine assigns its output, where the loops add to it."""
+    """Whether the routine assigns its output, while the loops add to it."""
     return isinstance(problem, Convolution) and problem.layout == "NCHW"
 
 
 def _product(here: Stage, problem: Matmul, dtype: DType, given: Given) -> Enqueue:
-    """`C += A B`, with the scratch memory made before.
+    """`C += A B`, with the scratch memory allocated beforehand.
 
-    It is told as `C' += B' A'` of matrices by columns, which CLBlast's kernels work on: else it transposes C twice.
+    It is passed as `C' += B' A'` in column-major order, which CLBlast's kernels use: else it would transpose C twice.
     """
     cl_blast = library()
     m, n, k = problem.m, problem.n, problem.k
@@ -94,7 +94,7 @@ def _batched(here: Stage, problem: Matmul, dtype: DType, given: Given) -> Enqueu
 
 
 def _vector(here: Stage, dtype: DType, transpose: int, shape: tuple[int, int], given: Given) -> Enqueue:
-    """`y += A x`, or with the transpose of A."""
+    """`y += A x`, or `y += A' x`."""
     cl_blast = library()
     rows, columns = shape
     a, x, y = (cl_blast.handle(array.data) for array in given)
@@ -107,7 +107,7 @@ def _vector(here: Stage, dtype: DType, transpose: int, shape: tuple[int, int], g
 
 
 def _convolution(here: Stage, problem: Convolution, dtype: DType, given: Given) -> Enqueue:
-    """The image is padded already."""
+    """A convolution without padding, as the image is already padded."""
     cl_blast = library()
     image, weights, output = (cl_blast.handle(array.data) for array in given)
     arguments = (

@@ -31,7 +31,7 @@ FUNCTIONS = {
     "CLBlast{l}gemv": GEMV,
     "CLBlast{l}convgemm": CONVOLUTION,
 }
-"""By name, with the letter of the type: what each takes."""
+"""The parameter types of each function, by its name with a placeholder for the type's letter."""
 
 PREFIX = "libclblast.so."
 LETTERS = {"f32": ("S", "float"), "f64": ("D", "double")}
@@ -50,7 +50,7 @@ class ClblastLibrary:
         self._check(getattr(self.lib, name.format(l=letter))(*arguments), name.format(l=letter))
 
     def enqueue(self, name: str, dtype: DType, queue: Any, *arguments: Any, last: tuple[Any, ...] = ()) -> Any:
-        """Call one that puts launches on a queue, and return the event; `last` are the arguments behind those two."""
+        """Call a function that enqueues launches, and return the event; `last` are the arguments after the event's."""
         import pyopencl as cl
 
         event = self.ffi.new("void **")
@@ -58,15 +58,15 @@ class ClblastLibrary:
         return cl.Event.from_int_ptr(int(self.ffi.cast("intptr_t", event[0])), retain=False)
 
     def handle(self, thing: Any) -> Any:
-        """A pyopencl object as C sees it."""
+        """The C handle of a pyopencl object."""
         return self.ffi.cast("void *", thing.int_ptr)
 
     def queue(self, queue: Any) -> Any:
-        """A queue as C takes it, by its address."""
+        """A pointer to a queue's handle, as CLBlast's functions take it."""
         return self.ffi.new("void **", self.handle(queue))
 
     def override(self, device: Any, kernel: str, dtype: DType, parameters: Mapping[str, int]) -> None:
-        """Give a kernel of CLBlast other parameters; the next call compiles it anew. Raises Failed."""
+        """Give a kernel of CLBlast other parameters; the next call recompiles it. Raises Failed."""
         names = [self.ffi.new("char[]", name.encode()) for name in parameters]
         values = self.ffi.new("size_t[]", list(parameters.values()))
         status = self.lib.CLBlastOverrideParameters(
@@ -101,7 +101,7 @@ def library() -> ClblastLibrary:
 
 
 def version() -> str:
-    """The version in the name of the loaded file: CLBlast has no function that tells it."""
+    """The version, from the loaded file's name, as CLBlast has no function for it."""
     names = {line.rpartition("/")[2] for line in Path("/proc/self/maps").read_text().splitlines()}
     loaded = next((name for name in sorted(names) if name.startswith(PREFIX)), PREFIX + "unknown")
     return loaded.removeprefix(PREFIX)

@@ -1,4 +1,4 @@
-"""Where the search for CLBlast's parameters begins: choices that are good on devices of the same kind."""
+"""The starting points of the search for CLBlast's parameters: good choices on devices of the same kind."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""CLBlast's parameters: what they may be together, and the neighbours of a choice.
+"""CLBlast's parameters: which combinations are allowed, and the neighbours of a choice.
 
 Xgemm         tiles of MWG x NWG by a group of MDIMC x NDIMC items, in slabs of KWG, on operands copied into its layout;
               GEMMK=1 is another kernel, whose items keep KREG steps of k in registers
 Transpose     copies into that layout, of whole tiles and of others (Padtranspose)
-XgemmDirect   tiles of WGD x WGD by a group of MDIMCD x NDIMCD items, on operands where they lie
+XgemmDirect   tiles of WGD x WGD by a group of MDIMCD x NDIMCD items, on operands in place
 Xgemv…        matrix times vector: groups of WGS items, each with WPT rows, by vectors of VW
 """
 
@@ -60,11 +60,11 @@ TOGETHER = (
     *({"MDIMAD": dim, "MDIMCD": dim} for dim in DIMENSIONS),
     *({"NDIMBD": dim, "NDIMCD": dim} for dim in DIMENSIONS),
 )
-"""Changes of two parameters that go together, since most choices keep them equal."""
+"""Joint changes of two parameters, since most choices keep them equal."""
 
 
 def allowed(kernel: str, p: Mapping[str, int]) -> bool:
-    """Whether CLBlast's kernel is right for these parameters: what its sources ask for."""
+    """Whether CLBlast's kernel is correct for these parameters, by the requirements in its sources."""
     if any(value not in GRIDS[kernel][name] for name, value in p.items()):
         return False
     rules = {"Xgemm": _indirect, "XgemmDirect": _direct, "XgemvFast": _fast, "XgemvFastRot": _rotated}
@@ -105,7 +105,7 @@ def _rotated(p: Mapping[str, int]) -> bool:
 
 
 def neighbours(kernel: str, p: Parameters) -> Iterator[Parameters]:
-    """Choices that differ in one parameter, or in two that go together, to the next value up or down."""
+    """Choices that differ in one parameter, by the next value up or down, or by a change of TOGETHER."""
     grid = GRIDS[kernel]
     for name, values in grid.items():
         at = values.index(p[name])

@@ -1,6 +1,6 @@
-"""Run as a program: seconds of a CLBlast routine under the parameters on the command line; infinite where it is wrong.
+"""A program that prints the seconds of a CLBlast routine with the parameters of its command line; inf if it is wrong.
 
-Parameters that CLBlast does not expect may write anywhere, so each choice is tried in a process of its own.
+With parameters that CLBlast does not expect, it may write anywhere, so each choice is tried in a process of its own.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PROBLEMS: Mapping[str, Callable[[int], Problem]] = {
 """Square problems: a matrix product, a matrix times a vector, a vector times a matrix."""
 
 ENOUGH = 0.2
-"""Seconds of repetition: the fastest call counts, since whatever else runs can only slow them."""
+"""Seconds of repetition: the fastest call counts, since other load can only slow it down."""
 
 Parameters = Mapping[str, Mapping[str, int]]
 
 
 def seconds(target: str, problem: Problem, dtype: DType, parameters: Parameters) -> float:
-    """The best of some calls, by the device's clock. Raises Failed where CLBlast refuses the parameters."""
+    """The best of some calls, by the device's clock. Raises Failed if CLBlast refuses the parameters."""
     here = stage(target)
     override(here, dtype, parameters)
     arrays = problem.arrays(dtype)

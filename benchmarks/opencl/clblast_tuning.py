@@ -1,4 +1,4 @@
-"""CLBlast tuned for a device: a search among its parameters from choices that are good elsewhere, kept in the cache."""
+"""CLBlast tuned for a device: a search of its parameters from choices that are good elsewhere, kept in the cache."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from codegen.opencl.devices import Device
 from microkernels.dtypes import DType
 
 VERSION = 1
-"""Counts up when the search changes: CLBlast is then tuned anew."""
+"""Increased when the search changes, so that CLBlast is tuned again."""
 
 FASTER = 0.99
-"""A choice that takes this share of the best one's time, or less, is better."""
+"""A choice is better if it takes less than this fraction of the best one's time."""
 
 TRIAL = 120.0
-"""Seconds that one choice may take, its compilation included."""
+"""The time limit for one choice in seconds, including compilation."""
 
 DIRECT = "XGEMM_MIN_INDIRECT_SIZE"
 ALWAYS, NEVER = 10_000, 0
-"""Products below the cube of this size go the direct way."""
+"""Products below the cube of this size use the direct kernel."""
 SIZES = (64, 128, 256, 512)
-"""Of products that decide where the direct way ends."""
+"""The sizes of products at which the direct and the indirect kernel are compared."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is tuned: a kernel of CLBlast on a square problem, for so many seconds; products go the `way` told."""
+    """A kernel of CLBlast to tune on a square problem for `seconds`; `way` (ALWAYS, NEVER): products by XgemmDirect."""
 
     kernel: str
     problem: str
@@ -56,12 +56,12 @@ SEARCHES = (
 )
 
 Trial = Callable[[str, int, Mapping[str, Parameters]], float]
-"""Seconds of a problem of that name and size under parameters; infinite where they are wrong."""
+"""The seconds of a problem of this name and size with some parameters; infinite if the result is wrong."""
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The parameters by kernel, and how many choices were tried."""
+    """The parameters by kernel, and the number of choices tried."""
 
     parameters: dict[str, Parameters]
     trials: int
@@ -75,7 +75,7 @@ class Tuned:
 
 
 def tuned(target: str, device: Device, dtype: DType) -> Tuned:
-    """CLBlast's parameters for a device and type: from the cache directory, else searched now (minutes) and kept."""
+    """CLBlast's parameters for a device and type: from the cache, or else found by a search (minutes) and kept."""
     text = get(key(device, dtype))
     if text is not None:
         return Tuned(**json.loads(text))
@@ -91,12 +91,12 @@ def keep(device: Device, dtype: DType, found: Tuned) -> None:
 
 
 def key(device: Device, dtype: DType) -> str:
-    """What parameters hold for."""
+    """The cache key: all that the best parameters depend on."""
     return f"clblast {version()} {device.name} {device.driver} {device.isa.units} {dtype.name} {VERSION}"
 
 
 def seconds(target: str, dtype: DType, problem: str, size: int, parameters: Mapping[str, Parameters]) -> float:
-    """One choice, in a process of its own; infinite where that fails, or takes too long."""
+    """The seconds of one choice, in a process of its own; infinite if that fails or takes too long."""
     words = [target, problem, str(size), dtype.name, json.dumps(parameters)]
     command = [sys.executable, "-m", "benchmarks.opencl.clblast_trial", *words]
     try:
@@ -107,7 +107,7 @@ def seconds(target: str, dtype: DType, problem: str, size: int, parameters: Mapp
 
 
 def search(kind: str, trial: Trial, searches: Sequence[Search] = SEARCHES) -> Tuned:
-    """The best parameters of each kernel on a kind of device, and where the direct way of products ends."""
+    """The best parameters of each kernel on a kind of device, and the size up to which products use the direct one."""
     parameters: dict[str, Parameters] = {}
     trials = 0
     for one in searches:
@@ -122,9 +122,9 @@ def search(kind: str, trial: Trial, searches: Sequence[Search] = SEARCHES) -> Tu
 def _descend(
     what: Search, seeds: Sequence[Parameters], others: Mapping[str, Parameters], trial: Trial
 ) -> tuple[Parameters, int]:
-    """From the best seed to better neighbours, till the time is over; nothing where no choice works.
+    """Descend from the best seed to better neighbours until the time is over; the result is empty if no choice works.
 
-    The other kernels have the parameters that were found before.
+    The other kernels have the parameters found so far.
     """
     generator = random.Random(what.kernel)
     end = perf_counter() + what.seconds
@@ -144,7 +144,7 @@ def _descend(
 
 
 def _border(trial: Trial, parameters: Mapping[str, Parameters]) -> int:
-    """The size from which on the indirect way is faster."""
+    """The size from which on the indirect kernel is faster."""
     for size in SIZES:
         direct, indirect = (
             trial("product", size, {**parameters, "GemmRoutine": {DIRECT: border}}) for border in (ALWAYS, NEVER)

@@ -30,10 +30,10 @@ FULL = Rounds(seconds=4.0, rounds=(11, 200))
 @click.option("--quick", is_flag=True, help="Fewer sizes and rounds: about a minute.")
 @click.option("--json", "json_file", metavar="FILE", help="Write what was found as JSON; - for standard output.")
 def opencl(only: str | None, target: str, quick: bool, json_file: str | None) -> None:
-    """How fast kernels are on an OpenCL device, beside the goals.
+    """Measure kernels on an OpenCL device against the goals.
 
-    Products beside the FMA peak, CLBlast and our C target; the layers of ResNet-50 beside C; what bandwidth bounds; the
-    cost of a call; on a GPU cuBLAS. Everybody in turn, by the device's clock, on arrays that lie there. Results are
+    Products against the FMA peak, CLBlast and our C target; the layers of ResNet-50 against C; memory-bound kernels;
+    the cost of a call; on a GPU, cuBLAS. All run in turn, by the device's clock, on arrays in its memory. Results are
     checked; the exit status is 1 when one of ours is wrong. The first run tunes CLBlast, which takes some minutes more.
     """
     names = _goals(only)

@@ -1,4 +1,4 @@
-"""Who takes part on an OpenCL device: our kernels, our C target, CLBlast, naive OpenCL, and CUDA's libraries."""
+"""The contest on an OpenCL device: our kernels, our C target, CLBlast, naive OpenCL, and CUDA's libraries."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from poly.machine.target import is_opencl, parse
 from poly.measure import process
 
 PEERS = ("c", "clblast", "naive", "cuda")
-"""What `--against` takes where the target is an OpenCL device."""
+"""The peers for `--against` on an OpenCL device."""
 
 
 def on_device(device: Device, rates: Measured) -> Contest:
-    """Our kernels for a device beside the others for it; `rates` are those of this CPU."""
+    """The contest of our kernels for a device with its other kernels; `rates` are those of this CPU."""
     target, cpus = device.label, process.allowed()
     peers: dict[str, Solver] = dict(zip(PEERS, (C(), ClBlast(target), Naive(target), Cuda()), strict=True))
     if device.isa.is_gpu:
@@ -52,22 +52,22 @@ def on_device(device: Device, rates: Measured) -> Contest:
 
 
 def sweeps(case: Case) -> int:
-    """How often a case moves its arrays: a stencil's each sweep, since that is a launch of its own, others' once."""
+    """How often a case moves its arrays: a stencil in each time step, which is a launch of its own; others once."""
     return case.problem.size.get("T", 1) if isinstance(case.problem, LoopsProblem) else 1
 
 
 def held(case: Case) -> int:
-    """The bytes of a case's arrays; a stencil's are all read and written."""
+    """The bytes of a case's arrays; a stencil's traffic counts them twice, as all are read and written."""
     return (case.problem.bytes if isinstance(case.problem, LoopsProblem) else case.problem.traffic)(case.dtype)
 
 
 def facts(device: Device) -> dict[str, str]:
-    """The device and its driver, as JSON tells them."""
+    """The device and its driver for JSON."""
     return {"device": device.name, "platform": device.platform, "driver": device.driver}
 
 
 def device_of(target: str) -> Device | None:
-    """The OpenCL device that a target names; None for C. Raises UsageError where it cannot be used."""
+    """The OpenCL device that a target names; None for C. Raises UsageError if it cannot be used."""
     if not is_opencl(target):
         return None
     try:

@@ -1,4 +1,4 @@
-"""cuBLAS and cuDNN through PyTorch on a CUDA GPU: f32 as it is, without TF32, timed by CUDA's events."""
+"""cuBLAS and cuDNN through PyTorch on a CUDA GPU: true f32, without TF32, timed by CUDA's events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.problems.softmax import Softmax
 from codegen.clock import Timed
 
 Run = tuple[Callable[[], Any], Callable[[], Array]]
-"""What is timed, and the result that the loops would have after it has run once."""
+"""The call to time, and the result after one call, in the form that the loops compute."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Cuda:
     """Products by cuBLAS, convolutions by cuDNN, the rest by PyTorch's own kernels."""
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        """The case on the GPU. Raises NotInstalled where there is none, or no PyTorch."""
+        """The case on the GPU. Raises NotInstalled if there is no GPU or no PyTorch."""
         torch = loaded()
         made = work(torch, case.problem, arrays, "cuda")
         if made is None:
@@ -71,7 +71,7 @@ def timed(torch: Any, call: Callable[[], Any]) -> Timed:
 
 
 def work(torch: Any, problem: Problem, arrays: tuple[Array, ...], device: str) -> Run | None:
-    """The problem on a device of PyTorch; None where it has no operation for it."""
+    """The problem on a device of PyTorch; None if it has no operation for it."""
     match problem:
         case Matmul():
             a, b, c = (torch.from_numpy(x).to(device) for x in problem.operands(arrays))
@@ -96,5 +96,5 @@ def work(torch: Any, problem: Problem, arrays: tuple[Array, ...], device: str) -
 
 
 def _added(problem: Convolution, before: Array, output: Array) -> Array:
-    """PyTorch assigns, the loops add to what was there."""
+    """The result of the loops, which add to the output where PyTorch assigns it."""
     return np.add(before, output if problem.layout == "NCHW" else output.transpose(0, 2, 3, 1))

@@ -1,4 +1,4 @@
-"""What the OpenCL target must reach, and what was found."""
+"""The goals of the OpenCL target, and the figures for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Measure = Callable[[Sequence[Case], Sequence[str]], Iterable[ResultLine]]
 
 @dataclass(frozen=True)
 class GoalGroup:
-    """Goals that are looked at together: the cases, the peers, and what a line says."""
+    """Goals that are measured together: their cases, peers, and the figures from a line."""
 
     goals: tuple[Goal, ...]
     cases: tuple[Case, ...]
@@ -48,7 +48,7 @@ class GoalGroup:
 
 
 def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> Iterator[GoalFigure]:
-    """All that was found for these goals."""
+    """The figures for these goals."""
     for part in parts(device, quick):
         if names & {goal.name for goal in part.goals}:
             lines = list(measure(part.cases, part.peers))
@@ -62,7 +62,7 @@ def findings(names: set[str], device: Device, quick: bool, measure: Measure) -> 
 
 
 def parts(device: Device, quick: bool) -> Iterator[GoalGroup]:
-    """What is measured: the products of GPUs are others, and beside cuBLAS."""
+    """The groups to measure: GPUs have other products, which are also compared with cuBLAS."""
     if device.isa.is_gpu:
         large = (product(LARGE),)
         yield GoalGroup((CLBLAST, CUBLAS), large, ("clblast", "cuda"), large_product)
@@ -87,31 +87,31 @@ def layer(number: str) -> Case:
 
 
 def streams() -> Iterator[Case]:
-    """What bandwidth bounds: a stencil, softmax, a matrix times a vector."""
+    """Memory-bound cases: a stencil, softmax, and a matrix times a vector."""
     yield next(case for case in stencil.cases(f32) if case.size.startswith("jacobi-2d"))
     yield from bandwidth.cases(f32)
 
 
 def products_found(line: ResultLine) -> Iterator[GoalFigure]:
-    """Beside the peak, CLBlast and C."""
+    """A product against the peak, CLBlast and C."""
     yield figure(PEAK, line, of_peak(line))
     yield against(CLBLAST, line, "clblast")
     yield against(PRODUCT, line, "c")
 
 
 def large_product(line: ResultLine) -> Iterator[GoalFigure]:
-    """Beside CLBlast and cuBLAS."""
+    """A large product against CLBlast and cuBLAS."""
     yield against(CLBLAST, line, "clblast")
     yield against(CUBLAS, line, "cuda")
 
 
 def layers_found(line: ResultLine) -> Iterator[GoalFigure]:
-    """Each layer beside C; the goal is their mean's."""
+    """Each layer against C; the goal applies to the mean."""
     yield against(LAYERS, line, "c", judged=False)
 
 
 def bound_found(line: ResultLine) -> Iterator[GoalFigure]:
-    """The better of the two ways to see it."""
+    """The better of the ratios to the roofline bound and to C."""
     beside, bound = ratio(line, "c"), of_bound(line)
     found = max((one for one in (beside, bound) if one), key=lambda one: one.median, default=None)
     parts = [f"{one.median:.2f} of {name}" for one, name in ((bound, "the bound"), (beside, "C")) if one]
@@ -126,7 +126,7 @@ def mean(found: Sequence[GoalFigure]) -> GoalFigure:
 
 
 def overheads(target: str) -> Iterator[GoalFigure]:
-    """What a call takes more than an empty kernel: as the caller waits for it, and as it goes on."""
+    """The time of a call beyond that of an empty kernel: until it returns, and until it is done."""
     for waiting, what in ((False, "call returns"), (True, "call is done")):
         try:
             found = overhead(target, waiting)
@@ -138,7 +138,7 @@ def overheads(target: str) -> Iterator[GoalFigure]:
 
 
 def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> GoalFigure:
-    """Our speed over a peer's, or why there is none."""
+    """Our speed relative to a peer's, or why there is none."""
     timing = line.result.timing(peer)
     if timing is None:
         return figure(goal, line, None, judged=judged, note=absence(line, peer))
@@ -149,7 +149,7 @@ def against(goal: Goal, line: ResultLine, peer: str, judged: bool = True) -> Goa
 
 
 def figure(goal: Goal, line: ResultLine, value: Summary | None, note: str = "", judged: bool = True) -> GoalFigure:
-    """A finding, with our figure where no note tells it; wrong where our result is."""
+    """A figure, noting our speed unless there is another note; it is wrong if our result is."""
     ours = line.result.timing(NAME)
     if ours is None:
         return GoalFigure(goal, line.result.case.title, None, note=absence(line, NAME), wrong=True)
@@ -166,13 +166,13 @@ def absence(line: ResultLine, name: str) -> str:
 
 
 def ratio(line: ResultLine, peer: str) -> Summary | None:
-    """How many times as fast as a peer, over the rounds."""
+    """Our speed relative to a peer's, over the rounds."""
     ours, other = line.result.timing(NAME), line.result.timing(peer)
     return paired_ratio(other.samples, ours.samples) if ours and other and other.right else None
 
 
 def of_peak(line: ResultLine) -> Summary | None:
-    """The share of the peak that was probed in the same rounds."""
+    """The fraction of the peak, as probed in the same rounds."""
     ours = line.result.timing(NAME)
     if ours is None:
         return None
@@ -181,7 +181,7 @@ def of_peak(line: ResultLine) -> Summary | None:
 
 
 def of_bound(line: ResultLine) -> Summary | None:
-    """The share of the bound that bandwidth sets."""
+    """The fraction of the roofline bound."""
     ours = line.result.timing(NAME)
     return summarize([line.result.case.problem.flop / s / (1e9 * line.bound) for s in ours.samples]) if ours else None
 

@@ -1,4 +1,4 @@
-"""Naive OpenCL: what the device's own compiler and runtime make of the plain loops."""
+"""Naive OpenCL: the plain loops, optimised only by the device's own compiler and runtime."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from benchmarks.opencl.naive_text import text
 from benchmarks.opencl.stage import launch, scalar, stage
 
 LONGEST = 0.5
-"""Seconds a call, above which there is nothing to compare."""
+"""Seconds per call above which a comparison makes no sense."""
 
 
 @dataclass(frozen=True)
 class Naive:
-    """One work-item for each element, groups of the runtime's choice."""
+    """One work-item for each element, in work-groups of the runtime's choice."""
 
     target: str
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        """The program's launches on arrays of the device; None where the problem has no such program, or it is slow."""
+        """The program's launches on the device's arrays; None if the problem has no such program, or it is too slow."""
         made = text(case.problem)
         if made is None:
             return None

@@ -1,4 +1,4 @@
-"""The loops in OpenCL C as one first writes them: a work-item for each element of the result, the loops inside.
+"""The loops in straightforward OpenCL C: a work-item for each element of the result, with the other loops inside.
 
 The runtime chooses the size of the work-groups. `T` is the scalar type.
 """
@@ -98,7 +98,7 @@ __kernel void run(__global const T *A, __global T *B)
 
 
 def text(problem: Problem) -> NaiveProgram | None:
-    """The naive program for a problem; None where its elements do not come from each other's side by side."""
+    """The naive program for a problem; None if its elements depend on each other."""
     match problem:
         case Matmul():
             return _matmul(problem)
@@ -124,7 +124,7 @@ def _matmul(problem: Matmul) -> NaiveProgram:
 
 
 def _convolution(problem: Convolution) -> NaiveProgram:
-    """The fastest dimension of the work-items is that of the result in memory."""
+    """A convolution, whose work-items' fastest dimension is that of the result in memory."""
     numbers = {
         "c": problem.c, "k": problem.k, "r": problem.r,
         "padded": problem.padded, "stride": problem.stride, "out": problem.out,
@@ -139,7 +139,7 @@ def _convolution(problem: Convolution) -> NaiveProgram:
 
 
 def _contraction(problem: ContractionProblem) -> NaiveProgram:
-    """One item for each element of the output: its number is taken apart into indices."""
+    """One work-item for each element of the output, whose number is split into indices."""
     extents = dict(problem.extents)
     lines, rest = [], "get_global_id(0)"
     for index in reversed(problem.output):

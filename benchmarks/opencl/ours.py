@@ -1,4 +1,4 @@
-"""Our own entrants: the nest compiled for the device, and for comparison for C, on as many threads."""
+"""Our own entrants: the nest compiled for the device and, for comparison, for C on as many threads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchmarks.ours import NAME, Poly
 
 @dataclass(frozen=True)
 class OpenCL:
-    """Kernels by the default schedule for the device, nothing measured, on arrays that lie there."""
+    """Kernels with the default schedule for the device, without tuning, on arrays in its memory."""
 
     target: str
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
-        """Compile the case's loops. Raises Failed with poly's own words."""
+        """Compile the case's loops. Raises Failed with poly's message."""
         here = stage(self.target)
         try:
             kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, records=False)
@@ -40,5 +40,5 @@ class C:
     """The same loops by our C target, on as many threads as the device has compute units."""
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
-        """Compile the case's loops. Raises Failed with poly's own words."""
+        """Compile the case's loops. Raises Failed with poly's message."""
         return Poly("c")(case, arrays, threads)

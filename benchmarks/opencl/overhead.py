@@ -1,6 +1,6 @@
-"""Run as a program: what a call costs beside the launch of an empty kernel through pyopencl, as JSON.
+"""A program that prints the cost of a call, and of the launch of an empty kernel through pyopencl, as JSON.
 
-Each round gives every way a number of calls in turn; the arrays lie on the device, and the work is next to nothing.
+Each round makes a number of calls of each in turn; the arrays are on the device, and the work is negligible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS, CALLS, SIZE = 60, 50, 8
 
 @dataclass(frozen=True)
 class Overhead:
-    """Microseconds a call: an empty kernel's launch, ours, and by how much ours takes longer, round by round."""
+    """Microseconds per call: an empty kernel's launch, a call of ours, and the difference round by round."""
 
     empty: Summary
     ours: Summary
@@ -37,7 +37,7 @@ class Overhead:
 
 
 def overhead(target: str, waiting: bool) -> Overhead:
-    """Measure it in a process of its own, waiting for each call or for the last one alone. Raises Failed."""
+    """Measure the overhead in a process of its own, waiting for each call or only for the last one. Raises Failed."""
     command = [sys.executable, "-m", "benchmarks.opencl.overhead", target, "wait" if waiting else "go"]
     with threads.kept():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -49,7 +49,7 @@ def overhead(target: str, waiting: bool) -> Overhead:
 
 
 def rounds(target: str, waiting: bool) -> tuple[list[float], list[float]]:
-    """Microseconds a call of each round: an empty kernel, and a small nest of ours."""
+    """Microseconds per call in each round: of an empty kernel, and of a small nest."""
     here = stage(target)
     ways = [_empty(here), _ours(here, target)]
     samples: tuple[list[float], list[float]] = ([], [])
@@ -78,7 +78,7 @@ def _empty(here: Stage) -> Callable[[], Any]:
 
 
 def _ours(here: Stage, target: str) -> Callable[[], Any]:
-    """A matrix times a vector, of a few elements."""
+    """A matrix times a vector with few elements."""
     kernel = poly.compile(nests.make("gemv", f32), sizes={"M": SIZE, "K": SIZE}, target=target, records=False)
     given = here.upload([np.ones(shape, np.float32) for shape in ((SIZE, SIZE), SIZE, SIZE)])
     return lambda: kernel(*given)

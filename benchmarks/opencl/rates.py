@@ -1,6 +1,6 @@
-"""What an OpenCL device does at most: fused multiply-adds on registers, and bytes of its memory a second.
+"""The peak rates of an OpenCL device: fused multiply-adds in registers, and memory bandwidth.
 
-For GPUs; a CPU device has the rates of its CPU's cores, which C programs measure (`benchmarks.probe`).
+This is for GPUs; a CPU device has the rates of its CPU's cores, which C programs measure (`benchmarks.probe`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.opencl.stage import Enqueue, Stage, launch, scalar, stage
 from microkernels.dtypes import DType, f32
 
 CHAINS, STEPS, ITEMS, GROUP = 16, 512, 2048, 64
-"""Independent chains of an item, their length, items for each compute unit, and items of a group."""
+"""Independent chains per work-item, their length, work-items per compute unit, and work-items per group."""
 
 PEAK = """
 __kernel void peak(__global T *sink, T factor)
@@ -43,12 +43,12 @@ __kernel void triad(__global float4 *a, __global const float4 *b, __global const
 }
 """
 LARGEST = 256 << 20
-"""Bytes of an array that is streamed: far more than a cache has."""
+"""The bytes of an array to stream: far more than a cache holds."""
 SAMPLES = 5
 
 
 class DevicePeak:
-    """Call it for one sample of the peak, in GFLOP/s."""
+    """A call takes one sample of the peak, in GFLOP/s."""
 
     def __init__(self, target: str, dtype: DType) -> None:
         self._stage = stage(target)
@@ -66,14 +66,14 @@ class DevicePeak:
 
 @functools.cache
 def bandwidth(target: str) -> float:
-    """GB/s of the device's memory: reading or the triad, whichever is faster."""
+    """The device's memory bandwidth in GB/s: of reads or of the triad, whichever is faster."""
     here = stage(target)
     size = min(LARGEST, here.device.buffer_bytes // 2, here.device.memory_bytes // 8) // 16 * 16
     return max(moved / min(_samples(here, enqueue)) / 1e9 for enqueue, moved in _streams(here, size))
 
 
 def _streams(here: Stage, size: int) -> list[tuple[Enqueue, int]]:
-    """The two streams with the bytes that each moves."""
+    """The two streams, with the bytes that each moves."""
     program = here.build(STREAM)
     items, count = (ITEMS * here.device.isa.units,), np.int32(size // 16)
     a, b, c = (here.buffer(size) for _ in range(3))
@@ -92,5 +92,5 @@ def _samples(here: Stage, enqueue: Enqueue) -> list[float]:
 
 
 def knows(target: str, dtype: DType) -> bool:
-    """Whether the device has the scalar type."""
+    """Whether the device supports the scalar type."""
     return dtype == f32 or stage(target).device.isa.f64

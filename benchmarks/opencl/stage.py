@@ -1,8 +1,8 @@
-"""Where OpenCL contenders perform: a device with a queue that keeps times, arrays that lie there, and the clock.
+"""The stage of OpenCL contenders: a device with a profiling queue, arrays in its memory, and the clock.
 
-The clock is the device's own. A gate holds the queue until all launches of a few calls are in it, so what the host
-takes to put them there is no part of the figure. A call that isn't counted goes first: it wakes the device's threads
-and warms its caches. The time runs from its end to the end of the last launch, so it holds what lies between launches.
+The clock is the device's own. A gate holds the queue until all launches of a few calls are in it, so the host's time to
+enqueue them is not measured. A call that isn't counted goes first: it wakes the device's threads and warms its caches.
+The time runs from its end to the end of the last launch, and so includes the gaps between launches.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from microkernels.dtypes import DType
 from microkernels.errors import TargetError
 
 CALLS = 7
-"""How many calls are timed at once: pyopencl's arrays wait for the oldest of more than a dozen events."""
+"""The calls that are timed at once: with more than a dozen events, pyopencl's arrays wait for the oldest."""
 
 Enqueue = Callable[[], Any]
-"""Puts launches on the queue, and returns the last one's event."""
+"""Enqueues launches, and returns the last one's event."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A device's context, and a queue that keeps times."""
+    """A device, its context, and a profiling queue."""
 
     device: Device
     context: Any
@@ -41,13 +41,13 @@ class Stage:
         return tuple(to_device(self.queue, array) for array in arrays)
 
     def buffer(self, size: int) -> Any:
-        """Memory on the device, in bytes."""
+        """A buffer of `size` bytes on the device."""
         import pyopencl as cl
 
         return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
 
     def build(self, source: str) -> Any:
-        """The program. Raises Failed with the device's log."""
+        """The built program. Raises Failed with the device's log."""
         import pyopencl as cl
 
         try:
@@ -56,7 +56,7 @@ class Stage:
             raise Failed(f"the device's compiler: {error}") from error
 
     def timed(self, enqueue: Enqueue) -> Timed:
-        """The device's seconds for so many calls."""
+        """The clock: the device's seconds for a number of calls."""
         return lambda times: sum(self._calls(enqueue, min(CALLS, times - n)) for n in range(0, times, CALLS))
 
     def _calls(self, enqueue: Enqueue, count: int) -> float:
@@ -75,7 +75,7 @@ class Stage:
 
 @functools.cache
 def stage(target: str) -> Stage:
-    """The device that a target names, set up. Raises NotInstalled where there is none."""
+    """The stage on the device that a target names. Raises NotInstalled if there is none."""
     try:
         device = find(target)
         handle = device.handle
@@ -88,7 +88,7 @@ def stage(target: str) -> Stage:
 
 
 def scalar(dtype: DType) -> str:
-    """The lines atop a source that make `T` the scalar type."""
+    """The first lines of a source, which make `T` the scalar type."""
     if dtype.name == "f64":
         return "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define T double\n"
     return "#define T float\n"

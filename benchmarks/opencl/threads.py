@@ -1,4 +1,4 @@
-"""Where the threads of a CPU's OpenCL device run."""
+"""The affinity of the threads of a CPU's OpenCL device."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ VARIABLE = "POCL_AFFINITY"
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Tell PoCL in processes that start meanwhile to keep each of its threads on a core, as other contenders' are.
+    """Have PoCL, in processes started meanwhile, pin each of its threads to a core, like those of other contenders.
 
-    It counts the machine's cores, so it is left alone where this process may not use all of them.
+    PoCL counts the machine's cores, so nothing is done if this process may not use all of them.
     """
     if VARIABLE in os.environ or len(os.sched_getaffinity(0)) != os.cpu_count():
         yield

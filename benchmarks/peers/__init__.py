@@ -19,15 +19,15 @@ from benchmarks.peers.torch_peer import Torch
 PEERS: Mapping[str, Peer] = {
     peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), CompiledLoops())
 }
-"""By the names that `--against` takes."""
+"""The peers, by their names for `--against`."""
 
 
 @dataclass(frozen=True)
 class NamedPeer:
-    """A peer by name, as a worker takes it."""
+    """A peer by name, as a solver for a worker."""
 
     name: str
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender | None:
-        """What the peer makes of the case. Raises NotInstalled."""
+        """The peer's contender for the case. Raises NotInstalled."""
         return PEERS[self.name].prepare(case.problem, arrays, threads)

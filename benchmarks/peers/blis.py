@@ -1,4 +1,4 @@
-"""BLIS. It does not know every CPU, and then falls back to slow kernels: the fastest of a few choices is taken."""
+"""BLIS. On CPUs that it does not know it falls back to slow kernels, so the fastest of a few choices is used."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Blis:
 
 @functools.cache
 def _loaded() -> tuple[CBlas, Any, Any]:
-    """The library, loaded under the best choice. BLIS reads the variable once, so each is tried in its own process."""
+    """The library, loaded with the best choice. BLIS reads the variable once, so each is tried in its own process."""
     import cffi
 
     path = library()
@@ -66,7 +66,7 @@ def library() -> str:
 
 
 def seconds(path: str, choice: str) -> float:
-    """The time of a 512³ product under one BLIS_ARCH_TYPE, in a process of its own; infinite where it fails."""
+    """The time of a 512³ product with one BLIS_ARCH_TYPE, in a process of its own; infinite if it fails."""
     environment = {name: value for name, value in os.environ.items() if name != "BLIS_ARCH_TYPE"}
     if choice:
         environment["BLIS_ARCH_TYPE"] = choice

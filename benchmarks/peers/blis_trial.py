@@ -1,4 +1,4 @@
-"""Run as a program: print the seconds of a 512³ product by the BLIS at the path given, set up by the environment."""
+"""A program that prints the seconds of a 512³ product by the BLIS at a path, configured by the environment."""
 
 from __future__ import annotations
 

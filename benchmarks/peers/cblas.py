@@ -37,7 +37,7 @@ class CBlas:
     integer: str
 
     def product(self, problem: Matmul, arrays: tuple[Array, ...]) -> CFunction:
-        """`C += A B` as one call; a vector times a matrix by `gemv`, which is made for it."""
+        """`C += A B` as one call; for a vector times a matrix, `gemv`."""
         if problem.batch > 1:
             return self._batched(problem, arrays)
         if problem.m == 1 and problem.transpose == "NN":
@@ -78,9 +78,9 @@ def c_type(dtype: str) -> str:
 
 
 def entry_points(path: str, integer: str, prefix: str = "", suffix: str = "") -> CBlas:
-    """Find `cblas_sgemm` and its kin in a library; `prefix` and `suffix` are what its build put around the names.
+    """Find `cblas_sgemm` and its variants in a library; `prefix` and `suffix` are what its build adds to the names.
 
-    Raises OSError where the library cannot be loaded, AttributeError where it lacks them.
+    Raises OSError if the library cannot be loaded, AttributeError if it lacks them.
     """
     import cffi
 

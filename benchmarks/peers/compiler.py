@@ -18,7 +18,7 @@ FLAGS = ("-O3", "-march=native")
 
 
 class CompiledLoops:
-    """Plain loops, on one thread: a C compiler makes no threads by itself."""
+    """Plain loops, on one thread: a C compiler does not parallelise by itself."""
 
     name = "gcc"
 
@@ -38,6 +38,6 @@ class CompiledLoops:
 
 @functools.cache
 def compiler_version() -> str:
-    """The first line that the compiler says of itself."""
+    """The first line of the compiler's `--version`."""
     done = subprocess.run([*find_compiler(), "--version"], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]

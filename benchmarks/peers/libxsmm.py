@@ -1,4 +1,4 @@
-"""libxsmm: a kernel generated at run time for exactly the shape asked for. One thread."""
+"""libxsmm: a kernel generated at run time for exactly the given shape. One thread."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ const char *target(void);
 """
 
 LARGEST = 2048**3
-"""Without blocking for the caches, larger products only take time."""
+"""The most multiply-adds of a product: without cache blocking, larger ones are not worth the time."""
 
 
 class Libxsmm:
-    """Products by a dispatched kernel, on one thread. It has none for some transposes."""
+    """Products by a dispatched kernel, on one thread. Some transposes have no kernel."""
 
     name = "libxsmm"
 
@@ -74,7 +74,7 @@ class Libxsmm:
 
 @functools.cache
 def loaded() -> Any:
-    """The glue to the library. Raises NotInstalled."""
+    """The C wrapper around the library. Raises NotInstalled."""
     flags = ("-O2", "-DLIBXSMM_NOBLAS", "-lxsmm", "-lxsmmnoblas", "-ldl", "-lpthread", "-lm")
     try:
         return load(SOURCE, DECLARATIONS, flags)

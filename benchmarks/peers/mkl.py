@@ -14,7 +14,7 @@ from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.problems.matmul import Matmul
 
 SPIN = "20"
-"""Milliseconds that its idle threads spin. Its default of 200 would take the core from whoever is timed next."""
+"""The milliseconds that idle threads spin. MKL's default of 200 would disturb the next contender."""
 
 
 class Mkl:
@@ -36,7 +36,7 @@ class Mkl:
 
 @functools.cache
 def library() -> str:
-    """The path of `libmkl_rt.so`, which stands for all of MKL. Raises NotInstalled."""
+    """The path of `libmkl_rt.so`, which loads all of MKL. Raises NotInstalled."""
     try:
         files = metadata.files("mkl") or []
     except metadata.PackageNotFoundError:

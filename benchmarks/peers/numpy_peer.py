@@ -1,4 +1,4 @@
-"""NumPy: its bundled OpenBLAS called from C where its symbols are found, else `numpy.matmul`; and `numpy.einsum`."""
+"""NumPy: its bundled OpenBLAS called from C if its symbols are found, else `numpy.matmul`; and `numpy.einsum`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.matmul import Matmul
 
 NAMES = (("int64_t", "scipy_", "64_"), ("int64_t", "", "64_"), ("int", "scipy_", ""), ("int", "", ""))
-"""Integer type, prefix and suffix of `cblas_sgemm` in the builds of OpenBLAS that NumPy comes with."""
+"""Integer type, prefix and suffix of `cblas_sgemm` in the builds of OpenBLAS that NumPy bundles."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Numpy:
 
 @functools.cache
 def openblas() -> OpenBlas | None:
-    """NumPy's OpenBLAS; None where NumPy uses another library, or threadpoolctl isn't there to find it."""
+    """NumPy's OpenBLAS; None if NumPy uses another library, or if threadpoolctl is not installed."""
     for pool in pools():
         if pool["internal_api"] != "openblas" or "scipy.libs" in pool["filepath"]:
             continue
@@ -69,7 +69,7 @@ def openblas() -> OpenBlas | None:
 
 
 def pools() -> list[dict[str, Any]]:
-    """What threadpoolctl knows of the libraries loaded so far; nothing where it isn't installed."""
+    """What threadpoolctl reports on the libraries loaded so far; nothing if it is not installed."""
     try:
         import threadpoolctl
     except ImportError:

@@ -1,4 +1,4 @@
-"""oneDNN through PyTorch's own entry points to it, with the weights packed before: its fastest form, float32 alone."""
+"""oneDNN through PyTorch's own entry points to it, with prepacked weights: its fastest form, for float32 only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIG = "weights packed before the clock starts"
 
 
 class OneDnn:
-    """Products as linear layers, convolutions; both assign their output, which is less work than adding to it."""
+    """Products as linear layers, and convolutions; both assign their output, which is less work than adding to it."""
 
     name = "onednn"
 

@@ -1,4 +1,4 @@
-"""PyTorch as anyone calls it: `addmm`, `einsum`, `conv2d`, eager, nothing prepared before."""
+"""PyTorch as it is usually called: `addmm`, `einsum` and `conv2d`, in eager mode, with nothing prepacked."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def layout(torch: Any, problem: Convolution) -> Any:
 
 
 def image_tensor(torch: Any, problem: Convolution, arrays: tuple[Array, ...]) -> Any:
-    """The image without its border, in the problem's layout: PyTorch pads by itself, and may leave those taps out."""
+    """The image without its border, in the problem's layout: PyTorch pads it, and may skip the taps on the padding."""
     image = torch.from_numpy(problem.channel_first(arrays)[0])
     inner = slice(problem.pad, min(problem.pad + problem.h, problem.padded))
     return image[:, :, inner, inner].contiguous(memory_format=layout(torch, problem))
 
 
 def convolution_result(problem: Convolution, arrays: tuple[Array, ...], convolve: Any) -> Any:
-    """The result as the loops leave it: PyTorch assigns, the loops add to what was there."""
+    """The result as the loops compute it: PyTorch assigns the output, while the loops add to it."""
 
     def result() -> Array:
         output: Array = convolve().numpy()

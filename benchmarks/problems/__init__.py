@@ -1,1 +1,1 @@
-"""The computations that are measured, in the terms of their fields: what everybody, poly and peers, is asked to do."""
+"""The computations that poly and peers are measured on, in the terms of their fields."""

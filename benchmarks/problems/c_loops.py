@@ -1,4 +1,4 @@
-"""The loops of `nests` again, in C, for the compiler to do its best with. `T` is the scalar type."""
+"""The loops of `nests` in C, for the compiler to optimise. `T` is the scalar type."""
 
 from __future__ import annotations
 
@@ -73,4 +73,4 @@ void run(int64_t N, int64_t M, T (*restrict L)[N], T (*restrict X)[M])
 """
 
 SOURCES = {"jacobi_2d": JACOBI_2D, "heat_3d": HEAT_3D, "seidel_2d": SEIDEL_2D, "trsv": TRSV, "trsm": TRSM}
-"""By the nest's name."""
+"""The C texts by the nests' names."""

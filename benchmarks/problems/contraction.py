@@ -23,7 +23,7 @@ class ContractionProblem:
 
     @property
     def subscripts(self) -> str:
-        """As `numpy.einsum` takes them."""
+        """The subscripts for `numpy.einsum`."""
         return f"{self.first},{self.second}->{self.output}"
 
     @property

@@ -13,9 +13,9 @@ from microkernels.dtypes import DType
 
 @dataclass(frozen=True)
 class Convolution:
-    """One layer: `c` channels in, `k` out, an `h` by `h` image, an `r` by `r` filter; `pad` zeros lie around the image.
+    """One layer: `c` channels in, `k` out, an `h` by `h` image, an `r` by `r` filter, and `pad` zeros around the image.
 
-    The arrays hold the padded image. Peers that pad by themselves get the image alone, and may leave those taps out.
+    The arrays hold the padded image. Peers that pad by themselves get only the image, and may skip those taps.
     """
 
     c: int
@@ -33,7 +33,7 @@ class Convolution:
 
     @property
     def padded(self) -> int:
-        """The height and width of the padded image, as far as the taps reach."""
+        """The height and width of the part of the padded image that the taps reach."""
         return self.stride * (self.out - 1) + self.r
 
     @property

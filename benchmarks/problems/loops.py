@@ -1,4 +1,4 @@
-"""Nests that are no contraction: stencils over time, and triangular solves."""
+"""Nests that are not contractions: stencils over time, and triangular solves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Solution = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LoopsProblem:
-    """Loops in C beside those in Python. `sizes` are in the order of the C function's parameters."""
+    """Loops in C and in Python. `sizes` are in the order of the C function's parameters."""
 
     name: str
     sizes: tuple[tuple[str, int], ...]
@@ -47,7 +47,7 @@ class LoopsProblem:
 
     @property
     def c_source(self) -> str:
-        """The loops as a C function `run` on elements `T`, its parameters the sizes and then the arrays."""
+        """The loops as a C function `run` on elements `T`, whose parameters are the sizes and then the arrays."""
         return c_loops.SOURCES[self.name]
 
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -75,12 +75,12 @@ class LoopsProblem:
         return 2 * self.bytes(dtype)
 
     def bytes(self, dtype: DType) -> int:
-        """Of all arrays."""
+        """The bytes of all arrays."""
         return dtype.size * sum(int(np.prod(shape)) for shape in self.shapes())
 
 
 def _well_conditioned(triangle: Array) -> Array:
-    """Small numbers below a diagonal of ones, so that solving again and again neither grows nor fades."""
+    """Small numbers below a diagonal of ones, so that repeated solves neither grow nor vanish."""
     triangle /= len(triangle)
     np.fill_diagonal(triangle, 1)
     return triangle
@@ -134,4 +134,4 @@ SOLVERS: dict[str, Callable[[dict[str, int], tuple[Solution, ...]], Solution]] =
     "trsv": _solve,
     "trsm": _solve,
 }
-"""In float64, by other means than the loops."""
+"""Reference solutions in float64, independent of the loops."""

@@ -13,7 +13,7 @@ from microkernels.dtypes import DType
 
 @dataclass(frozen=True)
 class Matmul:
-    """`C[m, n] += A[m, k] B[k, n]`, `batch` times side by side; a transposed operand lies as `A[k, m]` or `B[n, k]`."""
+    """`C[m, n] += A[m, k] B[k, n]`, for each of `batch`; a transposed operand is stored as `A[k, m]` or `B[n, k]`."""
 
     m: int
     n: int
@@ -35,7 +35,7 @@ class Matmul:
 
     @property
     def leading(self) -> tuple[int, int, int]:
-        """The row lengths of A, B and C as they lie in memory."""
+        """The row lengths of A, B and C in memory."""
         return (
             self.m if self.transpose[0] == "T" else self.k,
             self.k if self.transpose[1] == "T" else self.n,

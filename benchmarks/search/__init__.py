@@ -1,1 +1,1 @@
-"""The proof of the search: small spaces, enumerated and measured once, on which every strategy can be run again."""
+"""The evaluation of the search: small spaces, enumerated and measured once, on which any strategy can be replayed."""

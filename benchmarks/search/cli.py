@@ -1,4 +1,4 @@
-"""`poly bench search`: make the tables, or tell from them how good the search is."""
+"""`poly bench search`: measures the tables, or evaluates the search on them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def search(
     seconds: float,
     points: int | None,
 ) -> None:
-    """How good the search is, on small spaces of which every point was measured.
+    """Show how good the search is, on small spaces of which every point was measured.
 
     PROBLEM is gemm, conv, or the name of one problem ('gemm 256x256x2048', 'conv 03'); all by default. Nothing is
     measured but with --measure and --live: strategies run on the stored tables.

@@ -1,4 +1,4 @@
-"""The figures that the search is judged by, each beside its goal."""
+"""The figures by which the search is judged, each with its goal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poly.autoschedule.spaces.space import Space
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure, its goal, and whether it was met; `note` says what else should be known."""
+    """A figure, its goal, and whether it was met; `note` adds details."""
 
     name: str
     value: float
@@ -29,7 +29,7 @@ class Figure:
 
 
 def figures(scores: Sequence[Score], rank_seconds: float) -> list[Figure]:
-    """All of them, over all problems; `rank_seconds` is what ranking 1000 points took."""
+    """All figures, over all problems; `rank_seconds` is the time to rank 1000 points."""
     origins = [score.origin for score in scores]
     transfers = [score for score in scores if score.transfer is not None]
     worst = min(scores, key=lambda score: score.choice)
@@ -91,19 +91,19 @@ def figures(scores: Sequence[Score], rank_seconds: float) -> list[Figure]:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The geometric mean; 0 where one of them is."""
+    """The geometric mean; 0 if a value is."""
     known = list(values)
     return 0.0 if min(known) <= 0 else geometric_mean(known) or 0.0
 
 
 def _spread(scores: Sequence[Score], of: Callable[[Score], float]) -> str:
-    """The worst problem, where there are several."""
+    """The worst problem, if there are several."""
     worst = min(scores, key=of)
     return f"worst {of(worst):.3f}, {worst.problem}" if len(scores) > 1 else ""
 
 
 def seconds_to_rank(spaces: Iterable[Space]) -> float:
-    """Seconds of one core that the model takes, here and now, to rank 1000 points: the mean over all spaces."""
+    """The model's CPU seconds on this machine to rank 1000 points: the mean over all spaces."""
     start = process_time()
     points = sum(len(space.ranked()) for space in spaces)
     return (process_time() - start) * 1000 / max(1, points)

@@ -1,9 +1,9 @@
-"""A measured space: its table laid over it, and how good each point is.
+"""A measured space: a space with its table, and the quality of each point.
 
-The best of a table was chosen for its time among hundreds, so it was also lucky, and what was chosen by its samples may
-not be judged by them (the winner's curse). So the visits are cut into two halves, and there are two sides: on each, a
-search sees one half and is judged by the other. Quality is speed relative to what an exhaustive search of the half seen
-would find; it may exceed 1.
+The best point of a table was selected by its time among hundreds, so it was also lucky, and must not be judged by the
+samples that selected it (the winner's curse). So the visits are split into two halves, and there are two sides: on
+each, a search sees one half and is judged by the other. Quality is speed relative to what an exhaustive search of the
+half seen would find; it may exceed 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poly.errors import SearchError
 from poly.model.cost import Cost
 
 LOOK_BEST = 3
-"""The best point of a half is judged by itself, or by the middle one of so many: a burst must not lower the bar."""
+"""The bar is the time of a half's best point, or the median of this many if it is less: a burst must not lower it."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Side:
 
     @cached_property
     def seconds(self) -> dict[Point, float]:
-        """What is typical of a point's samples in the half that is seen."""
+        """The typical sample of each point in the half that is seen."""
         return typical(self.visits)
 
     def fastest(self, points: Iterable[Point]) -> Point:
-        """Of some points the one that is fastest in what is seen; where all failed, the first."""
+        """The fastest of some points in the half that is seen; the first if all failed."""
         known = list(points)
         return min(known, key=lambda point: self.seconds.get(point, float("inf")))
 
@@ -46,8 +46,8 @@ class Side:
 class Landscape:
     """The measured points of a problem's space.
 
-    `space` holds no others. Its choice is the whole space's, or the model's best of its points where that one could
-    not be measured.
+    `space` holds no others. Its choice is that of the whole space, or, if that could not be measured, the model's best
+    of its points.
     """
 
     problem: str
@@ -60,12 +60,12 @@ class Landscape:
 
     @cached_property
     def seconds(self) -> dict[Point, float]:
-        """What is typical of all samples of a point that could be measured."""
+        """The typical sample of each point that could be measured, over all visits."""
         return typical(self._visits)
 
     @cached_property
     def sides(self) -> tuple[Side, Side]:
-        """Both ways round: seen and judged."""
+        """Both sides: each half is seen on one and judges on the other."""
         first, second = halves(self._visits)
         return self._side(first, second), self._side(second, first)
 
@@ -77,19 +77,19 @@ class Landscape:
 
     @cached_property
     def plain(self) -> dict[Point, float]:
-        """Speed relative to the least of all seconds, which flatters the best; 0 for a point that failed."""
+        """Speed relative to the least of all times, which favours lucky points; 0 for a point that failed."""
         best = min(self.seconds.values())
         return {point: best / self.seconds[point] if point in self.seconds else 0.0 for point in self.entries}
 
     @cached_property
     def noise(self) -> float:
-        """How much two halves of the visits to a point differ, as a part: the median over points."""
+        """The relative difference of two halves of the visits to a point: the median over points."""
         one, other = (side.seconds for side in self.sides)
         return median(abs(one[point] / other[point] - 1) for point in one)
 
     @property
     def _visits(self) -> dict[Point, list[Visit]]:
-        """The samples of each visit to each point that could be measured, at one level."""
+        """The samples of each visit to each point that could be measured, scaled to one level."""
         return {p: self.table.visits(key(self.space, p)) for p, entry in self.entries.items() if entry.passes}
 
     def _side(self, seen: Mapping[Point, list[Visit]], judged: Mapping[Point, list[Visit]]) -> Side:
@@ -100,26 +100,26 @@ class Landscape:
 
     @cached_property
     def ranked(self) -> list[Point]:
-        """The points as the model ranks them."""
+        """The points in the model's order."""
         return self.space.ranked()
 
     def as_good_as(self, level: float) -> int:
-        """How many points reach a quality."""
+        """The number of points that reach a quality."""
         return sum(quality >= level for quality in self.qualities.values())
 
 
 def typical(visits: Mapping[Point, list[Visit]]) -> dict[Point, float]:
-    """The first quartile of all samples of each point, of few the least.
+    """The first quartile of all samples of each point; the minimum of few.
 
-    What else the machine does comes in bursts and only ever adds: one can spoil most samples of a visit, so of one or
-    two visits a median may tell of nothing else. All points are judged alike.
+    Other load comes in bursts and only ever adds time: a burst can spoil most samples of a visit, so the median of one
+    or two visits may measure nothing else. All points are treated alike.
     """
     pooled = {point: sorted(s for visit in found for s in visit) for point, found in visits.items()}
     return {point: samples[(len(samples) - 1) // 4] for point, samples in pooled.items()}
 
 
 def halves(visits: Mapping[Point, list[Visit]]) -> tuple[dict[Point, list[Visit]], dict[Point, list[Visit]]]:
-    """Every second visit to each point, and the others; of a single visit the earlier samples, and the later ones."""
+    """Every second visit to each point, and the others; of a single visit, the earlier and the later samples."""
 
     def cut(found: list[Visit]) -> tuple[list[Visit], list[Visit]]:
         if len(found) > 1:
@@ -133,7 +133,7 @@ def halves(visits: Mapping[Point, list[Visit]]) -> tuple[dict[Point, list[Visit]
 
 
 def landscape(table: Table, space: Space) -> Landscape:
-    """The points that are both in the table and in the space. Raises SearchError where fewer than two were measured."""
+    """The points in both the table and the space. Raises SearchError if fewer than two were measured."""
     if sum(table.measured(key(space, point)) for point in space) < 2:
         raise SearchError(
             f"the table of {table.problem} has fewer than two points of the space as it is now: measure it again "
@@ -149,13 +149,13 @@ def landscape(table: Table, space: Space) -> Landscape:
 
 
 def missing(table: Table, space: Space) -> tuple[int, int]:
-    """How many points of the space the table lacks, and how many of the table the space no longer has."""
+    """The number of the space's points that the table lacks, and of the table's that the space no longer has."""
     points = {key(space, point) for point in space}
     return len(points - table.entries.keys()), len(table.entries.keys() - points)
 
 
 def _known(structure: Structure, table: Table) -> Structure:
-    """A structure with the points of a table alone. Each point is predicted once: searches ask again and again."""
+    """A structure with only the points of a table. Each point is predicted once, as searches ask repeatedly."""
     costs: dict[tuple[object, ...], Cost] = {}
 
     def allows(values: Values) -> bool:

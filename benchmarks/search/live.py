@@ -1,7 +1,7 @@
-"""The search live: one product and one convolution tuned by several strategies, then all of them timed in turn.
+"""The search live: one product and one convolution are tuned by several strategies, and the results timed in turn.
 
-Each tuning starts from nothing: no records are read, and what it compiled before lies in a cache only as far as other
-runs put it there. What was found is then timed like any contender of `poly bench`, in the same rounds.
+Each tuning starts from scratch: no records are read, though the cache may hold kernels compiled by other runs. The
+results are then timed like any contender of `poly bench`, in the same rounds.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ SQUARE, LAYER = "512", "conv 07"
 """The product and the convolution."""
 ROUNDS = Rounds(seconds=3.0, rounds=(7, 100))
 TRIALS = 40
-"""Measurements of a strategy that is to be compared, and has no end of its own."""
+"""The measurements of strategies for comparison, which do not stop by themselves."""
 
 
 @dataclass(frozen=True)
 class TuningEffort:
-    """What a tuning took: seconds in all, and measurements."""
+    """The cost of a tuning: seconds in all, and measurements."""
 
     seconds: float
     trials: int
 
 
 class Tuner(Entrant, Protocol):
-    """An entrant that tunes first; `efforts` tells what that took, by the case's title."""
+    """An entrant that tunes first; `efforts` has the cost of that, by the case's title."""
 
     @property
     def efforts(self) -> dict[str, TuningEffort]: ...
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release what it holds."""
 
 
 class StrategyKernel:
-    """poly's kernel as a strategy finds it; without trials the search ends by itself."""
+    """poly's kernel, tuned by a strategy; without `trials` the search stops by itself."""
 
     def __init__(self, name: str, strategy: str, trials: int | None, cpus: tuple[int, ...]) -> None:
         self.name = name
@@ -58,8 +58,8 @@ class StrategyKernel:
         self._cpus = cpus
 
     def enter(self, case: Case, threads: int) -> Contender:
-        """Tune, and get ready to be timed. Raises Failed with poly's own words."""
-        process.release(self._cpus)  # the compiler may have them all
+        """Tune, and prepare to be timed. Raises Failed with poly's message."""
+        process.release(self._cpus)  # the compiler may use them all
         try:
             kernel = poly.tune(
                 case.nest(),
@@ -82,7 +82,7 @@ class StrategyKernel:
         return Contender(self.name, poly.__version__, repr(kernel.schedule), timed, lambda: result)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """There is nothing to release."""
 
 
 def cases() -> list[Case]:
@@ -92,14 +92,14 @@ def cases() -> list[Case]:
 
 
 def tuners(cpus: tuple[int, ...]) -> list[Tuner]:
-    """The model's choice, Droplet as `poly.tune` has it, and what it is compared with."""
+    """The model's choice, Droplet as in `poly.tune`, and strategies for comparison."""
     named = [("model", "model", 1), ("droplet", "droplet", None)]
     named += [(f"{name}, {TRIALS}", name, TRIALS) for name in ("droplet", "random")]
     return [StrategyKernel(name, strategy, trials, cpus) for name, strategy, trials in named]
 
 
 def run(entrants: Sequence[Tuner], threads: int, announce: Callable[[str], None]) -> list[Result]:
-    """Tune and time every case; `announce` hears who is next."""
+    """Tune and time every case; `announce` is called with what comes next."""
     cpus = process.allowed()
     process.clear_environment()
     try:
@@ -113,7 +113,7 @@ def run(entrants: Sequence[Tuner], threads: int, announce: Callable[[str], None]
 
 
 def text(results: Sequence[Result], entrants: Sequence[Tuner]) -> Iterator[str]:
-    """A line for each tuning: seconds and measurements that it took, and how fast what it found is."""
+    """A line for each tuning: its seconds and measurements, and the speed of its result."""
     rows: list[tuple[str, ...]] = [("", "tuned by", "seconds", "measurements", "GFLOP/s", "% peak", "of the model's")]
     for line in lines(results, entrants):
         rows.append(
@@ -134,7 +134,7 @@ def text(results: Sequence[Result], entrants: Sequence[Tuner]) -> Iterator[str]:
 
 
 def lines(results: Sequence[Result], entrants: Sequence[Tuner]) -> Iterator[dict[str, Any]]:
-    """The same as values for JSON."""
+    """The results of each tuning as values for JSON."""
     efforts = {entrant.name: entrant.efforts for entrant in entrants}
     for result in results:
         model = result.timing("model")

@@ -1,8 +1,8 @@
-"""Making tables: every point of every problem's small space, visited again and again in random orders.
+"""Making tables: every point of every problem's small space is visited several times, in random orders.
 
-The first visit to a point compiles it, later ones only time it again. What drifts over hours shows as a difference of
-the rounds, and in the reference point, which is timed in turn with every other one. A table is written after every
-batch, so a kill loses one batch, and the same call goes on where it was stopped.
+The first visit to a point compiles it, later ones only time it again. Drift over hours shows as a difference between
+rounds, and in the reference point, which is timed in turn with every other one. A table is written after every batch,
+so a kill loses one batch, and the same call continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask, Measurer, Trial
 
 SAMPLES = 4
-"""Samples of a visit that a table keeps."""
+"""The samples of a visit that a table keeps."""
 BATCH = 8
-"""Points measured between two writes."""
+"""The points measured between two writes."""
 TOGETHER = 2
-"""Visits that are made while the points of a problem lie compiled."""
+"""The visits made while the points of a problem remain compiled."""
 HEAVY = 2e7
-"""Flop of a call from which the points of a batch are timed alone, beside one visit to the reference."""
+"""From this many flop per call, the points of a batch are timed alone, with one visit to the reference."""
 RECENT = 9
-"""Visits to the reference whose median tells the machine's speed then: what disturbs one of them is not handed on."""
+"""The visits to the reference whose median is the machine's speed at a time, so that one burst does not matter."""
 SLOW = 3e10
-"""Flop of a call from which two samples make a visit: each takes a good part of a second."""
+"""From this many flop per call, a visit has two samples: each takes a good part of a second."""
 
 Open = Callable[[Space, int], AbstractContextManager[Measurer]]
-"""Gets ready to measure the points of a space, so many samples each where they are timed alone."""
+"""Prepares to measure the points of a space, with the given number of samples for those timed alone."""
 
 
 @dataclass(frozen=True)
 class MeasuringPlan:
-    """How much to measure: visits to each point, and the seconds and points of a problem that one visit may take.
+    """How much to measure: the visits to each point, and the seconds of one round of visits to a problem's points.
 
-    `points` limits the points of a problem, drawn at random, the model's choice among them (None: all of them).
+    `points` limits the points of a problem, which are drawn at random and include the model's choice (None: all).
     """
 
     passes: int = 3
@@ -55,7 +55,7 @@ class MeasuringPlan:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes the tables of problems on one machine. `tell` hears of the progress, a line at a time."""
+    """Makes the tables of problems on one machine. `tell` receives lines of progress."""
 
     folder: Path
     origin: Origin
@@ -65,10 +65,10 @@ class Maker:
     tell: Callable[[str], None]
 
     def make(self, cases: Mapping[str, Case], plan: MeasuringPlan) -> None:
-        """Visit the points of all problems, the lightest problem first; then again, until each had its visits.
+        """Visit the points of all problems, the lightest problem first, until each point has had its visits.
 
-        A problem that cannot be measured at all is told and left out. Raises RecordError for a table of another
-        machine, compiler, engine or space in the folder.
+        A problem that cannot be measured at all is reported and left out. Raises RecordError if the folder has a table
+        of another machine, compiler, engine or space.
         """
         order = sorted(cases, key=lambda name: cases[name].problem.flop)
         for first in range(0, plan.passes, TOGETHER):
@@ -90,7 +90,7 @@ class Maker:
                 table = self._visit(table, case, measurer, visit, plan)
 
     def _visit(self, table: Table, case: Case, measurer: Measurer, visit: int, plan: MeasuringPlan) -> Table:
-        """One visit to each point that lacks it, as far as time allows; returns the table with them."""
+        """The table with one more visit to each point that lacks it, as far as time allows."""
         space = self.spaces[table.problem]
         points = wanted(space, table, visit, plan)
         start = monotonic()
@@ -127,17 +127,17 @@ class Maker:
 
 
 def alike(table: Table, origin: Origin, threads: int) -> bool:
-    """Whether what is measured now may stand beside what the table has."""
+    """Whether measurements made now are comparable with those in the table."""
     there, here = table.origin, origin
     same_tools = (there.compiler, there.engine) == (here.compiler, here.engine)
     return same_tools and there.machine.get("cpu") == here.machine.get("cpu") and table.threads == threads
 
 
 def wanted(space: Space, table: Table, visit: int, plan: MeasuringPlan) -> list[Point]:
-    """The points to visit now, in random order: those with exactly `visit` visits so far, none that failed.
+    """The points to visit now, in random order: those with exactly `visit` visits so far that have not failed.
 
-    The order of the first round, the model's choice in front, is the same on every call, so that a limit on points
-    means the same ones each time.
+    The order of the first round, which begins with the model's choice, is the same on every call, so that a limit on
+    points selects the same ones each time.
     """
     points = [point for point in space if point != space.choice]
     Random(table.problem).shuffle(points)
@@ -148,7 +148,7 @@ def wanted(space: Space, table: Table, visit: int, plan: MeasuringPlan) -> list[
 
 
 def _visits(table: Table, point: PointKey) -> int:
-    """How often a point was visited; -1 for one that failed, which is not tried again."""
+    """The number of visits to a point; -1 for one that failed, which is not tried again."""
     entry = table.entries.get(point)
     if entry is None:
         return 0
@@ -156,7 +156,7 @@ def _visits(table: Table, point: PointKey) -> int:
 
 
 def _reference(space: Space, measurer: Measurer) -> PointKey:
-    """The first of the model's favourites that can be measured."""
+    """The first point in the model's order that can be measured."""
     for point in space.ranked()[:BATCH]:
         if any(trial.samples for trial in measurer.measure(Ask((point,)))):
             return key(space, point)
@@ -166,9 +166,9 @@ def _reference(space: Space, measurer: Measurer) -> PointKey:
 def _batches(
     measurer: Measurer, space: Space, table: Table, points: list[Point], heavy: bool
 ) -> Iterator[tuple[int, list[Trial], float]]:
-    """Trials batch by batch, with how many points are done, and the seconds a point.
+    """Trials batch by batch, with the number of points done, and the seconds per point.
 
-    Each has the reference's samples as its rival's.
+    Each trial has the reference's samples as its rival's.
     """
     reference = next(point for point in space if key(space, point) == table.reference)
     levels: list[float] = []
@@ -180,7 +180,10 @@ def _batches(
 
 
 def _alone(measurer: Measurer, batch: tuple[Point, ...], reference: Point, levels: list[float]) -> list[Trial]:
-    """The batch's points without a rival, beside one visit of the reference; `levels` has those before."""
+    """Trials of the batch's points, each timed alone, with one visit to the reference, which is appended to `levels`.
+
+    Their rival is the median of the latest levels.
+    """
     beside, *trials = measurer.measure(Ask((reference, *(point for point in batch if point != reference))))
     if beside.samples:
         levels.append(median(beside.samples))
@@ -201,7 +204,7 @@ def _entries(space: Space, table: Table, trials: list[Trial], seconds: float) ->
 
 
 def thinned(samples: tuple[float, ...]) -> tuple[float, ...]:
-    """At most SAMPLES of them, from both ends: neighbours, since the point and its rival take turns to begin."""
+    """At most SAMPLES samples, from both ends: neighbours, since the point and its rival take turns to begin."""
     if len(samples) <= SAMPLES:
         return samples
     return samples[: SAMPLES // 2] + samples[-(SAMPLES // 2) :]
@@ -209,6 +212,6 @@ def thinned(samples: tuple[float, ...]) -> tuple[float, ...]:
 
 @contextmanager
 def live(space: Space, samples: int) -> Iterator[Measurer]:
-    """Measuring on this machine."""
+    """Measurement on this machine."""
     with LiveMeasurer(space, samples=samples) as measurer:
         yield measurer

@@ -1,4 +1,4 @@
-"""The machine a table is from: told when it is made, and put before the model when it is read anywhere else."""
+"""The machine of a table: described when the table is made, and given to the model when it is read anywhere else."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from poly.version import __version__
 
 @dataclass(frozen=True)
 class Host:
-    """A machine, its rates, and the speeds of its register tiles: what the model knows of it."""
+    """A machine, its rates, and the speeds of its register tiles: what the model knows about it."""
 
     machine: Machine
     measured: Measured
     tiles: tuple[TileSpeed, ...]
 
     def caches(self) -> Caches:
-        """One core's share of each level; 0 where there is none."""
+        """One core's share of each cache level; 0 for a level that does not exist."""
         return caches_of(self.machine)
 
     def space(self, case: Case, threads: int) -> Space:
-        """The small space of a problem, as it is for this machine."""
+        """The small space of a problem on this machine."""
         nest = case.nest().with_sizes(case.sizes)
         rates = from_machine(self.measured, threads, {case.dtype.name: self.tiles})
         return derive(nest, Target(self.machine.isa, self.caches(), rates, threads), coarse=True)
@@ -50,14 +50,14 @@ def this() -> Host:
 
 
 def origin(host: Host) -> Origin:
-    """What a table made now says of itself. Raises ToolchainError where there is no compiler."""
+    """The origin of a table made now. Raises ToolchainError if there is no compiler."""
     day = datetime.now(UTC).date().isoformat()
     tiles = [{name: round(value, 3) for name, value in asdict(tile).items()} for tile in host.tiles]
     return Origin({**facts(host.machine, host.measured), "tiles": tiles}, compiler_version(), __version__, day)
 
 
 def described(host: Mapping[str, Any]) -> Host:
-    """The machine from a table's facts. Raises RecordError where they are not those of a machine."""
+    """The machine from a table's facts. Raises RecordError if they do not describe a machine."""
     try:
         caches = tuple(Cache(**cache) for cache in host["caches"])
         peaks = tuple(Peak(**peak) for peak in host["peaks"])

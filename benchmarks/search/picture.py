@@ -1,4 +1,4 @@
-"""The picture of the proof: the best so far against measurements and against seconds, a line a strategy."""
+"""The plot of the evaluation: best so far against measurements and against seconds, a line for each strategy."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ COLOURS = {
     "droplet-origin": "#eeca3b",
     "model": "#72b7b2",
 }
-"""Strategies that are drawn, in the order of the legend; any other, as one that a user added, is dark."""
+"""Colours of strategies, in the order of the legend; any other, such as one that a user added, is dark."""
 LEFT_OUT = {"exhaustive", "model"}
-"""The order of a list says nothing of a search, and a single measurement makes no line."""
+"""Strategies that are not drawn: the order of a list says nothing about a search, and one measurement is no line."""
 BANDS = {"droplet", "random"}
-"""Those with a band; more of them would hide the lines."""
+"""Strategies with a band; more bands would hide the lines."""
 SOMETHING = 1e-6
 """The quality of a search that has found anything."""
 
 Curve = Sequence[tuple[float, float, float, float]]
-"""Places from left to right, each with the lower quartile, the mean and the upper quartile of the qualities."""
+"""Positions from left to right, each with the lower quartile, the mean and the upper quartile of the qualities."""
 
 
 def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
-    """Draw the runs of all strategies on all problems; the file's suffix chooses the format."""
+    """Draw the runs of all strategies on all problems; the file's suffix selects the format."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -65,9 +65,9 @@ def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
 
 
 def by_measurements(scores: Sequence[Score], name: str) -> Curve:
-    """A strategy after each number of measurements, from where every search has a first result.
+    """A strategy's quality after each number of measurements, from where every search has a first result.
 
-    A search that has ended keeps what it found.
+    A search that has ended keeps its result.
     """
     runs = _runs(scores, name)
     places = range(max(run.reached(SOMETHING) for run in runs), max(run.measurements for run in runs) + 1)
@@ -75,7 +75,7 @@ def by_measurements(scores: Sequence[Score], name: str) -> Curve:
 
 
 def by_seconds(scores: Sequence[Score], name: str) -> Curve:
-    """A strategy after so many seconds, in even ratios, from the last first result to the last end of a run."""
+    """A strategy's quality over seconds, in even ratios, from the latest first result to the latest end of a run."""
     runs = _runs(scores, name)
     first = max(run.steps[run.reached(SOMETHING) - 1].seconds for run in runs)
     last = max(run.steps[-1].seconds for run in runs)
@@ -84,7 +84,7 @@ def by_seconds(scores: Sequence[Score], name: str) -> Curve:
 
 
 def _runs(scores: Sequence[Score], name: str) -> list[SearchRun]:
-    """The runs of a strategy that found something."""
+    """The runs of a strategy that found a schedule."""
     return [run for score in scores for run in score.runs[name].runs if run.quality >= SOMETHING]
 
 
@@ -99,7 +99,7 @@ def _at(run: SearchRun, seconds: float) -> float:
 def _over(
     scores: Sequence[Score], name: str, of: Callable[[SearchRun, float], float], place: float
 ) -> tuple[float, float, float]:
-    """At a place: the geometric mean over problems of the runs' means, between the quartiles over problems."""
+    """At a position, the geometric mean over problems of the runs' means, between the quartiles over problems."""
     import numpy as np
 
     found = [_runs([score], name) for score in scores]
@@ -127,7 +127,7 @@ def _dress(axis: Any, across: str, upwards: str) -> None:
 
 
 def caption(scores: Sequence[Score], facts: Mapping[str, Any]) -> str:
-    """What is drawn, and where it was measured."""
+    """The caption: what is drawn, and where it was measured."""
     runs = len(scores[0].tuned.runs)
     return (
         f"{len(scores)} problems, {sum(s.points for s in scores)} schedules, each measured on {facts['cpu']}. "

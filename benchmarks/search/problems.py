@@ -1,7 +1,7 @@
-"""The small spaces' problems: ten matrix products and the 19 layers of ResNet-50, as PolyDL's evaluation has them.
+"""The problems of the small spaces: ten matrix products and the 19 layers of ResNet-50, as in PolyDL's evaluation.
 
 The sizes are those of PolyDL's scripts (Tavarageri et al., "PolyDL", ACM TACO 18(1), 2021): products as M x N x K, and
-convolutions of one image, channel-last. All are f32 on one thread.
+convolutions of one image, channel-last. All are in f32 on one thread.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def all_problems() -> dict[str, Case]:
 
 
 def chosen(names: Sequence[str]) -> dict[str, Case]:
-    """The problems that have one of these names, or whose family (`gemm`, `conv`) is named; all where none is given.
+    """The problems with one of these names, or of a family that is named (`gemm`, `conv`); all if no name is given.
 
     Raises SearchError for a name that is neither.
     """

@@ -1,4 +1,4 @@
-"""The whole proof from stored tables: the landscapes, every problem's score, the figures."""
+"""The whole evaluation from stored tables: the landscapes, every problem's score, and the figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poly.errors import SearchError
 
 @dataclass(frozen=True)
 class Tables:
-    """The measured spaces of some problems, and what should be said of them: what lacks, what is no more."""
+    """The measured spaces of some problems, and notes on what they lack or no longer have."""
 
     lands: tuple[Landscape, ...]
     notes: tuple[str, ...]
@@ -33,9 +33,9 @@ class Proof:
 
 
 def load(folder: Path, cases: Mapping[str, Case]) -> Tables:
-    """The tables of these problems, with the spaces that the model makes for the machine they were measured on.
+    """The tables of these problems, with the spaces that the model derives for the machine of the measurements.
 
-    Raises SearchError where none is there, RecordError for a damaged one.
+    Raises SearchError if there is none, RecordError for a damaged one.
     """
     tables = {name: table for name in cases if (table := store.read(folder, name)) is not None}
     if not tables:
@@ -58,9 +58,9 @@ def load(folder: Path, cases: Mapping[str, Case]) -> Tables:
 
 
 def prove(tables: Tables, seeds: Sequence[int], announce: Callable[[str], None], rival: bool = False) -> Proof:
-    """Runs every strategy on every problem, once a seed; `announce` hears of each problem that is next.
+    """Run every strategy on every problem, once for each seed; `announce` is called with each problem's name.
 
-    With `rival`, PolyDL's ranking is judged too.
+    With `rival`, PolyDL's ranking is evaluated too.
     """
     scores = []
     for land in tables.lands:

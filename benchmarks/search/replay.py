@@ -1,4 +1,4 @@
-"""Measuring again what a table holds: every strategy runs on it in a moment, and always on the same machine."""
+"""Replay of a table's measurements: strategies run on it within moments, and always on the same machine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poly.search.events import Ask, Trial
 from poly.search.significance import next_rounds
 
 SAMPLES = 5
-"""Samples of a point that is timed alone."""
+"""The samples of a point that is timed alone."""
 SAMPLE_SECONDS = 0.002
-"""What one sample takes at least: short calls are repeated within it."""
+"""The least length of a sample: short calls are repeated within it."""
 
 
 class Replay:
-    """A measurer that draws from one side's visits to each point (a bootstrap), and a clock of the time it stands for.
+    """A measurer that draws from one side's visits to each point (a bootstrap), and a clock of the simulated time.
 
-    All samples of a trial come from one visit, and its rival's from the visit of the same round, as a measurement made
-    now sees the machine as it is now. Against an incumbent there are as many pairs as live measuring takes: few where
-    the comparison is clear. A point's first trial costs what its first visit did, the compiler included; later ones
-    cost their samples.
+    All samples of a trial come from one visit, and its rival's from the visit of the same round, as a live measurement
+    sees the machine at one time. Against an incumbent it takes as many pairs as a live measurement would: few if the
+    comparison is clear. A point's first trial costs as much as its first visit, including the compiler; later ones cost
+    their samples.
     """
 
     def __init__(self, landscape: Landscape, side: Side, random: Random) -> None:
@@ -33,7 +33,7 @@ class Replay:
         self._seconds = 0.0
 
     def clock(self) -> float:
-        """Seconds that all trials so far would have taken."""
+        """The seconds that all trials so far would have taken."""
         return self._seconds
 
     def measure(self, ask: Ask) -> list[Trial]:

@@ -1,4 +1,4 @@
-"""The proof as text: figures beside their goals, strategies beside each other, a line a problem."""
+"""The evaluation as text: figures with their goals, a table of strategies, and a line for each problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poly.machine import machine
 from poly.machine.text import size_text
 
 NEARLY = 0.98
-"""The quality that the measurements until then are told of."""
+"""The quality to which the number of measurements is reported."""
 
 
 def text(tables: Tables, proof: Proof) -> Iterator[str]:
@@ -32,7 +32,7 @@ def text(tables: Tables, proof: Proof) -> Iterator[str]:
 
 
 def head(tables: Tables) -> Iterator[str]:
-    """Where the tables come from; a word of warning where that is another machine than this."""
+    """Where the tables come from, with a warning if that is not this machine."""
     for origin, lands in _origins(tables).items():
         names = f"{len(lands)} problems" if len(lands) > 1 else lands[0].problem
         points = sum(len(land.entries) for land in lands)
@@ -59,7 +59,7 @@ def _origins(tables: Tables) -> dict[tuple[str, ...], list[Any]]:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
-    """Rows of equal length as lines; these columns to the left, the others to the right."""
+    """Rows of equal length as lines; the columns in `left` are aligned to the left, the others to the right."""
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     for row in rows:
         cells = (c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths, strict=True)))
@@ -92,7 +92,7 @@ def _strategies(scores: Sequence[Score]) -> Iterator[str]:
 
 
 def _polydl(scores: Sequence[Score]) -> Iterator[str]:
-    """PolyDL's ranking, where it was asked for."""
+    """PolyDL's ranking, if it was asked for."""
     known = [score.polydl for score in scores if score.polydl is not None]
     if known:
         choices, tops = zip(*known, strict=True)
@@ -125,7 +125,7 @@ def _problems(scores: Sequence[Score]) -> Iterator[str]:
 
 
 def machine_facts(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The machine of a table, as the model takes it."""
+    """The machine of a table, as the model sees it."""
     yield f"CPU         {facts['cpu']}, {facts['isa']}, {facts['cores']} cores"
     for cache in facts["caches"]:
         size = size_text(cache["bytes"])

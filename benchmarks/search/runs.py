@@ -1,4 +1,4 @@
-"""Runs of strategies on a landscape: how good the best so far was after each measurement, and what it had taken."""
+"""Runs of strategies on a landscape: the quality of the best so far, and the time, after each measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poly.search.stopping import Budget
 
 @dataclass(frozen=True)
 class SearchStep:
-    """After a measurement: seconds spent in all, and the quality of the incumbent (0: there is none yet)."""
+    """The state after a measurement: total seconds, and the quality of the incumbent (0: there is none yet)."""
 
     seconds: float
     quality: float
@@ -27,7 +27,7 @@ class SearchStep:
 
 @dataclass(frozen=True)
 class SearchRun:
-    """One search: a step for each measurement, and the quality of what it found."""
+    """One search: a step for each measurement, and the quality of its result."""
 
     steps: tuple[SearchStep, ...]
     quality: float
@@ -37,7 +37,7 @@ class SearchRun:
         return len(self.steps)
 
     def reached(self, level: float) -> int:
-        """The measurements until the incumbent first had a quality; all of them where it never had."""
+        """The measurements until the incumbent first reached a quality; all of them if it never did."""
         return next((n for n, step in enumerate(self.steps, 1) if step.quality >= level), self.measurements)
 
 
@@ -50,7 +50,7 @@ def run(
     steps: list[SearchStep] = []
 
     def observe(event: Event) -> None:
-        """The quality changes with the last trial of a batch: that is when the search decides."""
+        """The quality changes only with the last trial of a batch, when the search decides."""
         match event:
             case Trial():
                 steps.append(SearchStep(replay.clock(), steps[-1].quality if steps else 0.0))
@@ -68,7 +68,7 @@ def run(
             journal=Journal(listeners=[observe]),
             clock=replay.clock,
         )
-    except SearchError:  # no point that was asked for could be measured
+    except SearchError:  # none of the requested points could be measured
         return SearchRun(tuple(steps), 0.0)
     return SearchRun(tuple(steps), side.qualities[outcome.best])
 

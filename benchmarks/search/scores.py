@@ -1,4 +1,4 @@
-"""One problem's figures: how near the best point each way of choosing comes, and at what price."""
+"""One problem's figures: how close to the best point each way of choosing comes, and at what cost."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from poly.search.strategies import strategies, strategy
 from poly.tuning.history import seeded, transferred
 
 FEW = 40
-"""Measurements that a search may take."""
+"""The measurements that a search may take."""
 TOP = 0.05
-"""The part of the points, the first in the model's ranking, of which the best counts."""
+"""The fraction of the points at the top of the model's ranking, of which the best counts."""
 SHARE = 0.15
-"""The part of the points that a search from the origin may measure."""
+"""The fraction of the points that a search from the origin may measure."""
 EXHAUSTIVE = "exhaustive"
 TRANSFERRED = 5
-"""Measurements on a new size, the model's choice among them."""
+"""The measurements on a new size, including the model's choice."""
 
 
 @dataclass(frozen=True)
 class FromCorner:
-    """Droplet from the un-optimised corner.
+    """Droplet from the space's unoptimised corner.
 
     `quality` and `share` (of the points measured) are medians; `needed` and `random_needs` are the measurements after
-    which the median run, and a random order on average, first have that quality.
+    which the median run, and a random order on average, first reach that quality.
     """
 
     quality: float
@@ -45,10 +45,10 @@ class FromCorner:
 class Score:
     """A problem's figures. All qualities are relative to the best of the space; `runs` has those of each strategy.
 
-    `choice` is the quality of the model's first choice, `plain` the same relative to the least time, `top` that of
-    the best of the model's first points, `tuned` that of Droplet where it stops by itself, and `transfer` that of
-    five measurements from the nearest other sizes (None: there are none). `polydl` has the first choice and the top of
-    PolyDL's ranking, where that was asked for.
+    `choice` is the quality of the model's first choice, `plain` the same relative to the least time, `top` that of the
+    best of the model's top points, `tuned` that of Droplet when it stops by itself, and `transfer` that of five
+    measurements from the nearest other sizes (None: there are none). `polydl` has the first choice and the top of
+    PolyDL's ranking, if that was asked for.
     """
 
     problem: str
@@ -65,9 +65,9 @@ class Score:
 
 
 def score(land: Landscape, others: Iterable[Landscape], seeds: Sequence[int], rival: bool = False) -> Score:
-    """All figures of one problem; `others` are those that a transfer may start from.
+    """All figures of one problem; `others` are the problems from which a transfer may start.
 
-    With `rival`, those of PolyDL's ranking too, which takes a minute or so.
+    With `rival`, also those of PolyDL's ranking, which takes a minute or so.
     """
     found = tuple(best_of_nearest(land, others))
     return Score(
@@ -93,22 +93,22 @@ def with_few(land: Landscape, name: str, seeds: Sequence[int]) -> Runs:
 
 
 def ranking(land: Landscape, order: Sequence[Point]) -> tuple[float, float]:
-    """The qualities of a ranking's first point, and of the best of its top."""
+    """The qualities of a ranking's first point, and of the best of its top points."""
     return land.qualities[order[0]], top(land, order)
 
 
 def top(land: Landscape, order: Sequence[Point]) -> float:
-    """The quality of the best of a ranking's first points."""
+    """The quality of the best of a ranking's top points."""
     return best_of(land, order[: max(1, ceil(TOP * len(order)))])
 
 
 def best_of(land: Landscape, points: Sequence[Point]) -> float:
-    """The quality of the fastest of some points: found on one side and judged on the other, both ways round."""
+    """The quality of the fastest of some points: found in one half and judged by the other, over both sides."""
     return sqrt(prod(side.qualities[side.fastest(points)] for side in land.sides))
 
 
 def from_origin(land: Landscape, seeds: Sequence[int]) -> FromCorner:
-    """Droplet from the origin with its part of the points."""
+    """Droplet from the origin, with at most SHARE of the points."""
     limit = max(2, int(SHARE * len(land.entries)))
     runs = repeated(land, "droplet-origin", Budget(trials=limit, gain=None), seeds)
     enough = max(1, land.as_good_as(runs.quality))
@@ -117,7 +117,7 @@ def from_origin(land: Landscape, seeds: Sequence[int]) -> FromCorner:
 
 
 def best_of_nearest(land: Landscape, others: Iterable[Landscape]) -> Iterable[PointKey]:
-    """The best points of the other problems of the same nest, the nearest sizes first."""
+    """The best points of other problems with the same nest, the nearest sizes first."""
     here = _class(land)
     near = sorted(
         (here.distance(there), other.problem, other)
@@ -129,7 +129,7 @@ def best_of_nearest(land: Landscape, others: Iterable[Landscape]) -> Iterable[Po
 
 
 def _class(land: Landscape) -> Key:
-    """What the records tell problems apart by, as far as it can be in one set of tables."""
+    """The key by which records tell problems apart, as far as one set of tables can vary it."""
     nest, space = land.space.nest, land.space
     return Key(
         nest.structure, tuple(sorted(nest.fixed)), (land.table.dtype,), space.isa.name, space.threads, "", "", ""
@@ -137,7 +137,7 @@ def _class(land: Landscape) -> Key:
 
 
 def after_transfer(land: Landscape, found: Iterable[PointKey], seeds: Sequence[int]) -> float:
-    """The median quality of five measurements: the model's choice, and what was best for other sizes."""
+    """The median quality of five measurements: the model's choice, and the best points of other sizes."""
     transferable = [(best.traits, dict(best.values)) for best in found]
     points = transferred(land.space, transferable, TRANSFERRED - 1)
     droplet = strategy("droplet")

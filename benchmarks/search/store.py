@@ -1,4 +1,4 @@
-"""Tables as files: one gzipped JSON document a problem, short enough to lie beside the code.
+"""Tables as files: one gzipped JSON document for each problem, small enough to be kept with the code.
 
     { version, problem, dtype, threads, machine, compiler, engine, date, reference: [traits, values],
       structures: [ { traits: {name: value}, knobs: [name, …],
@@ -23,7 +23,7 @@ from poly.errors import RecordError
 
 VERSION = 1
 DATA = Path(__file__).with_name("data")
-"""Where the tables lie that come with the code."""
+"""The folder of the tables that come with the code."""
 SUFFIX = ".json.gz"
 
 
@@ -32,7 +32,7 @@ def path(folder: Path, problem: str) -> Path:
 
 
 def write(table: Table, folder: Path) -> None:
-    """Write a table whole: a reader, or a kill, finds the old file or the new one."""
+    """Write a table atomically: a reader, even after a kill, finds the old file or the new one."""
     target = path(folder, table.problem)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_document(table), separators=(",", ":"))
@@ -40,9 +40,9 @@ def write(table: Table, folder: Path) -> None:
 
 
 def read(folder: Path, problem: str) -> Table | None:
-    """The table of a problem; None where there is no file.
+    """The table of a problem; None if there is no file.
 
-    Raises RecordError where the file is damaged or of another version.
+    Raises RecordError if the file is damaged or of another version.
     """
     source = path(folder, problem)
     try:

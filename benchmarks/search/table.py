@@ -1,4 +1,4 @@
-"""A table: every point of a small space as it was measured, and on which machine."""
+"""A table: the measurements of every point of a small space, and the machine that they are from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Visit = tuple[float, ...]
 
 @dataclass(frozen=True)
 class PointKey:
-    """A point by what it says: its structure's traits and the value of each knob, whatever their numbers are."""
+    """A point by its meaning: its structure's traits and the value of each knob, independent of their indices."""
 
     traits: Traits
     values: Values
@@ -30,13 +30,13 @@ def key(space: Space, point: Point) -> PointKey:
 
 
 def key_of(structure: Structure, values: Mapping[str, Value]) -> PointKey:
-    """The key of some values; names in alphabetical order, so that no order of a space matters."""
+    """The key of some values, with names in alphabetical order, so that a space's order does not matter."""
     return PointKey(tuple(sorted(structure.traits)), tuple(sorted(values.items())))
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One visit to a point: seconds a call, and the median of the reference point's, taken in turn with them."""
+    """One visit to a point: samples in seconds per call, and the median of the reference's, taken in turn with them."""
 
     samples: tuple[float, ...]
     reference: float
@@ -44,9 +44,9 @@ class Pass:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one point: its visits, or why there are none.
+    """The results of one point: its visits, or why there are none.
 
-    `seconds` is what the first visit took, the compiler and the timing together.
+    `seconds` is the time of the first visit, compilation and timing together.
     """
 
     passes: tuple[Pass, ...] = ()
@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a table comes from. `machine` holds its facts: CPU, caches, peaks and bandwidths."""
+    """The origin of a table. `machine` holds its facts: CPU, caches, peaks, bandwidths and register tiles."""
 
     machine: Mapping[str, Any]
     compiler: str
@@ -66,7 +66,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Table:
-    """The measured points of one problem. `reference` is the point that every visit is taken in turn with."""
+    """The measured points of one problem. `reference` is the point timed in turn with each visit."""
 
     problem: str
     dtype: str
@@ -77,7 +77,7 @@ class Table:
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
-        """The median of the reference's seconds in each round of visits: how fast the machine was then."""
+        """The median of the reference's seconds in each round of visits: the machine's speed at that time."""
         rounds = max((len(entry.passes) for entry in self.entries.values()), default=0)
         return tuple(
             median(entry.passes[n].reference for entry in self.entries.values() if len(entry.passes) > n)
@@ -85,10 +85,10 @@ class Table:
         )
 
     def visits(self, point: PointKey) -> list[Visit]:
-        """The samples of each visit to a point, brought to the level of the first round.
+        """The samples of each visit to a point, scaled to the level of the first round.
 
-        The machine's speed drifts over hours. Within a round it is taken as it was: the order is random, and a single
-        visit to the reference has a noise of its own.
+        The machine's speed drifts over hours. Within a round it is not corrected: the order is random, and a single
+        visit to the reference has its own noise.
         """
         rounds = zip(self.entries[point].passes, self.levels, strict=False)
         return [tuple(s * self.levels[0] / level for s in visit.samples) for visit, level in rounds]

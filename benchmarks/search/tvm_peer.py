@@ -1,4 +1,4 @@
-"""TVM's MetaSchedule as an entrant: it tunes in a process of its own, and what it found is timed with all others."""
+"""TVM's MetaSchedule as an entrant: it tunes in a process of its own, and its result is timed with all others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from benchmarks.search.live import TuningEffort
 from poly.measure.process import choose, spread
 
 PYTHON = "POLY_TVM_PYTHON"
-"""The variable that names the Python that has TVM, where it is not this one: it does not go well with all packages."""
+"""The variable that names a Python with TVM, if it is not this one: TVM conflicts with some packages."""
 WORKER = Path(__file__).with_name("tvm_worker.py")
 
 
 class Tvm:
-    """Tunes with so many trials. TVM's log holds one short sample a trial, so its best is built anew and timed here."""
+    """Tunes with `trials` trials. TVM's log has one short sample per trial, so its best is rebuilt and timed here."""
 
     name = "tvm"
 
@@ -36,7 +36,7 @@ class Tvm:
         self._process: subprocess.Popen[str] | None = None
 
     def enter(self, case: Case, threads: int) -> Contender:
-        """Tune, and get ready to be timed. Raises NotInstalled without TVM, Failed where it gives no kernel."""
+        """Tune, and prepare to be timed. Raises NotInstalled without TVM, Failed if it gives no kernel."""
         arrays = case.problem.arrays(case.dtype)
         with TemporaryDirectory() as folder:
             for name, array in zip("AB", arrays, strict=False):
@@ -52,7 +52,7 @@ class Tvm:
         return float(self._ask({"repeat": times}, 1)["seconds"])
 
     def close(self) -> None:
-        """End its process."""
+        """End TVM's process."""
         if self._process is not None:
             self._process.communicate()
             self._process = None
@@ -77,7 +77,7 @@ class Tvm:
         if probe.returncode:
             raise NotInstalled(f"{python} has no TVM; {PYTHON} may name one that has")
         environment = {**os.environ, "TVM_NUM_THREADS": str(threads)}
-        with spread(self._cpus):  # its builder may have all cores
+        with spread(self._cpus):  # its builder may use all cores
             return subprocess.Popen(
                 [python, "-P", str(WORKER)],
                 stdin=subprocess.PIPE,
@@ -88,12 +88,12 @@ class Tvm:
 
 
 def kind(case: Case) -> str:
-    """What the worker calls the case's problem."""
+    """The worker's name for the case's kind of problem."""
     return "gemm" if isinstance(case.problem, Matmul) else "conv"
 
 
 def sizes(case: Case) -> list[int]:
-    """The sizes as the worker takes them. Raises Failed for a problem that it doesn't know."""
+    """The sizes in the worker's order. Raises Failed for a problem that it doesn't support."""
     match case.problem:
         case Matmul(m, n, k, "NN", 1):
             return [m, n, k]

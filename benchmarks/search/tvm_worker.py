@@ -1,13 +1,14 @@
-"""TVM in a process of its own: tunes one problem with MetaSchedule, then repeats what it found as often as it is told.
+"""TVM in a process of its own: tunes one problem with MetaSchedule, then runs its result as often as ordered.
 
-Runs as a script, in any Python that has TVM; nothing of poly is imported. Orders come as lines of JSON:
+It runs as a script, in any Python with TVM, and imports nothing of poly. Orders come as lines of JSON:
 
     {"tune": {"kind": "gemm", "sizes": [m, n, k], "trials": 64, "threads": 1, "cpus": [1], "folder": …}}
                    -> {"seconds": …, "trials": …, "version": …}
     {"repeat": 10} -> {"seconds": …} of ten calls together
 
-The folder holds the inputs, `A.npy` and `B.npy`; the result is put there as `C.npy`.
-Products are `C = A B`, convolutions of one image channel-last, the image padded before: sizes are c, k, out, r, stride.
+The folder holds the inputs, `A.npy` and `B.npy`; the result is written there as `C.npy`.
+Products are `C = A B`; convolutions are channel-last, of one image that is already padded, with the sizes c, k, out, r
+and stride.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from tvm import te
 from tvm.s_tir import meta_schedule
 
 FEWEST = 16
-"""Trials that are measured between two updates of the cost model, at most; TVM's default is more than it may have."""
+"""The most trials between two updates of the cost model; TVM's default is more than all trials may be."""
 PATIENCE = 120.0
-"""Seconds that a build, or a run, may take: the processes that do it start by importing TVM."""
+"""The time limit of a build or a run, in seconds: its process starts by importing TVM."""
 
 
 def gemm(m: int, n: int, k: int) -> tuple[Any, ...]:
@@ -54,7 +55,7 @@ KINDS: dict[str, Callable[..., tuple[Any, ...]]] = {"gemm": gemm, "conv": conv}
 
 
 def tune(wanted: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The best kernel's function, and what it took: seconds in all, trials made, TVM's version."""
+    """The best kernel's function, and the total seconds, the trials made, and TVM's version."""
     tensors = KINDS[wanted["kind"]](*wanted["sizes"])
     module = tvm.IRModule({"main": te.create_prim_func(tensors)})
     cpu = tvm.target.codegen.llvm_get_system_cpu()
@@ -82,7 +83,7 @@ def tune(wanted: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def arguments(folder: str, function: Any, wanted: dict[str, Any]) -> list[Any]:
-    """The tensors of a call, the result of which is put into the folder."""
+    """The tensors of a call, whose result is written to the folder."""
     inputs = [np.load(Path(folder, f"{name}.npy")) for name in "AB"]
     *_, output = KINDS[wanted["kind"]](*wanted["sizes"])
     result = np.zeros([int(extent) for extent in output.shape], np.float32)
@@ -93,7 +94,7 @@ def arguments(folder: str, function: Any, wanted: dict[str, Any]) -> list[Any]:
 
 
 def main() -> None:
-    """Follow orders until there are no more. What TVM prints goes to standard error."""
+    """Follow orders until there are no more. TVM's output goes to standard error."""
     answers, sys.stdout = sys.stdout, sys.stderr
     everywhere = os.sched_getaffinity(0)
     function: Any = None

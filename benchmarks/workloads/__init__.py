@@ -15,7 +15,7 @@ WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
     "stencil": stencil.cases,
     "bandwidth": bandwidth.cases,
 }
-"""By name."""
+"""The functions that yield a workload's cases, by its name."""
 
 
 def selected(workload: str, dtype: str | None, quick: bool, only: str) -> Iterator[Case]:

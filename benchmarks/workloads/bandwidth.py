@@ -1,4 +1,4 @@
-"""What memory bounds: softmax of rows, a matrix times a vector."""
+"""Memory-bound cases: softmax of rows, and a matrix times a vector."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDER = 4096
 
 
 def cases(dtype: DType) -> Iterator[Case]:
-    """Arrays that no cache of a core holds."""
+    """The cases, with arrays larger than the caches of a core."""
     quick = dtype.name == "f32"
     softmax = partial(nests.make, "softmax", dtype)
     sizes = {"M": ROWS, "N": COLUMNS}

@@ -1,8 +1,8 @@
-"""Two-operand contractions as coupled-cluster codes have them: 3 to 7 indices in awkward orders, 4e8 to 7e8 flop each.
+"""Two-operand contractions as in coupled-cluster codes: 3 to 7 indices in awkward orders, 4e8 to 7e8 flop each.
 
-The strings are of the kind that the tensor contraction benchmark TCCG collects (Springer and Bientinesi, "Design of a
+The strings are like those of the tensor contraction benchmark TCCG (Springer and Bientinesi, "Design of a
 high-performance GEMM-like tensor-tensor multiplication", 2018): output, first and second operand. The extents are ours,
-and no multiple of a vector but by chance.
+and are mostly not multiples of a vector's lanes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXTENTS = {
     6: (28, 24, 30, 26, 24, 28),
     7: (18, 16, 15, 17, 16, 14, 20),
 }
-"""The extents of the indices a, b, c, … by how many there are: 2e8 to 3e8 points."""
+"""The extents of the indices a, b, c, … by the number of indices: 2e8 to 3e8 points."""
 
 CONTRACTIONS = (
     "ab-ac-cb",

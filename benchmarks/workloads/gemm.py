@@ -22,7 +22,7 @@ SHAPES = (
 """Rows, columns, reduction."""
 TRANSPOSES = ("NT", "TN", "TT")
 BATCH = (10_000, 16)
-"""How many products, and their size."""
+"""The number of products in the batch, and their size."""
 QUICK = {
     "f32": {
         "13",

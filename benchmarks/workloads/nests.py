@@ -1,4 +1,4 @@
-"""The loops that poly compiles, as anyone would write them. Each function makes the nest for one scalar type."""
+"""The plain loops that poly compiles. Each function makes the nest for one scalar type."""
 # mypy: disable-error-code="valid-type"
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ N, M, K, B, C, P, Q, R, S, T = poly.sizes("N M K B C P Q R S T")
 
 
 def make(name: str, dtype: DType) -> Any:
-    """The nest of that name, for a scalar type."""
+    """The nest of this name, for a scalar type."""
     return NESTS[name](dtype)
 
 
@@ -264,4 +264,4 @@ NESTS: dict[str, Callable[[DType], Any]] = {
         trsm,
     )
 }
-"""By name."""
+"""The functions that make nests, by name."""

@@ -1,4 +1,4 @@
-"""Nests that are no contraction: stencils over time, triangular solves. The peer is the compiler on the same loops."""
+"""Nests that are not contractions: stencils over time and triangular solves. The peer is the compiler on the loops."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROBLEMS = (
 
 
 def cases(dtype: DType) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     for size, problem in PROBLEMS:
         nest = partial(nests.make, problem.name, dtype)
         yield Case("stencil", size, dtype, problem, nest, problem.size, dtype.name == "f32")

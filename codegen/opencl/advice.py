@@ -1,4 +1,4 @@
-"""What to do where OpenCL has no device: in words."""
+"""Advice for a user whose OpenCL has no device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VENDORS = Path("/etc/OpenCL/vendors")
 
 
 def no_platform() -> str:
-    """That no platform was found, and where the loader looked."""
+    """The message that no platform was found, and where the loader looked."""
     files = icd_texts()
     if not files:
         return (
@@ -30,7 +30,7 @@ def no_platform() -> str:
 
 
 def _trouble(library: str) -> str:
-    """Why a driver's library is no platform."""
+    """Why a driver's library gives no platform."""
     try:
         ctypes.CDLL(library or "no library")
     except OSError as error:
@@ -39,12 +39,12 @@ def _trouble(library: str) -> str:
 
 
 def remedies() -> list[str]:
-    """What can be done here, most promising first."""
+    """What a user can do here, most promising first."""
     return [*nvidia_remedy(), CPU_REMEDY]
 
 
 def nvidia_remedy(folders: tuple[Path, ...] | None = None) -> list[str]:
-    """How to make an NVIDIA GPU known whose driver is here without its .icd file, as in many containers."""
+    """How to register an NVIDIA GPU whose driver lacks its .icd file, as in many containers."""
     library = _nvidia_library(folders)
     if library is None or any(NVIDIA in text for text in icd_texts().values()):
         return []
@@ -56,7 +56,7 @@ def nvidia_remedy(folders: tuple[Path, ...] | None = None) -> list[str]:
 
 
 def _nvidia_library(folders: tuple[Path, ...] | None) -> str | None:
-    """The library's name where the loader finds it, else its path."""
+    """The library's name if the loader finds it, else its path."""
     if folders is None:
         if ctypes.util.find_library("nvidia-opencl"):
             return NVIDIA
@@ -68,7 +68,7 @@ def _nvidia_library(folders: tuple[Path, ...] | None) -> str | None:
 
 
 def icd_texts() -> dict[str, str]:
-    """The .icd files that a loader reads, by path, with what each says."""
+    """The texts of the .icd files that a loader reads, by path."""
     texts = {}
     for file in _icd_files():
         try:
@@ -88,7 +88,7 @@ def _icd_files() -> list[Path]:
 
 
 def _shipped() -> list[Path]:
-    """The folder of the platforms that come with pyopencl's wheel, or are installed beside it by pip."""
+    """The folder of the platforms in pyopencl's wheel, or that pip installs beside it."""
     from importlib.util import find_spec
 
     spec = find_spec("pyopencl")

@@ -1,7 +1,6 @@
-"""OpenCL C to kernels, by the device's own compiler.
+"""Builds OpenCL C with the device's own compiler.
 
-What is built stays in memory for its context. On disk it is kept by the platform itself, or where that keeps nothing by
-pyopencl.
+Built programs stay in memory for their context. On disk they are cached by the platform, or else by pyopencl.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from codegen.errors import ToolchainError
 from codegen.files import write_file
 
 OPTIONS = ("-cl-std=CL1.2",)
-"""Of every build: the version that all devices know."""
+"""The options of every build: the version that all devices know."""
 
 
 _lock = threading.Lock()
@@ -27,8 +26,8 @@ _lock = threading.Lock()
 def built(source: str, context: Any, label: str) -> Any:
     """pyopencl's program for a text, built for a context's device; `label` names the device in messages.
 
-    One thread builds at a time, so nothing is built twice. Raises ToolchainError with the compiler's log, and the path
-    where the text lies then.
+    One thread builds at a time, so nothing is built twice. Raises ToolchainError with the compiler's log and the path
+    of the text.
     """
     with _lock:
         return _built(source, context, label)
@@ -51,7 +50,7 @@ def _built(source: str, context: Any, label: str) -> Any:
 
 
 def _log(message: str) -> str:
-    """The compiler's words out of pyopencl's message: what stands below the line that names the device."""
+    """The compiler's output from pyopencl's message: the lines below the one that names the device."""
     lines = message.splitlines()
     start = next((n + 1 for n, line in enumerate(lines) if line.startswith("Build on ")), 0)
     words = [line for line in lines[start:] if not line.startswith(("(options: ", "(source saved as "))]
@@ -59,7 +58,7 @@ def _log(message: str) -> str:
 
 
 def _kept(source: str) -> str:
-    """Where the text was put for the user to read."""
+    """The path to which the text was written for the user to read."""
     with suppress(ToolchainError, OSError):
         path: Path = private_directory("opencl") / f"{digest(source)}.cl"
         write_file(path, source, mode=0o600, sync=False)

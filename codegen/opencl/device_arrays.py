@@ -1,7 +1,7 @@
-"""Arrays that lie on the device already: whether they fit the kernel, and the memory that is handed over.
+"""Arrays that are already on the device: whether they fit the kernel, and the memory to pass.
 
-`codegen.arguments` judges NumPy arrays. So each array on the device is told to it as one of the same form, at an
-address of its own that nobody reads; parts of one buffer lie in one range, as they do on the device.
+`codegen.arguments` checks NumPy arrays. So each array on the device is represented by one of the same form, at a
+fictitious address that nobody reads; parts of one buffer share an address range, as they do on the device.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Form:
 def check_alike(signature: Signature, bound: Values) -> list[Any]:
     """The arrays on the device: all of the call's, or none.
 
-    Raises ArgumentError where some lie on the device and some on the host.
+    Raises ArgumentError if some are on the device and some on the host.
     """
     kind = array_class()
     if kind is None:
@@ -57,7 +57,7 @@ def fitted_sizes(
 ) -> tuple[Mapping[str, Any], Mapping[str, int]]:
     """The scalars' values, and the sizes, for arrays on the device.
 
-    Raises ArgumentError as for NumPy arrays, and where an array is not dense.
+    Raises ArgumentError as for NumPy arrays, and if an array is not dense.
     """
     kind = array_class()
     arrays = {name: value for name, value in bound.items() if isinstance(value, kind)}
@@ -74,9 +74,9 @@ def fitted_sizes(
 
 
 def memory(buffer: Buffer, array: Any, alignment: int) -> Any:
-    """The memory of an array: its buffer, or the part of it where the array begins; None for one without elements.
+    """The memory of an array: its buffer, or the sub-buffer from its offset; None for one without elements.
 
-    Raises ArgumentError where the device allows no part to begin there.
+    Raises ArgumentError if the device allows no sub-buffer at that offset.
     """
     if array.size == 0:
         return None
@@ -92,7 +92,7 @@ def memory(buffer: Buffer, array: Any, alignment: int) -> Any:
 
 
 def check_context(arrays: Iterable[Any], queue: Any, context: Any) -> None:
-    """Raises ArgumentError where an array cannot be used on a queue, since it was made in another context."""
+    """Raise ArgumentError if an array cannot be used on a queue, as it was made in another context."""
     for array in arrays:
         if array.context != context:
             raise ArgumentError(
@@ -102,7 +102,7 @@ def check_context(arrays: Iterable[Any], queue: Any, context: Any) -> None:
 
 
 def _whole(array: Any) -> tuple[Any, int]:
-    """The buffer that an array's memory is a part of, and at which byte of it the array begins."""
+    """The buffer that an array's memory is part of, and the array's offset in it in bytes."""
     import pyopencl as cl
 
     base = array.base_data
@@ -116,13 +116,13 @@ def _check_dense(buffer: Buffer, array: Any) -> None:
     if array.size and not array.flags.c_contiguous:
         raise ArgumentError(
             f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes; expected "
-            f"{describe(buffer)}, row by row. Remedy: make it anew, "
+            f"{describe(buffer)}, row by row. Remedy: make a dense one, "
             f"pyopencl.array.to_device(queue, np.ascontiguousarray(…))"
         )
 
 
 def _addresses(arrays: Sequence[Any]) -> dict[int, int]:
-    """An address for each array by its `id`, such that arrays share memory as they do on the device."""
+    """An address for each array by its `id`, so that arrays share memory as they do on the device."""
     addresses = {}
     starts: dict[Any, int] = {}
     free = PAGE

@@ -1,8 +1,8 @@
-"""OpenCL devices by name: what code is made for, and the handle to run it.
+"""OpenCL devices by name: the instruction set to generate code for, and the handle to run it.
 
 opencl            the best device: a GPU, else a CPU
 opencl:gpu        the best GPU
-opencl:pocl       the best device whose name, vendor or platform holds "pocl"
+opencl:pocl       the best device whose name, vendor, platform or version contains "pocl"
 opencl:cpu@4      four of its compute units
 """
 
@@ -30,8 +30,8 @@ KINDS = ("cpu", "gpu")
 class Device:
     """A usable device, or a part of its compute units. `label` is the target that finds it again.
 
-    `memory_bytes` is its memory, `buffer_bytes` the most that one buffer may have; a buffer's part begins at a
-    multiple of `alignment` bytes. `shares_memory` says that kernels work on the host's arrays where they lie.
+    `memory_bytes` is its memory, `buffer_bytes` the largest size of one buffer; a sub-buffer begins at a multiple of
+    `alignment` bytes. `shares_memory` says whether kernels work on the host's arrays in place.
     """
 
     platform: str
@@ -50,13 +50,13 @@ class Device:
 
     @property
     def handle(self) -> Any:
-        """pyopencl's device. Raises TargetError where it is gone."""
+        """pyopencl's device. Raises TargetError if it is gone."""
         return _handle(self.place, self.name, self.driver, self.part)
 
     def with_units(self, units: int) -> Device:
-        """The device with only so many of its compute units, as a sub-device.
+        """The device with only this many of its compute units, as a sub-device.
 
-        Raises TargetError where it has fewer, or cannot be divided.
+        Raises TargetError if it has fewer, or cannot be divided.
         """
         whole = self.isa.units
         if units == whole:
@@ -81,9 +81,9 @@ def usable() -> tuple[Device, ...]:
 
 
 def find(target: str) -> Device:
-    """The device that a target names: see above.
+    """The device that a target names (see the module's docstring).
 
-    Raises TargetError where none can be used, with the reasons, or none has the name, with those there are.
+    Raises TargetError if no device can be used, with the reasons, or if none has the name, with the names there are.
     """
     language, _, rest = target.partition(":")
     if language != OPENCL:
@@ -98,7 +98,7 @@ def find(target: str) -> Device:
 
 
 def _named(target: str, devices: Sequence[Device]) -> Device:
-    """The device of that label, or the first to which the name in the target belongs. Raises TargetError."""
+    """The device with that label, or the first one that matches the name in the target. Raises TargetError."""
     exact = [device for device in devices if target == device.label]
     word = target.partition(":")[2].strip().casefold()
     matching = exact or [device for device in devices if _answers(device, word)]
@@ -123,7 +123,7 @@ def problems() -> tuple[str, ...]:
 
 
 def reason(finding: Finding) -> str:
-    """A finding against a device or a platform, in one sentence."""
+    """Why a device or a platform cannot be used, in one sentence."""
     name = f"{finding.name} ({finding.platform})" if finding.name else finding.platform
     return f"{name}: {finding.problem}" if name else finding.problem
 
@@ -136,7 +136,7 @@ def _unknown(target: str, devices: Iterable[Device]) -> str:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """A target for each device: its name, numbered from the second one of the same name on."""
+    """A target for each device: its name, with a number from the second of the same name on."""
     seen: dict[str, int] = {}
     labels = []
     for name in names:
@@ -179,13 +179,13 @@ def isa_of(facts: DeviceFacts) -> DeviceISA:
 
 
 def _cpu_kind(facts: DeviceFacts) -> DeviceISA:
-    """By the width of vectors: what the device says, else what this CPU has."""
+    """The instruction set by the width of vectors, as the device reports it or else as this CPU has it."""
     width = 4 * facts.vector_floats if facts.vector_floats > 1 else host().vector_bytes
     return next((isa for isa in (OPENCL512, OPENCL256) if width >= isa.vector_bytes), OPENCL128)
 
 
 def _usual_sub_group(facts: DeviceFacts) -> int:
-    """The items in lockstep of every GPU of a vendor; 0 where they differ."""
+    """The number of work-items in lockstep on all GPUs of a vendor; 0 if they differ."""
     return 32 if facts.kind == "gpu" and "nvidia" in facts.vendor.casefold() else 0
 
 

@@ -1,4 +1,4 @@
-"""What OpenCL C spells differently from C: types, helpers, and names."""
+"""What OpenCL C spells differently from C: types, helper functions and names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = {
     "uint32_t": "uint",
     "uint64_t": "ulong",
 }
-"""The integer types of generated C, and what OpenCL calls them."""
+"""The integer types of generated C, and their names in OpenCL C."""
 
 NAMES = {
     "fabsf": "fabs",
@@ -30,20 +30,20 @@ NAMES = {
     "INT64_MIN": "LONG_MIN",
     **dict.fromkeys(ROOTS.values(), "sqrt"),
 }
-"""Functions and constants of generated C that have another name."""
+"""Functions and constants of generated C that have another name in OpenCL C."""
 
 BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t", "as_ulong", "double", "as_double")}
-"""For a scalar type: the integer of its size, and the functions that keep the bits."""
+"""For a scalar type: the integer type of its size, and the functions that reinterpret its bits."""
 
 
 HALVES = {
     f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}" for name in ("exp", "tanh", "sqrt")
 }
-"""Functions of halves are the device's own."""
+"""Functions of halves, which call the device's own."""
 
 
 def helpers(code: str) -> str:
-    """The small functions that the code calls, each below those that it calls itself."""
+    """The small functions that the code calls, each after those that it calls itself."""
     known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **HALVES}
     text = lanes.helpers(code, opencl=True)
     for name, helper in reversed(known.items()):
@@ -53,7 +53,7 @@ def helpers(code: str) -> str:
 
 
 def prelude(code: str, lanes: int) -> str:
-    """Extensions, types, names and macros that the code needs; vectors have so many lanes."""
+    """Extensions, types, names and macros that the code needs; vectors have `lanes` lanes."""
     words = frozenset(re.findall(r"\w+", NO_CODE.sub(" ", code)))
     lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] * any(w.startswith("double") for w in words)
     lines += ["#pragma OPENCL EXTENSION cl_khr_fp16 : enable"] * any(re.fullmatch(r"half\d*", w) for w in words)
@@ -64,7 +64,7 @@ def prelude(code: str, lanes: int) -> str:
 
 
 def _loops(lanes: int) -> str:
-    """What stands before loops that go into vectors. clang has narrower vectors in mind than a CPU may have."""
+    """The macros before loops to vectorise, with the width: clang prefers narrower vectors than a CPU may have."""
     width = f"vectorize_width({lanes})"
     return f"""#if defined(__clang__)
 #define {EACH_VECTOR} _Pragma("{CLANG_VECTOR} {width}")
@@ -76,7 +76,7 @@ def _loops(lanes: int) -> str:
 
 
 def _bit_functions() -> dict[str, str]:
-    """A number's bits as an integer, and back."""
+    """The functions from a number's bits to an integer, and back."""
     made = {}
     for name, (bits, as_bits, c_type, as_type) in BITS.items():
         made[f"bits_of_{name}"] = f"static inline {bits} bits_of_{name}({c_type} x) {{ return {as_bits}(x); }}"

@@ -1,4 +1,4 @@
-"""What pyopencl raises, in words: no memory left, a device that is lost, a launch that the device refuses."""
+"""Explains errors of pyopencl: no memory left, a device that is lost, a launch that the device refuses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LIMITS = ("INVALID_WORK_GROUP_SIZE", "INVALID_WORK_ITEM_SIZE", "INVALID_GLOBAL_W
 
 
 def device_error(error: Exception, device: Device, wanted: int, outputs: str) -> DeviceError:
-    """An error of pyopencl's, or that memory ran out, in words.
+    """The DeviceError for an error of pyopencl, or for memory that ran out.
 
-    `wanted` are the bytes of the call's arrays and scratch arrays; `outputs` says what became of the outputs.
+    `wanted` are the bytes of the call's arrays and scratch arrays; `outputs` describes the state of the outputs.
     """
     text, label = str(error), device.label
     if isinstance(error, MemoryError) or any(word in text for word in MEMORY):
@@ -33,7 +33,7 @@ def device_error(error: Exception, device: Device, wanted: int, outputs: str) ->
     if any(word in text for word in LOST):
         return DeviceError(
             f"{label} is lost, or its queue or context cannot be used any more: {text}. {outputs} "
-            "Remedy: start Python anew; `poly machine` tells whether the device works."
+            "Remedy: restart Python; `poly machine` tells whether the device works."
         )
     if any(word in text for word in LIMITS):
         return DeviceError(
@@ -44,7 +44,7 @@ def device_error(error: Exception, device: Device, wanted: int, outputs: str) ->
 
 
 def amount(size: int) -> str:
-    """Bytes in words."""
+    """A number of bytes for a message."""
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= unit:
             return f"{size / unit:.1f} {name}"

@@ -1,6 +1,6 @@
-"""The arguments of a call in one walk: what decides whether they fit, so that later calls of the same form look it up.
+"""One walk over a call's arguments collects what decides whether they fit, a key for later calls of the same form.
 
-That walk is most of what a call costs. Where only a closer look tells whether arguments fit, it gives up.
+This walk is most of a call's overhead. It gives up on arguments that need a closer look.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from codegen.program import Buffer
 from codegen.signature import Signature
 
 REAL = (float, int)
-"""Python's numbers that every real scalar takes."""
+"""Python's number types that any real scalar accepts."""
 
 
 class OnDevice(NamedTuple):
-    """Arguments on the device: each array is a whole buffer, and no output lies in another array's.
+    """Arguments on the device: each array is a whole buffer, and no output shares its buffer with another array.
 
-    `form` is what else decides whether they fit. `memories` are what a kernel takes: buffers, and scalars' values.
+    `form` is what else decides whether they fit. `memories` are the kernel's arguments: buffers and scalars' values.
     """
 
     form: tuple[Any, ...]
@@ -30,7 +30,7 @@ class OnDevice(NamedTuple):
 
 
 class ArgumentPlace(NamedTuple):
-    """What one argument has to be: an array, or a scalar from `numbers` (None: a real one)."""
+    """What one argument must be: an array, or a scalar from `numbers` (None: a real number)."""
 
     is_scalar: bool
     numbers: range | None
@@ -44,7 +44,7 @@ class ArgumentPlace(NamedTuple):
 
 
 def array_class() -> Any:
-    """The class of pyopencl's arrays; None where nobody can have one, since its module was not imported."""
+    """The class of pyopencl's arrays; None if its module was never imported, as nobody can have one then."""
     module = sys.modules.get("pyopencl.array")
     return None if module is None else module.Array
 
@@ -61,7 +61,7 @@ class DeviceGatherer:
         self._written = [n for n, b in enumerate(signature.arrays) if b.kind != "in"]
 
     def __call__(self, values: Sequence[Any]) -> OnDevice | None:
-        """The arguments; None where they are others, or need a closer look."""
+        """The arguments; None if they are of another kind, or need a closer look."""
         kind = array_class()
         if kind is None or len(values) != len(self._places):
             return None
@@ -94,7 +94,7 @@ class HostGatherer:
         self._places = [ArgumentPlace.of(b) for b in signature.buffers]
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The form of dense arrays of which no output lies in another's memory; None where they are others."""
+        """The form of dense arrays of which no output overlaps another; None for any other arguments."""
         if len(values) != len(self._places):
             return None
         form: list[Any] = []
@@ -116,7 +116,7 @@ class HostGatherer:
 
 
 def _overlap(spans: list[tuple[int, int, bool]]) -> bool:
-    """Whether a span of memory that is written meets another one."""
+    """Whether a span of memory that is written overlaps another one."""
     return any(
         sum(other < end and start < other_end for other, other_end, _ in spans) > 1
         for start, end, written in spans

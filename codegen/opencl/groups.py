@@ -14,12 +14,12 @@ from codegen.loops import LoopScope
 from codegen.program import Program, Routine
 
 MOST_DIMENSIONS = 3
-"""Along so many dimensions work-groups are counted."""
+"""The most dimensions of work-groups."""
 
 
 @dataclass(frozen=True)
 class GroupLoop:
-    """A loop whose iterations are work-groups: its variable starts at `start` and goes up by `step`, `trips` times."""
+    """A loop whose iterations are work-groups: `trips` iterations from `start` in steps of `step`."""
 
     variable: str
     start: Int
@@ -27,14 +27,14 @@ class GroupLoop:
     trips: Int
 
     def at(self, number: str) -> str:
-        """The variable's value in the iteration of that number (C texts)."""
+        """C text of the variable's value in the iteration with that number."""
         scaled = number if self.step == 1 else f"{self.step}*{number}"
         return scaled if self.start == Linear() else f"{self.start} + {scaled}"
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """The loops that become groups, outermost first, and what they hold."""
+    """The loops that become groups, outermost first, and their body."""
 
     loops: tuple[GroupLoop, ...]
     body: Node
@@ -42,10 +42,10 @@ class Grouped:
 
 
 def grouped(node: Node, scope: LoopScope, most: int = MOST_DIMENSIONS) -> Grouped:
-    """The loops at a node that become groups, at most so many.
+    """The loops at a node that become groups, at most `most`.
 
-    A loop whose bounds depend on an outer one's variable stays in the body, since groups fill a box. One that runs once
-    has no variable.
+    A loop whose bounds depend on an outer one's variable stays in the body, since groups form a box. A loop that runs
+    once has no variable.
     """
     loops: tuple[GroupLoop, ...] = ()
     while len(loops) < most and is_grouped(node):
@@ -61,7 +61,7 @@ def grouped(node: Node, scope: LoopScope, most: int = MOST_DIMENSIONS) -> Groupe
 
 
 def is_grouped(node: Node) -> bool:
-    """Whether a node is a loop that becomes groups: one that is shared, and that counts up to something."""
+    """Whether a node is a loop that becomes groups: one that is shared, and has an upper bound."""
     if not isinstance(node, For | Once) or not is_shared(node.mark):
         return False
     return isinstance(node, Once) or node.end is not None
@@ -78,7 +78,7 @@ def has_groups(node: Node) -> bool:
 
 
 def work_items(program: Program, node: Node) -> int:
-    """How many work-items a group has that runs what is at and below a node, by the marks of all loops, made or not."""
+    """The work-items of a group that runs a node, by the marks of all its loops, whether or not they become loops."""
     if isinstance(node, Run):
         body = program.statements[node.statement].body
         return max(1, (body.items or 1) if isinstance(body, Routine) else 1)

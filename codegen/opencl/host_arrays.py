@@ -1,4 +1,4 @@
-"""NumPy arrays on a device: on their own memory where the device shares it, else in copies that are counted."""
+"""NumPy arrays on a device: in place if the device shares the host's memory, else in copies, which are counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTES = np.dtype(np.uint8)
 
 @dataclass
 class Copies:
-    """Copies of arrays that calls have made: to the device, back from it, and on the host to make an array dense."""
+    """The copies of arrays that calls have made: to the device, from it, and on the host to make an array dense."""
 
     to_device: int = 0
     to_device_bytes: int = 0
@@ -52,10 +52,10 @@ class Copies:
 
 
 class HostArrays:
-    """The arrays of one call in memory that kernels can use, when the `events` have come.
+    """The arrays of one call in memory that kernels can use once the `events` are complete.
 
-    `memories` are in the order of the arguments: scalars as they are, None for an array without elements. `arrays` are
-    dense.
+    `memories` are in the order of the arguments: scalars unchanged, None for an array without elements. The arrays must
+    be dense.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class HostArrays:
         ]
 
     def get(self, after: Any) -> None:
-        """Bring the outputs to the host after an event, and wait until they are there."""
+        """Copy the outputs to the host after an event, and wait until they are there."""
         import pyopencl as cl
 
         event, maps = after, []
@@ -95,7 +95,7 @@ class HostArrays:
             mapped.base.release(self.queue)
 
     def _put(self, buffer: Buffer, array: np.ndarray) -> Any:
-        """An output is put there with what it holds: a kernel need not write all of it."""
+        """Memory for an array. An output is copied in too, as a kernel need not write all of it."""
         if array.size == 0:
             return None
         if not self.device.shares_memory:
@@ -109,9 +109,9 @@ class HostArrays:
         return memory
 
     def _at(self, array: np.ndarray) -> Any:
-        """Memory where the array lies. OpenCL allows one such buffer for a piece of memory.
+        """A buffer in place of the array. OpenCL allows only one such buffer for a piece of memory.
 
-        What kernels only read, some platforms copy: so it is told so only of arrays that nobody may write.
+        Some platforms copy read-only buffers, so only arrays that are not writeable become one.
         """
         import pyopencl as cl
 

@@ -1,4 +1,4 @@
-"""The Python text that launches a program's kernels: the plan with its loops, made once and run by each call.
+"""The Python text that launches a program's kernels: the plan with its loops, generated once and run by each call.
 
 def launch(_enqueue, _queue, _wait, _fence, _room, v_A, v_B, v_T, v_N):
     _kernel_step, = _room.kernels
@@ -24,20 +24,20 @@ from codegen.opencl.values import DeviceKernel, DeviceProgram, HostIf, HostLoop,
 
 
 def variable(name: str) -> str:
-    """A name of the plan with a prefix, so that it is none of Python's words."""
+    """A name of the plan with a prefix, so that it clashes with no Python keyword."""
     return f"v_{name}"
 
 
 HOST = replace(PYTHON, named=variable)
-"""How the plan's expressions are written."""
+"""The syntax of the plan's expressions."""
 
 
 def launch_source(program: DeviceProgram) -> str:
     """The text of `launch`: its arguments after the room (see `codegen.opencl.sessions`) are the memory of the arrays
-    and the values of the scalars, the memory of the scratch arrays, and the sizes, each in their order.
+    and the values of the scalars, the memory of the scratch arrays, and the sizes, each in order.
 
-    With `_fence` each launch waits for the one before, as a queue that keeps no order needs it. The last launch's
-    event is left in the room.
+    With `_fence` each launch waits for the previous one, as an out-of-order queue requires. The last launch's event is
+    left in the room.
     """
     names = [
         *(c_name(buffer.name) for buffer in program.buffers),
@@ -51,7 +51,7 @@ def launch_source(program: DeviceProgram) -> str:
 
 
 def scratch_source(program: DeviceProgram) -> str:
-    """The function `scratch` of the sizes: how many bytes each scratch array takes."""
+    """The text of the function `scratch`: from the sizes to the bytes of each scratch array."""
     counts = [HOST.integer(scratch.count * scratch.dtype.size) for scratch in program.scratch]
     sizes = ", ".join(variable(c_name(size)) for size in program.sizes)
     return f"def scratch({sizes}):\n    return ({''.join(f'{count}, ' for count in counts)})\n"
@@ -83,7 +83,7 @@ def _choice(program: DeviceProgram, choice: HostIf) -> Iterator[str]:
 
 
 def _launch(kernel: DeviceKernel, launch: Launch) -> Iterator[str]:
-    """Groups in numbers first: none are launched where one of them is 0 or less."""
+    """The lines of a launch, which happens only if every number of groups is above 0."""
     rank = max(len(launch.groups), len(kernel.items))
     groups = [f"_g{n}" for n in range(len(launch.groups))]
     for group, count in zip(groups, launch.groups, strict=True):
@@ -112,14 +112,14 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 
 def _tuple(items: Iterable[str]) -> str:
-    """`(a, b)`, also of one item."""
+    """`(a, b)`, or `(a,)` for one item."""
     texts: Sequence[str] = list(items)
     return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
 @dataclass(frozen=True)
 class Functions:
-    """A program's `launch` and `scratch`, and what of pyopencl each call needs: functions, and what they raise."""
+    """A program's `launch` and `scratch`, and pyopencl's functions that each call needs, with the errors they raise."""
 
     launch: Callable[..., None]
     scratch: Callable[..., tuple[int, ...]]

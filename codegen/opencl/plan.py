@@ -1,4 +1,4 @@
-"""From a program to a device program: what is parallel becomes kernels, the loops around them the host's plan.
+"""From a program to a device program: parallel loops become kernels, the loops around them the host's plan.
 
 for t in range(T):                    for t:
   for i in range(N):  # parallel        launch step_i over N groups
@@ -61,7 +61,7 @@ def source(program: Program, kernels: Sequence[str]) -> str:
 
 
 def routines(program: Program, kernels: Sequence[str]) -> str:
-    """The part of the source that is microkernels: what the kernels call of their text."""
+    """The part of the source that is microkernels: those of their functions that the kernels call."""
     defined = {name for item in items_of(program.preamble) for name in item.names}
     called = defined & frozenset(re.findall(r"\w+", "\n\n".join(kernels)))
     return pruned(program.preamble, called).strip("\n") if called else ""
@@ -74,7 +74,7 @@ def _scratch(program: Program, workspace: Workspace) -> Scratch:
 
 @dataclass
 class HostPlanner:
-    """Walks what the host runs, and collects the kernels."""
+    """Walks the nodes that the host runs, and collects the kernels."""
 
     program: Program
     kernels: list[Written] = field(default_factory=list)

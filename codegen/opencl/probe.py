@@ -1,7 +1,7 @@
-"""What OpenCL says of its devices, and whether each really builds and runs a kernel.
+"""What OpenCL reports about its devices, and whether each really builds and runs a kernel.
 
-A broken driver may not only refuse: it may end the process or hang. So a device is tried in a process of its own, which
-runs this file by itself; it imports nothing of ours.
+A broken driver may crash the process or hang. So a device is tried in a child process, which runs this file alone and
+imports no other module of ours.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from signal import Signals
 from typing import Any
 
 MARK = "poly-probe "
-"""Begins the lines of the child's that are meant for its parent: drivers print too."""
+"""The prefix of the child's lines for its parent, as drivers print too."""
 SECONDS = 120.0
-"""How long a child may take. A build takes a second; on a busy machine, or where a driver starts up, many."""
+"""The child's time limit. A build takes a second, but many on a busy machine or while a driver starts up."""
 LATE = "did not end within"
 TRIAL = """
 __kernel void trial(__global int *out, int start) {
@@ -32,11 +32,11 @@ ITEMS = 1001
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What a device says of itself. `place` is the platform's number and the device's in it.
+    """What a device reports about itself. `place` is the platform's number, and the device's in the platform.
 
-    `kind` is "cpu", "gpu" or "other"; sizes are in bytes; `vector_floats` is the width of its vectors, 0 where it
-    doesn't say; `sub_group` is the number of items in lockstep, 0 where unknown. `problem` is what it says against
-    its own use.
+    `kind` is "cpu", "gpu" or "other"; sizes are in bytes; `vector_floats` is the width of its vectors (0: unknown);
+    `sub_group` is the number of work-items in lockstep (0: unknown). `problem` is a reason not to use it, if it reports
+    one.
     """
 
     place: tuple[int, int]
@@ -61,9 +61,9 @@ class DeviceFacts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the trial of a device ended: `problem` is empty where it ran.
+    """The result of a device's trial: `problem` is empty if it succeeded.
 
-    `shares_memory` says that a kernel works on the host's own memory, where the host hands it over.
+    `shares_memory` says whether a kernel works in place on memory that the host passes.
     """
 
     place: tuple[int, int]
@@ -73,8 +73,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found: platforms by name, devices and how their trials ended. Where nothing could be listed,
-    `problem` is why.
+    """The result of a probe: the platforms' names, the devices, and the results of their trials. If nothing could be
+    listed, `problem` says why.
     """
 
     platforms: tuple[str, ...] = ()
@@ -84,12 +84,12 @@ class Probed:
 
     @property
     def lasting(self) -> bool:
-        """Whether it will be so tomorrow: what hung or could not be asked may have been busy."""
+        """Whether the result can be kept: a device that hung or did not answer may just have been busy."""
         return not self.problem and not any(LATE in verdict.problem for verdict in self.verdicts)
 
 
 def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: float = SECONDS) -> Probed:
-    """List the devices and try each, in a process that may crash or hang: then the next one goes on after it."""
+    """List the devices and try each in a child process; if it crashes or hangs, another goes on after that device."""
     found: Probed | None = None
     verdicts: list[Verdict] = []
     while True:
@@ -113,7 +113,7 @@ def probe(command: tuple[str, ...] = (sys.executable, "-P", __file__), seconds: 
 
 
 def read_probed(data: dict[str, Any]) -> Probed:
-    """What `asdict` and JSON made into plain values."""
+    """The `Probed` that `asdict` and JSON turned into plain values."""
     facts = tuple(
         DeviceFacts(**{**entry, "place": _place(entry), "extensions": tuple(entry["extensions"])})
         for entry in data["facts"]
@@ -131,8 +131,8 @@ def _place(entry: dict[str, Any]) -> tuple[int, int]:
 
 
 def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]], str]:
-    """The child's messages, and how it ended in words."""
-    from codegen import processes  # not at the top: the child runs this file as it is
+    """The child's messages, and how it ended, in words."""
+    from codegen import processes  # not at the top: the child runs this file alone
 
     try:
         done = processes.run(command, seconds, _environment())
@@ -149,7 +149,7 @@ def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]]
 
 
 def _environment() -> dict[str, str]:
-    """The child finds packages where this process does."""
+    """An environment in which the child finds the same packages as this process."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
@@ -162,21 +162,21 @@ def _ending(status: int) -> str:
 
 @dataclass(frozen=True)
 class Listing:
-    """The platforms' names, and the facts of every device, each with pyopencl's device."""
+    """The platforms' names, and every device: its facts, and pyopencl's object."""
 
     platforms: tuple[str, ...]
     devices: tuple[tuple[DeviceFacts, Any], ...]
 
     @property
     def probed(self) -> Probed:
-        """Without pyopencl's objects and with nothing tried."""
+        """The listing without pyopencl's objects and without trials."""
         return Probed(self.platforms, tuple(facts for facts, _ in self.devices))
 
 
 def listed() -> Listing:
     """What OpenCL lists in this process.
 
-    Raises ImportError where there is no pyopencl, and pyopencl's errors where a platform fails.
+    Raises ImportError if there is no pyopencl, and pyopencl's errors if a platform fails.
     """
     import pyopencl as cl
 
@@ -190,7 +190,7 @@ def listed() -> Listing:
 
 
 def _platforms(cl: Any) -> list[Any]:
-    """The platforms; none where the loader found none, which it reports as an error."""
+    """The platforms; none if the loader found none, which it reports as an error."""
     try:
         return list(cl.get_platforms())
     except cl.Error as error:
@@ -200,7 +200,7 @@ def _platforms(cl: Any) -> list[Any]:
 
 
 def _devices(cl: Any, platform: Any) -> list[Any]:
-    """A platform's devices; none where it has none or fails to tell: a driver without its hardware does that."""
+    """A platform's devices; none if it has none or raises an error, as a driver without its hardware does."""
     try:
         return list(platform.get_devices())
     except cl.Error:
@@ -211,7 +211,7 @@ def _facts(place: tuple[int, int], platform: Any, device: Any) -> DeviceFacts:
     import pyopencl as cl
 
     def ask(name: str, default: Any) -> Any:
-        """A property; older platforms, and those without an extension, don't know each."""
+        """A property, or `default` on platforms that are too old or lack an extension for it."""
         try:
             return getattr(device, name)
         except (cl.Error, AttributeError):
@@ -246,9 +246,9 @@ def _facts(place: tuple[int, int], platform: Any, device: Any) -> DeviceFacts:
 
 
 def attempt(device: Any) -> bool:
-    """Build and run a small kernel on memory of the host's. Whether the host saw the results before it asked for them.
+    """Build and run a small kernel on the host's memory; True if the host sees the results without a copy.
 
-    Raises pyopencl's errors, and RuntimeError where the results are wrong.
+    Raises pyopencl's errors, and RuntimeError if the results are wrong.
     """
     import numpy as np
     import pyopencl as cl
@@ -256,7 +256,7 @@ def attempt(device: Any) -> bool:
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
     kernel = cl.Program(context, TRIAL).build().trial
-    out = np.full(ITEMS + 1, -1, np.int32)[1:]  # nothing that a platform could ask for, such as a whole page
+    out = np.full(ITEMS + 1, -1, np.int32)[1:]  # unaligned: no alignment that a platform could require
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
     buffer = cl.Buffer(context, flags, hostbuf=out)
     kernel(queue, (ITEMS,), None, buffer, np.int32(7))
@@ -270,7 +270,7 @@ def attempt(device: Any) -> bool:
 
 
 def _main(done: Iterable[Iterable[int]]) -> Iterator[dict[str, Any]]:
-    """The child's messages: all devices, then for each that is not `done` that it is tried, and the verdict."""
+    """The child's messages: all devices, then, for each that is not `done`, the start of its trial and the verdict."""
     try:
         listing = listed()
     except Exception as error:
@@ -293,7 +293,7 @@ def _verdict(facts: DeviceFacts, device: Any) -> Verdict:
 
 
 def _told(error: Exception) -> str:
-    """The line of an error that says most: the compiler's own where there is one."""
+    """The most informative line of an error: the compiler's, if there is one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if line.startswith("error:")), lines[0] if lines else type(error).__name__)
 

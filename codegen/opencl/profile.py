@@ -1,4 +1,4 @@
-"""How long kernels run, by the device's own clock."""
+"""The running times of kernels, by the device's clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NANO = 1e-9
 
 @dataclass(frozen=True)
 class Profile:
-    """How long a call's kernels ran: `launches` are names and seconds, in order.
+    """The times of a call's kernels: `launches` are names and seconds, in order.
 
-    `seconds` is from the first one's start to the last one's end, so it holds the gaps between them.
+    `seconds` is from the start of the first to the end of the last, including the gaps.
     """
 
     seconds: float
@@ -36,7 +36,7 @@ class Recorder:
         return event
 
     def profile(self) -> Profile:
-        """What the events say, when all of them have come."""
+        """Wait for all events, and return their times."""
         for _, event in self.events:
             event.wait()
         times = [(name, event.profile.start, event.profile.end) for name, event in self.events]
@@ -46,7 +46,7 @@ class Recorder:
 
 @functools.lru_cache(maxsize=16)
 def profiling_queue(context: Any, device: Device) -> Any:
-    """A queue whose events tell times."""
+    """A queue whose events record times."""
     import pyopencl as cl
 
     return cl.CommandQueue(context, device.handle, cl.command_queue_properties.PROFILING_ENABLE)

@@ -1,6 +1,6 @@
-"""A device program as a function of arrays: NumPy's, or pyopencl's that lie on the device already.
+"""A device program as a function of arrays: NumPy's, or pyopencl's, which are already on the device.
 
-The first call with arrays of new forms judges them (`codegen.arguments`); later ones with the same forms look up the
+The first call with arrays of a new form checks them (`codegen.arguments`); later calls of the same form look up the
 sizes.
 """
 
@@ -28,18 +28,18 @@ from codegen.opencl.values import DeviceProgram
 from codegen.signature import Signature
 
 LANES = 32
-"""Queues whose kernels are kept ready."""
+"""The number of queues whose kernels are kept ready."""
 FORMS = 512
-"""Forms of arrays whose sizes are kept."""
+"""The number of forms of arrays whose sizes are kept."""
 UNCHANGED = "Nothing has been changed."
 PARTIAL = "Outputs may hold a part of the results."
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What a call's sizes come to: the sizes in order, and the bytes of each scratch array.
+    """The sizes of a call, in order, and the bytes of each scratch array.
 
-    A call is `idle` where no output has an element: then it launches nothing.
+    A call is `idle`, and launches nothing, if no output has an element.
     """
 
     sizes: tuple[int, ...]
@@ -48,7 +48,7 @@ class Extent:
 
 
 class Orders(NamedTuple):
-    """How a call is to be run: on which queue (None: the arrays' or our own), after which events, launched by what."""
+    """How a call runs: its queue (None: the arrays' or our own), the events to wait for, and the launching function."""
 
     queue: Any
     wait_for: Sequence[Any]
@@ -56,7 +56,7 @@ class Orders(NamedTuple):
 
 
 class Executable:
-    """A program on a device, built when it is first called. Calls may run side by side in several threads.
+    """A program on a device, built when it is first called. Several threads may call it at the same time.
 
     `copies` counts the copies of NumPy arrays.
     """
@@ -75,24 +75,25 @@ class Executable:
         return f"<{self.program.name} for {self.device}, {self.copies}>"
 
     def __call__(self, *values: Any, queue: Any = None, wait_for: Any = None, **keywords: Any) -> Any:
-        """Run the program on arrays and scalars, in order or by name; sizes that no array tells come by keyword.
+        """Run the program on arrays and scalars, by position or name; sizes that no array determines go by keyword.
 
-        NumPy arrays: the outputs are there when the call returns None. Arrays of pyopencl: the call puts the launches
-        on `queue`, or the arrays' own, after `wait_for` and the arrays' events, and returns the last one's event.
+        With NumPy arrays the outputs are complete when the call returns None. With pyopencl's arrays the call enqueues
+        the launches on `queue`, or the arrays' own, after `wait_for` and the arrays' events, and returns the last
+        launch's event.
 
         Raises ArgumentError with nothing changed, DeviceError, ToolchainError.
         """
         return self._call(values, keywords, Orders(queue, wait_for or (), self._functions.enqueue))
 
     def build(self) -> None:
-        """Build the program now; else the first call does. Raises ToolchainError, and pyopencl's errors."""
+        """Build the program now, rather than in the first call. Raises ToolchainError, and pyopencl's errors."""
         lane = self._lane(None)
         lane.rooms.append(Room(lane.make()))
 
     def profile(self, *values: Any, queue: Any = None, wait_for: Any = None, **keywords: Any) -> Profile:
-        """Run the program as a call does, wait for it, and say how long its kernels took by the device's clock.
+        """Run the program as a call does, wait for it, and return its kernels' times by the device's clock.
 
-        A `queue` of the caller's must have been made for profiling. Raises as a call does.
+        A `queue` passed by the caller must have profiling enabled. Raises as a call does.
         """
         check_drivers()
         if queue is None:
@@ -120,7 +121,7 @@ class Executable:
         return HostGatherer(self.signature)
 
     def _call(self, values: Sequence[Any], keywords: Values, orders: Orders) -> Any:
-        """The quick ways are for arguments in order, of forms that have been here before."""
+        """Run a call: by a fast path for positional arguments of a known form, else after a check of the arguments."""
         check_drivers()
         form = None
         if not keywords:
@@ -152,7 +153,7 @@ class Executable:
         return self._on_device([bound[name] for name in self._names], memories, arrays, extent, orders)
 
     def _judge_on_host(self, bound: Values, extra: Sequence[Any], given: Values, form: Any, orders: Orders) -> None:
-        """The call on arrays that are dense, or are made so."""
+        """The call on arrays that are dense, or are copied to be."""
         fitted = fit(self.signature, bound, extra, given, any_strides=True)
         values = dict(fitted.values)
         for b in self.signature.arrays:
@@ -165,7 +166,7 @@ class Executable:
                 self.copies.add("on_host", values[b.name].nbytes)
 
     def _extent(self, sizes: Iterable[int], form: Any) -> Extent:
-        """What the sizes come to; it is kept for arguments of this form."""
+        """The extent for some sizes, kept for arguments of this form."""
         values = tuple(sizes)
         idle = self._is_idle(dict(zip(self.signature.sizes, values, strict=True)))
         scratch = () if idle else tuple(max(0, size) for size in self._functions.scratch(*values))
@@ -177,13 +178,13 @@ class Executable:
         return extent
 
     def _is_idle(self, sizes: Values) -> bool:
-        """Whether no output has an element, and so a call nothing to do."""
+        """Whether no output has an element, so that a call has nothing to do."""
         return all(any(extent.evaluate(sizes) == 0 for extent in b.shape) for b in self.signature.outputs)
 
     def _on_device(
         self, values: Sequence[Any], memories: Sequence[Any], arrays: Sequence[Any], extent: Extent, orders: Orders
     ) -> Any:
-        """The call on arrays of the device's: returns when the launches are on the queue."""
+        """The call on the device's arrays: returns when the launches are enqueued."""
         queue = orders.queue
         wait = [*orders.wait_for]
         for array in arrays:
@@ -199,7 +200,7 @@ class Executable:
         return event
 
     def _on_host(self, values: Sequence[Any], extent: Extent, orders: Orders) -> None:
-        """The call on dense NumPy arrays: returns when the outputs are there."""
+        """The call on dense NumPy arrays: returns when the outputs are complete."""
         lane = self._lane(orders.queue)
         arrays = [value for value, b in zip(values, self.signature.buffers, strict=True) if b.kind != "scalar"]
         outputs = UNCHANGED
@@ -225,7 +226,7 @@ class Executable:
         wait: list[Any],
         enqueue: Callable[..., Any],
     ) -> Any:
-        """Put the launches on the queue. The event of the last one; where there is none, of what was waited for."""
+        """Enqueue the launches, and return the event of the last one, or a marker's if there is none."""
         room = None
         try:
             if extent.idle:
@@ -241,7 +242,7 @@ class Executable:
         return event
 
     def _lane(self, queue: Any) -> Lane:
-        """The lane of a queue, or of our own one."""
+        """The lane of a queue (None: our own)."""
         if queue is None:
             queue = self._own_queue
         found = self._lanes.get(queue)
@@ -252,7 +253,7 @@ class Executable:
         return found
 
     def _dense(self, array: np.ndarray) -> np.ndarray:
-        """The array, or a copy with its elements one after the other."""
+        """The array, or a contiguous copy."""
         if array.flags.c_contiguous:
             return array
         self.copies.add("on_host", array.nbytes)

@@ -1,4 +1,4 @@
-"""What calls share: a device's own context and queue, and for each queue the kernels ready to launch on it."""
+"""What calls share: a context and a queue for each device, and the kernels ready to launch on each queue."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from codegen.opencl.devices import Device
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram
 
 LEAST = 64
-"""Bytes of the smallest buffer: OpenCL makes none of 0."""
+"""The bytes of the smallest buffer, as OpenCL has no empty ones."""
 EVENTS = 64
-"""The latest events of a queue that are known to be its own."""
+"""The number of a queue's latest events that are remembered as its own."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """A context for one device and a queue that keeps the order."""
+    """A context for one device, and an in-order queue."""
 
     context: Any
     queue: Any
@@ -34,7 +34,7 @@ _lock = threading.Lock()
 
 
 def session(device: Device) -> Session:
-    """The one for calls that bring no queue of their own."""
+    """The session for calls without a queue of their own."""
     with _lock:
         return _session(device)
 
@@ -48,7 +48,7 @@ def _session(device: Device) -> Session:
 
 
 def settle(queue: Any) -> None:
-    """Let a queue come to its end after a failure, so that no kernel uses memory that the caller gives up."""
+    """Finish a queue after a failure, so that no kernel uses memory that the caller frees."""
     import pyopencl as cl
 
     with suppress(cl.Error):
@@ -57,7 +57,7 @@ def settle(queue: Any) -> None:
 
 @dataclass
 class Room:
-    """What one call at a time uses: kernel objects, which hold their arguments, and scratch arrays of these sizes.
+    """What one call at a time uses: kernel objects, which store their arguments, and scratch arrays of `sizes` bytes.
 
     `last` is the event of the last launch.
     """
@@ -70,10 +70,10 @@ class Room:
 
 @dataclass
 class Lane:
-    """A program on one queue. Each call takes a room and gives it back, so calls may run side by side in threads.
+    """A program on one queue. Each call takes a room and gives it back, so several threads may call concurrently.
 
-    A room is given back while its kernels may still run: whatever comes next on the queue runs after them. A queue that
-    keeps no order gets `fence`: there each launch, and the next call in the room, waits for the one before.
+    A room is given back while its kernels may still run, as later commands on the queue run after them. On an
+    out-of-order queue, `fence` makes each launch, and the next call in the room, wait for the previous one.
 
     Appending to a list and popping from it are atomic in CPython, so no lock is needed.
     """
@@ -86,7 +86,7 @@ class Lane:
     _own: dict[Any, None] = field(default_factory=dict)
 
     def take(self, sizes: tuple[int, ...], wait: list[Any]) -> Room:
-        """A room with scratch arrays of at least so many bytes. What has to end first in it is added to `wait`."""
+        """A room with scratch arrays of at least `sizes` bytes. The event that must end first is added to `wait`."""
         try:
             room = self.rooms.pop()
         except IndexError:
@@ -101,7 +101,7 @@ class Lane:
         return room
 
     def give(self, room: Room, event: Any) -> None:
-        """Take a room back, when the call's last event is on the queue."""
+        """Take a room back, once the call's last event is enqueued."""
         self.rooms.append(room)
         if not self.fence:
             if len(self._own) >= EVENTS:
@@ -109,15 +109,15 @@ class Lane:
             self._own[event] = None
 
     def open(self, events: list[Any]) -> list[Any]:
-        """Those of the events that a launch must be told to wait for: on a queue that keeps the order not its own."""
+        """The events that a launch must wait for explicitly: on an in-order queue, all but the queue's own."""
         own = self._own
         return [event for event in events if event not in own]
 
 
 def lane_on(queue: Any, program: DeviceProgram, device: Device) -> Lane:
-    """A lane for a program on a queue: builds the program for the queue's context.
+    """A lane for a program on a queue, with the program built for the queue's context.
 
-    Raises ArgumentError where the queue is another device's, and ToolchainError.
+    Raises ArgumentError if the queue belongs to another device, and ToolchainError.
     """
     import pyopencl as cl
 

@@ -1,4 +1,4 @@
-"""Every OpenCL platform and device here, usable or why not. What was tried once is kept on disk."""
+"""All OpenCL platforms and devices here, and why some are not usable. The results of trials are kept on disk."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from codegen.opencl.probe import DeviceFacts, Probed, Verdict, listed, probe, re
 from microkernels.isa import host_cpu_flags
 
 VERSION = 3
-"""Counts up when the probe changes: older findings are then taken anew."""
+"""Increased when the probe changes, which discards older findings."""
 MEANT = ("OCL_", "OPENCL_", "POCL_", "PYOPENCL_", "CUDA_VISIBLE_", "ROCR_VISIBLE_", "HIP_VISIBLE_", "ONEAPI_")
-"""How the environment variables begin that choose platforms and devices."""
+"""The prefixes of environment variables that select platforms and devices."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A device, or a platform as a whole (then `facts` is None): usable, or the `problem` with it."""
+    """A device, or a whole platform (then `facts` is None): usable, or with a `problem`."""
 
     platform: str
     name: str
@@ -38,10 +38,10 @@ class Finding:
 
 
 def survey(anew: bool = False) -> tuple[Finding, ...]:
-    """All findings, in the order in which OpenCL lists them; the answer stays for the life of this process.
+    """All findings, in the order in which OpenCL lists them; the result is kept for the life of this process.
 
-    Devices that are new here, or have a new driver, are tried first, in another process: that takes a second or two.
-    With `anew` all of them are.
+    Devices that are new here, or have a new driver, are first tried in another process, which takes a second or two.
+    With `anew` all devices are.
     """
     if anew:
         _survey.cache_clear()
@@ -59,7 +59,7 @@ def _survey() -> tuple[Finding, ...]:
 
 
 def _tried(key: str) -> Probed:
-    """What a probe found, now or before: that holds while OpenCL lists the same devices with the same drivers."""
+    """The result of a probe, now or before: it is valid while OpenCL lists the same devices with the same drivers."""
     kept = _kept(key)
     if kept is None or replace(kept, verdicts=()) != _here():
         kept = probe()
@@ -69,7 +69,7 @@ def _tried(key: str) -> Probed:
 
 
 def findings(probed: Probed) -> tuple[Finding, ...]:
-    """What a probe found, device by device, then the platforms without any."""
+    """A probe's findings on each device, and then on the platforms without devices."""
     if not probed.platforms:
         return (Finding("", "", probed.problem or no_platform()),)
     verdicts = {verdict.place: verdict for verdict in probed.verdicts}
@@ -86,16 +86,16 @@ def _finding(facts: DeviceFacts, verdict: Verdict | None) -> Finding:
 
 
 def _here() -> Probed:
-    """What this process sees. It is asked only where another one has lived through it."""
+    """What OpenCL lists in this process; called only once a probe in another process has survived it."""
     try:
         uses_drivers()
         return listed().probed
-    except Exception as error:  # whatever a driver raises: the probe finds it again, and says it in words
+    except Exception as error:  # a driver may raise anything: the probe then reports it in words
         return Probed(problem=str(error))
 
 
 def _key() -> str:
-    """What the findings hold for: pyopencl, the platforms' files, what chooses among them, and this CPU."""
+    """What the findings depend on: pyopencl, the platforms' files, the variables that select them, and this CPU."""
     chosen = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(MEANT))
     files = sorted(f"{path} {text}" for path, text in icd_texts().items())
     return (
@@ -104,13 +104,13 @@ def _key() -> str:
 
 
 def _keep(key: str, text: str) -> None:
-    """Where the cache directory cannot be written, the devices are tried again next time."""
+    """Keep a probe's result; if the cache directory cannot be written, the next process tries the devices again."""
     with suppress(ToolchainError):
         put(key, text)
 
 
 def _kept(key: str) -> Probed | None:
-    """What was kept; None where nothing or something else is there."""
+    """The result that was kept; None if there is none, or something else."""
     try:
         return read_probed(json.loads(get(key) or ""))
     except (ToolchainError, ValueError, KeyError, TypeError, IndexError):

@@ -4,8 +4,8 @@
       for i in range(N):  # groups                      Launch step, N groups, arguments N, A, B, t
         B[i] = …
 
-Integer expressions and conditions are in terms of the sizes and of the variables of host loops around, by their names
-in C. The host's C program and its Python function are printed of the same ones.
+Integer expressions and conditions are in terms of the sizes and the variables of enclosing host loops, by their names
+in C. The host's C program and its Python function are printed from the same plan.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from microkernels.dtypes import DType
 class Argument:
     """One argument of a device kernel; a kernel declares its `__local` memory itself.
 
-    buffer    `__global` memory that the caller hands over: an array of the nest
-    scratch   `__global` memory that the host side makes: the scratch array of that name
+    buffer    `__global` memory that the caller passes: an array of the nest
+    scratch   `__global` memory that the host allocates: the scratch array of that name
     scalar    a scalar of the nest, by value
     integer   a size, or the variable of a host loop, as a 64-bit integer
     """
@@ -35,7 +35,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class DeviceKernel:
-    """One `__kernel` function of the source: its arguments in order, and a group's work-items along each dimension."""
+    """A `__kernel` function of the source: its arguments in order, and a work-group's size along each dimension."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -44,7 +44,7 @@ class DeviceKernel:
 
 @dataclass(frozen=True)
 class Launch:
-    """Run a kernel with so many work-groups along each dimension; none where one of them is 0 or less."""
+    """Run a kernel with `groups` work-groups along each dimension; nothing runs if one of these is 0 or less."""
 
     kernel: str
     groups: tuple[Int, ...]
@@ -86,9 +86,9 @@ class Scratch:
 class DeviceProgram:
     """All that a host needs to run a nest on a device: `source` is complete OpenCL C.
 
-    The launches of `plan` run one after the other, as an in-order queue does; that orders them, with no other fence.
-    `buffers` are the nest's arrays and scalars in the order of its arguments, `sizes` its open sizes and strides.
-    `routines` is the part of the source that is microkernels.
+    The launches of `plan` run one after another, as on an in-order queue; nothing else synchronises them. `buffers` are
+    the nest's arrays and scalars in the order of its arguments, `sizes` its open sizes and strides. `routines` is the
+    part of the source that is microkernels.
     """
 
     name: str

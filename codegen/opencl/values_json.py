@@ -1,4 +1,4 @@
-"""Device programs as JSON, to keep them and to hand them to another process.
+"""Device programs as JSON, to store them and to pass them to another process.
 
 Launch("step_i", (Linear(…),))    {"is": "Launch", "kernel": "step_i", "groups": [{"is": "Linear", …}]}
 """

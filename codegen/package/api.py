@@ -1,4 +1,4 @@
-"""What the functions of a header take from their callers, and names that stay clear of the callers'."""
+"""The parameters of a header's functions, and names that do not clash with them."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ def array_parameters(routine: Routine) -> tuple[Parameter, ...]:
 
 
 def open_strides(routine: Routine, buffer: Buffer) -> tuple[str, ...]:
-    """The strides of an array that a caller gives, outermost first."""
+    """The strides of an array that a caller passes, outermost first."""
     return tuple(stride for stride in buffer.strides or () if stride in routine.strides)
 
 
 def thread_parameters(header: Header) -> tuple[Parameter, ...]:
-    """The number of threads, where a caller has a say in it."""
+    """The number of threads, if a caller chooses it."""
     return () if header.threads == "none" else (THREADS,)
 
 
 def size_arguments(routine: Routine, header: Header) -> tuple[Parameter, ...]:
-    """What the workspace's size follows from."""
+    """The parameters on which the workspace's size depends."""
     return (*size_parameters(routine.sizes), *thread_parameters(header))
 
 
 def call_arguments(routine: Routine, header: Header) -> tuple[Parameter, ...]:
-    """What a call is told, but for its workspace."""
+    """The parameters of a call, except its workspace."""
     return (*size_parameters(routine.sizes), *array_parameters(routine), *thread_parameters(header))
 
 
 def own_name(routine: Routine, name: str) -> str:
-    """A name for a variable of the function itself, numbered where the routine has one of that name."""
+    """A name for a variable of the function itself, numbered if the routine has one of that name."""
     signature = routine.signature
     return fresh(name, frozenset(map(c_name, (*signature.sizes, *(b.name for b in signature.buffers)))))
 
 
 def listed(parameters: Sequence[Parameter]) -> Sequence[Parameter]:
-    """A list of parameters as C has it: `void` where there are none."""
+    """A list of parameters for C: `void` if it is empty."""
     return parameters or (Parameter("", "void"),)
 
 
 def names(parameters: Sequence[Parameter]) -> str:
-    """The same as arguments of a call."""
+    """Parameters as arguments of a call."""
     return ", ".join(parameter.name for parameter in parameters)
 
 
@@ -66,7 +66,7 @@ def _with_strides(routine: Routine, buffer: Buffer) -> tuple[Parameter, ...]:
 
 
 def filled(*arrays: Buffer) -> str:
-    """C text of whether all of the arrays have elements: `M > 0 && K > 0`; empty where that goes without saying."""
+    """C text of the condition that all of the arrays have elements: `M > 0 && K > 0`; empty if they always do."""
     shape = [size for array in arrays for size in array.shape]
     if any(size.constant == 0 for size in shape if not size.terms):
         return "0"

@@ -1,4 +1,4 @@
-"""What stands atop the files of a package, for people: comments, and a table of the arguments."""
+"""The comments at the top of a package's files, and their table of the arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = list[tuple[str, str]]
 
 
 def comment(text: str) -> str:
-    """A text as a C comment of its own lines."""
+    """A text as a C comment on lines of its own."""
     plain = text.replace("*/", "* /").replace("/*", "/ *")
     return "\n".join(f"{' ' * 3 * (at > 0)}{line}".rstrip() for at, line in enumerate(f"/* {plain} */".split("\n")))
 
@@ -29,7 +29,7 @@ def arguments(
     strides: Callable[[Buffer], Rows] = lambda _: [],
     more: Rows | None = None,
 ) -> str:
-    """Each argument with its meaning, in order; `strides` has those of an array, `more` stands behind all."""
+    """Each argument with its meaning, in order; `strides` gives an array's strides, `more` comes last."""
     rows = [(", ".join(map(c_name, sizes)), "sizes, from 0 to PFX_SIZE_LIMIT")] if sizes else []
     for buffer in buffers:
         shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""

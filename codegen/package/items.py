@@ -1,4 +1,4 @@
-"""Our own C text as its items: functions, types and constants, each with the names that it defines."""
+"""The items of our own C text: functions, types and constants, each with the names that it defines."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from microkernels.prune import WORD, Item, items_of, reachable
 
 
 def items(text: str) -> list[Item]:
-    """The items of a text, in order, without its directives and the comments that head its parts."""
+    """The items of a text, in order, without directives and comments that head its parts."""
     return [item for item in items_of(text) if item.names and not item.code.startswith("#")]
 
 
 def used(known: Iterable[Item], roots: Iterable[str]) -> list[Item]:
-    """The items that the names in `roots` need, directly or through others, in their order."""
+    """The items that the names in `roots` need, directly or indirectly, in order."""
     known = list(known)
     wanted = reachable(known, frozenset(roots))
     return [item for item in known if item.names & wanted]

@@ -1,4 +1,4 @@
-"""Names under one prefix: the file's text is written with `pfx_name` and `PFX_NAME`, and made with its own prefix.
+"""Names under one prefix: texts are written with `pfx_name` and `PFX_NAME`, which become the file's own prefix.
 
 pfx_status pfx_check(…)  ->  matmul_status matmul_check(…)
 PFX_OK                   ->  MATMUL_OK
@@ -15,8 +15,8 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 def prefixed(text: str, prefix: str, public: str | None = None) -> str:
     """The text with the prefix in place of every `pfx` and `PFX`.
 
-    A function in it may have a name that one of the text's own comes to have, as the nest `overlap` has. The text's own
-    then ends in `_`, unless it stands in the `public` part too (None: all of them are public).
+    A name made this way may clash with a function in the text, as for a nest `overlap`. It then ends in `_`, unless it
+    occurs in the `public` part too (None: all names are public).
     """
     taken, kept = set(WORD.findall(text)), set(OWN.findall(text if public is None else public))
 

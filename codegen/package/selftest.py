@@ -1,4 +1,4 @@
-"""What the self-tests of all flavours share: the plain loops to compare with, and C files."""
+"""What the self-tests of all flavours share: the plain loops for comparison, and C files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from codegen.package.values import Routine
 
 @cache
 def part(name: str, flavour: str = "") -> str:
-    """A C file of a flavour's folder, of its comments only the one atop: a header carries many bytes already."""
+    """A C file of a flavour's folder, with only its first comment, to keep headers small."""
     text = (Path(__file__).parent / flavour / "c" / f"try_{name}.h").read_text()
     end = text.index("*/") + 2
     return text[:end] + re.sub(r"(?m)^/\*.*?\*/\n| */\*.*?\*/", "", text[end:], flags=re.DOTALL).rstrip()
 
 
 def plain_loops(routines: Sequence[Routine]) -> str:
-    """The loops as written, a function for each routine, and before them what these and their workspaces call."""
+    """The loops as written, one function for each routine, after the helpers of these and of their workspaces."""
     texts = [functions(routine.reference, "static ") for routine in routines]
     texts.insert(0, used_helpers("\n".join([*texts, *map(str, map(workspace_bytes, routines))])))
     found = [item for text in texts for item in items(text)]

@@ -1,4 +1,4 @@
-"""What the self-test's C files want to know of one routine: its arrays, its trials, and how it is called."""
+"""One routine for the self-test's C files: its arrays, its trials, and its calls."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from codegen.workspace import total_bytes
 from microkernels.dtypes import DType
 
 TYPES = {"f32": "f", "f64": "d", "i8": "b", "i32": "i", "i64": "l"}
-"""The types of arrays, as `try_argument` has them."""
+"""The types of arrays, as `try_argument` encodes them."""
 
 TRIED = replace(C, calls={name: f"try_{function}" for name, function in C.calls.items()})
-"""C with the self-test's own names for the functions that expressions call."""
+"""C with the self-test's names for the functions that expressions call."""
 
 
 def routine_text(routine: Routine, header: Header) -> str:
@@ -52,7 +52,7 @@ def _argument(routine: Routine, buffer: Buffer) -> str:
 
 
 def _use(routine: Routine, buffer: Buffer) -> str:
-    """What the routine does to an array."""
+    """How the routine uses an array."""
     if buffer.kind != "inout":
         return "TRY_READ" if buffer.kind == "in" else "TRY_SET"
     bodies = (statement.body for statement in routine.reference.statements.values())
@@ -72,7 +72,7 @@ def trials_table(routine: Routine) -> str:
 
 
 def shape_function(routine: Routine) -> str:
-    """The function that tells the arrays' extents, one array behind the other."""
+    """The function that stores the extents of all arrays, one array after the other."""
     every = [extent for buffer in routine.signature.arrays for extent in _extents(routine, buffer)]
     return function(
         f"static void try_{routine.name}_shape(const int64_t *size, int64_t *extent)",
@@ -92,7 +92,7 @@ def plain_workspace(routine: Routine) -> str:
 
 
 def workspace_bytes(routine: Routine) -> Int:
-    """The same with the names of the loops; there lie the nest's local arrays."""
+    """The bytes of the plain loops' workspace, which holds the nest's local arrays."""
     local = [b for b in routine.reference.buffers if b.kind == "local"]
     counts = [(b, room(_extents(routine, b))) for b in local]
     return total_bytes([Workspace(b.name, b.dtype, count) for b, count in counts])
@@ -111,7 +111,7 @@ def _need(routine: Routine, header: Header) -> str:
 
 
 def _call(routine: Routine, header: Header) -> str:
-    """A call of one of the routine's functions or of its plain loops, with arguments as a case has them."""
+    """A call of one of the routine's functions or of its plain loops, with a case's arguments."""
     sizes = [f"c->size[{at}]" for at in range(len(routine.sizes))]
     public = [*sizes, *data(routine, as_called=True), *_team(header)]
     plain = [*sizes, *_strides(routine), *data(routine), "1", "c->workspace"]
@@ -127,7 +127,7 @@ def _call(routine: Routine, header: Header) -> str:
 
 
 def call_line(keyword: str, function: str, arguments: list[str], rest: str = "") -> str:
-    """A call in several lines, none of which ends within an argument."""
+    """A call on several lines, broken only between arguments."""
     call = ", ".join(argument.replace(" ", "\0") for argument in arguments)
     text = f"{keyword} {function}({call}){rest};"
     lines = textwrap.fill(text, 118, subsequent_indent="      ", break_long_words=False)
@@ -139,7 +139,7 @@ def _team(header: Header) -> list[str]:
 
 
 def _strides(routine: Routine) -> list[str]:
-    """The strides as the plain loops take them, in the signature's order."""
+    """The strides for the plain loops, in the signature's order."""
     places = {
         stride: f"c->array[{at}].stride[{d}]"
         for at, buffer in enumerate(routine.signature.arrays)
@@ -149,7 +149,7 @@ def _strides(routine: Routine) -> list[str]:
 
 
 def data(routine: Routine, as_called: bool = False) -> list[str]:
-    """Arrays and scalars in order; with `as_called`, an array is followed by its strides as a caller tells them."""
+    """Arrays and scalars in order; with `as_called`, each array is followed by its strides as a caller passes them."""
     found: list[str] = []
     arrays = [buffer.name for buffer in routine.signature.arrays]
     for buffer in routine.signature.buffers:
@@ -163,12 +163,12 @@ def data(routine: Routine, as_called: bool = False) -> list[str]:
 
 
 def scalar(dtype: DType) -> str:
-    """The value of every scalar: one and a half, or one."""
+    """The value of every scalar: 1.5, or 1 for integers."""
     return {"f32": "1.5f", "f64": "1.5"}.get(dtype.name, "1")
 
 
 def unused(*parameters: str) -> list[str]:
-    """What a routine may have no need of."""
+    """C lines for parameters that a routine may not use."""
     return [f"(void){parameter};" for parameter in parameters]
 
 

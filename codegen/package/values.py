@@ -1,4 +1,4 @@
-"""What a header is made of: routines, each with variants for instruction sets and sizes."""
+"""The values behind a header: routines, each with variants for instruction sets and sizes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from microkernels.isa import ISA
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """One kernel of a routine: for an instruction set, and for all sizes or for those in `sizes` alone.
+    """One kernel of a routine: for an instruction set, and for all sizes or only for those in `sizes`.
 
     `program` is a C function of its own; its parameters are those of the routine's signature that it still needs. A
-    `dense` one has no strides among them, and serves dense arrays. `loops` is its schedule as text.
+    `dense` one takes no strides, and serves dense arrays. `loops` is its schedule as text.
     """
 
     isa: ISA
@@ -26,9 +26,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class SelfTestSizes:
-    """Sizes at which the self-test runs a routine: a value for each size that a caller gives, in their order.
+    """Sizes at which the self-test runs a routine: a value for each size that a caller passes, in order.
 
-    `flops` are those of one call, to report a speed (0: don't). `length` is about how many terms an element sums up.
+    `flops` are those of one call, to report a speed (0: none). `length` is about the number of terms in an element's
+    sum.
     """
 
     sizes: tuple[tuple[str, int], ...]
@@ -38,14 +39,14 @@ class SelfTestSizes:
 
 @dataclass(frozen=True)
 class Routine:
-    """One function to call.
+    """One function of the file.
 
-    `signature` has the sizes that a caller gives, then the strides of arrays, none where `dense`: `strides` are
-    the names of those. `loops` is the mathematics, as the user wrote it. `variants` are in order of preference within
-    each instruction set, and the last of each serves every size. `reference` runs the loops as written, with the
-    signature's parameters. The self-test gives it positive values and heavy diagonals where it is `delicate` (it
-    divides by its data, takes roots or multiplies up), and where it `drifts` (it goes on from its own results) small
-    values, fresh for each timed call.
+    `signature` has the sizes that a caller passes, then the strides of arrays, if any: `strides` are their names.
+    `loops` is the mathematics, as the user wrote it. `variants` are in order of preference within each instruction set,
+    and the last of each serves every size. `reference` runs the loops as written, with the signature's parameters. In
+    the self-test, a `delicate` routine (it divides by its data, takes roots, or accumulates products) gets positive
+    values and heavy diagonals; one that `drifts` (it continues from its own results) gets small values, fresh for each
+    timed call.
     """
 
     name: str
@@ -58,19 +59,19 @@ class Routine:
     delicate: bool = False
     drifts: bool = False
     notes: tuple[str, ...] = ()
-    """What is to be said of how it was scheduled: a record's line, or that the model chose."""
+    """Remarks on how it was scheduled: a record's line, or that the model chose."""
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The sizes that a caller gives: the signature's without strides."""
+        """The sizes that a caller passes: the signature's without strides."""
         return tuple(size for size in self.signature.sizes if size not in self.strides)
 
 
 @dataclass(frozen=True)
 class Header:
-    """A file: its routines, the instruction sets in it (best first), and how its parallel loops are run.
+    """A file: its routines, the instruction sets in it (best first), and how its parallel loops run.
 
-    `prefix` begins every name in it. `machine` says where its schedules were chosen.
+    Every name in it begins with `prefix`. `machine` says where its schedules were chosen.
     """
 
     prefix: str

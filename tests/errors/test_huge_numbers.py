@@ -284,6 +284,6 @@ def test_a_call_whose_scratch_no_memory_holds_is_refused() -> None:
     kernel = poly.compile(of_nothing, threads=1)
     for m, n in ((2**32, 2**32), (2**31, 2**30), (2**48, 2**13)):
         y = np.full(4, 7.0)
-        with pytest.raises(poly.ArgumentError, match="more memory beside its arrays than there is"):
+        with pytest.raises(poly.ArgumentError, match="more memory besides its arrays than there is"):
             kernel(np.empty((m, 0)), np.empty((n, 0)), y)
         assert (y == 7).all()

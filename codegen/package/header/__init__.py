@@ -1,1 +1,1 @@
-"""One C file to embed: declarations, a contract, kernels for several instruction sets, and the choice between them."""
+"""One C file to embed: a contract, declarations, kernels for several instruction sets, and their dispatch."""

@@ -1,4 +1,4 @@
-"""The macro PFX_IN: an assertion where users define PFX_DEBUG, and else nothing."""
+"""The macro PFX_IN: an assertion if users define PFX_DEBUG, and nothing otherwise."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ static inline void pfx_inside(int64_t index, int64_t extent, const char *where, 
 #else
 #define PFX_IN(index, extent) ((void)sizeof((index) < (extent)))
 #endif"""
-"""C text; it wants `int64_t`. What stands in the macro is not evaluated where it is off, but it is used."""
+"""C text; it needs `int64_t`. If the macro is off, its arguments are not evaluated, but count as used."""

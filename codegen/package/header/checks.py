@@ -1,8 +1,8 @@
-"""Arguments that a call must not be made with: a status for each, and no undefined behaviour for any.
+"""Checks of a call's arguments: a status for each error, and no undefined behaviour for any argument.
 
-Two functions in C for each routine. `ROUTINE_sizes` sees what `NAME_workspace_size` is told, sizes and threads;
-`ROUTINE_check` sees the arrays, once the sizes are right and no stride is 0. What they accept keeps every product of
-extents, every distance between elements and every array's bytes far inside of 64 bits.
+Each routine has two functions in C. `ROUTINE_sizes` checks the arguments of `NAME_workspace_size`, sizes and threads;
+`ROUTINE_check` checks the arrays, once the sizes are right and no stride is 0. For what they accept, every product of
+extents, every distance between elements and every array's bytes are far within 64 bits.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ LIMITS = """/* The most that a size, a stride, and the bytes of an array may be;
 #define PFX_MAX_THREADS 256"""
 
 WIDE, NARROW = 48, 30
-"""The bits of PFX_SIZE_LIMIT, which are all ones, with 64-bit addresses and with shorter ones."""
+"""The bits of PFX_SIZE_LIMIT, all ones, with 64-bit addresses and with shorter ones."""
 
 ORDER = """Arguments are checked in this order, and the first that is wrong makes the status: sizes, and the shapes that
 follow from them; threads; strides; null pointers; alignment; overlaps; the workspace. An array's bytes are limited as
 if each dimension of 0 were 1. An array without elements may be null, and overlaps nothing. Two arrays overlap where the
 bytes from the first element to the last do, unless their first strides are equal and they are blocks of one matrix,
 side by side. Where no output has an element, a call that is right so far returns PFX_OK and takes no workspace."""
-"""For the contract."""
+"""Text for the contract."""
 
 HELPERS = {
     "PFX_BITS": """#if UINTPTR_MAX > 0xFFFFFFFFu
@@ -74,11 +74,11 @@ static int pfx_blocks(const void *a, int64_t a_part, int64_t a_stride, const voi
     return a_stride == b_stride && gap >= (uintptr_t)a_part && gap <= stride - (uintptr_t)b_part;
 }""",
 }
-"""What the checks call."""
+"""The C text of what the checks call, by name."""
 
 
 def helpers(code: str) -> str:
-    """Those that the code calls."""
+    """The helpers that the code calls."""
     return "\n\n".join(text for name, text in HELPERS.items() if re.search(rf"\b{name}\(", code))
 
 
@@ -88,7 +88,7 @@ def check(routine: Routine, header: Header) -> str:
 
 
 def check_parameters(routine: Routine) -> tuple[Parameter, ...]:
-    """What `ROUTINE_check` takes; the last is where it puts the bytes of each array, as far as it has elements."""
+    """The parameters of `ROUTINE_check`; it stores each array's bytes, valid if it has elements, in the last one."""
     shapes = frozenset[str]().union(*(size.names for b in routine.signature.arrays for size in b.shape))
     scalars = {c_name(b.name) for b in routine.signature.buffers if b.kind == "scalar"}
     sizes = size_parameters([size for size in routine.sizes if size in shapes])
@@ -97,12 +97,12 @@ def check_parameters(routine: Routine) -> tuple[Parameter, ...]:
 
 
 def resolved(routine: Routine) -> list[str]:
-    """C lines that give strides of 0 their dense values; they stand behind the check of the sizes."""
+    """C lines that give strides of 0 their dense values; they follow the check of the sizes."""
     return [line for buffer in routine.signature.arrays for line in _resolved(routine, buffer)]
 
 
 def spans(routine: Routine) -> dict[str, str]:
-    """Where the bytes of each array stand."""
+    """C text of the variable that holds the bytes of each array."""
     return {b.name: f"{own_name(routine, 'bytes')}[{at}]" for at, b in enumerate(routine.signature.arrays)}
 
 
@@ -131,21 +131,21 @@ def _check_function(routine: Routine) -> str:
 
 
 def _no_blocks(routine: Routine, a: Buffer, b: Buffer) -> str:
-    """C text of that two arrays are no blocks of one matrix; empty where they never are."""
+    """C text of the condition that two arrays are not blocks of one matrix; empty if they never are."""
     if not (open_strides(routine, a) and open_strides(routine, b)):
         return ""
     return f"!pfx_blocks({_block(a)}, {_block(b)})"
 
 
 def _block(array: Buffer) -> str:
-    """C text: the array, and the bytes of one part along its first stride and between two."""
+    """C text of an array, the bytes of one part along its first stride, and the bytes from one part to the next."""
     size = array.dtype.size
     stride = c_name((array.strides or ("",))[0])
     return f"{c_name(array.name)}, {_part(array)}*{size}, {stride}*{size}"
 
 
 def _part(array: Buffer) -> str:
-    """C text of how many elements an array has along its first stride."""
+    """C text of the elements that one part along an array's first stride spans."""
     part = extent(array.shape[-1])
     inner = list(zip(array.shape, array.strides or (), strict=False))[1:-1]
     for shape, stride in reversed(inner):
@@ -162,7 +162,7 @@ def _all(*conditions: str) -> str:
 
 
 def _limit_lines(routine: Routine) -> Iterator[str]:
-    """Sizes are within the limit, and so are the arrays' bytes; small sizes need no look at the arrays."""
+    """Checks that sizes and the arrays' bytes are within the limit; for small sizes the arrays need no check."""
     if not routine.sizes:
         return
     every = f"({' | '.join(f'(uint64_t){c_name(size)}' for size in routine.sizes)})"
@@ -178,29 +178,29 @@ def _limit_lines(routine: Routine) -> Iterator[str]:
 
 
 def _all_arrays(routine: Routine) -> list[Buffer]:
-    """The arrays that a caller gives, and those that a call makes for itself."""
+    """The arrays that a caller passes, and those that a call allocates."""
     return [*routine.signature.arrays, *(b for b in routine.reference.buffers if b.kind == "local")]
 
 
 def _small(buffer: Buffer, bits: int) -> int:
-    """How many bits the sizes may have so that the array's bytes have not more than `bits`."""
+    """The most bits that sizes may have so that the array's bytes have no more than `bits`."""
     opened = [size for size in buffer.shape if size.terms]
     known = (_known_bytes(buffer) - 1).bit_length() + sum((_factors(size) - 1).bit_length() for size in opened)
     return max(bits - known, 0) // len(opened) if opened else bits
 
 
 def _known_bytes(buffer: Buffer) -> int:
-    """An element's bytes times the extents that are numbers."""
+    """An element's bytes times the constant extents."""
     return prod((max(size.constant, 1) for size in buffer.shape if not size.terms), start=buffer.dtype.size)
 
 
 def _factors(size: Affine) -> int:
-    """At most so many times the greatest size is an extent."""
+    """An extent is at most this many times the largest size."""
     return sum(abs(factor) for _, factor in size.terms) + abs(size.constant)
 
 
 def _room_lines(buffer: Buffer) -> Iterator[str]:
-    """The bytes of an array whose rows lie close together are within the limit."""
+    """Checks that the bytes of a dense array are within the limit."""
     known = _known_bytes(buffer)
     opened = [size for size in buffer.shape if size.terms]
     if not opened and known < 1 << NARROW:
@@ -213,7 +213,7 @@ def _room_lines(buffer: Buffer) -> Iterator[str]:
 
 
 def _factor_lines(routine: Routine) -> Iterator[str]:
-    """No extent overflows, however large its factors are."""
+    """Checks that no extent overflows, however large its factors are."""
     for size in _shapes(_all_arrays(routine)):
         if _factors(size) >= 1 << (62 - WIDE):
             tests = [f"{c_name(name)} > PFX_SIZE_LIMIT/{_factors(size)}" for name in sorted(size.names)]
@@ -221,7 +221,7 @@ def _factor_lines(routine: Routine) -> Iterator[str]:
 
 
 def _shape_lines(routine: Routine) -> Iterator[str]:
-    """Extents such as `P + R - 1` are not negative; those of local arrays mean 0 then."""
+    """Checks that extents such as `P + R - 1` are not negative; negative ones of local arrays mean 0."""
     for size in _shapes(routine.signature.arrays):
         if size.constant < 0 or any(factor < 0 for _, factor in size.terms):
             yield f"if ({extent(size)} < 0) return PFX_BAD_SIZE;"
@@ -239,7 +239,7 @@ def _stride_limits(routine: Routine) -> Iterator[str]:
 
 
 def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
-    """Strides are right, and `span` is how many bytes an array has from its first element to behind its last."""
+    """Checks strides, and sets `span` to the bytes from an array's first element to the end of its last."""
     size = buffer.dtype.size
     if buffer.strides is None:
         yield f"{span} = {product([*map(in_c, buffer.shape), size])};"
@@ -255,7 +255,7 @@ def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
 
 
 def _resolved(routine: Routine, buffer: Buffer) -> Iterator[str]:
-    """`if (A_ld == 0) A_ld = K;`, from the innermost stride out."""
+    """`if (A_ld == 0) A_ld = K;`, from the innermost stride outwards."""
     opened = open_strides(routine, buffer)
     steps = pairwise(zip(buffer.strides or (), buffer.shape, strict=False))
     for (stride, _), (inner, size) in reversed(list(steps)):

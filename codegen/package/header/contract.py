@@ -1,4 +1,4 @@
-"""What stands atop the file: the contract, for people."""
+"""The comment at the top of the file: the contract, for readers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _routine(header: Header, routine: Routine) -> str:
 
 
 def _strides(buffer: Buffer) -> list[tuple[str, str]]:
-    """The strides that a caller gives, none for an array that is always dense."""
+    """The strides that a caller passes; none for an array that is always dense."""
     if buffer.strides is None:
         return []
     names = [str(stride) for stride in strides(buffer)[:-1]]

@@ -1,8 +1,8 @@
-"""Which kernel serves a call, what memory it takes, and the call itself.
+"""Dispatch: the choice of a call's kernel, the memory that it needs, and the call itself.
 
-ROUTINE_select(isa, sizes, strides)          the kernel's number, 0 where the file has none
+ROUTINE_select(isa, sizes, strides)          the kernel's number, 0 if the file has none
 ROUTINE_need(kernel, sizes, threads)         its workspace in bytes
-ROUTINE_most(sizes, threads)                 the largest workspace of all kernels, whichever is forced later
+ROUTINE_most(sizes, threads)                 the largest workspace of all kernels, as any may be forced later
 ROUTINE_run(kernel, sizes, strides, arrays, threads, workspace)
 """
 
@@ -31,22 +31,22 @@ def dispatch(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, 
 
 
 def select_parameters(routine: Routine) -> tuple[Parameter, ...]:
-    """What `ROUTINE_select` takes."""
+    """The parameters of `ROUTINE_select`."""
     return (Parameter("pfx_isa ", own_name(routine, "isa")), *size_parameters(routine.signature.sizes))
 
 
 def need_parameters(routine: Routine) -> tuple[Parameter, ...]:
-    """What `ROUTINE_need` takes."""
+    """The parameters of `ROUTINE_need`."""
     return (kernel_parameter(routine), *most_parameters(routine))
 
 
 def most_parameters(routine: Routine) -> tuple[Parameter, ...]:
-    """What `ROUTINE_most` takes."""
+    """The parameters of `ROUTINE_most`."""
     return (*size_parameters(routine.sizes), THREADS)
 
 
 def run_parameters(routine: Routine) -> tuple[Parameter, ...]:
-    """What `ROUTINE_run` takes."""
+    """The parameters of `ROUTINE_run`."""
     plain = (Parameter(p.prefix.replace("restrict ", ""), p.name) for p in data_parameters(routine.reference))
     return (kernel_parameter(routine), *plain, THREADS, WORKSPACE)
 
@@ -101,13 +101,13 @@ def _numbered(routine: Routine) -> Iterator[tuple[int, Variant]]:
 
 
 def _guarded(found: Iterable[tuple[Variant, list[str]]]) -> Iterator[str]:
-    """Lines for kernels, compiled where the kernels are."""
+    """Lines about kernels, compiled wherever the kernels are."""
     for isa, group in groupby(found, key=lambda pair: pair[0].isa):
         yield from where(isa, [line for _, lines in group for line in lines])
 
 
 def _tests(routine: Routine, variant: Variant) -> Iterator[str]:
-    """The conditions on sizes and strides; none where the kernel serves all."""
+    """The conditions on sizes and strides; none if the kernel serves all."""
     known = dict(variant.sizes)
     yield from (f"{c_name(size)} == {value}" for size, value in variant.sizes)
     for buffer in routine.signature.arrays if variant.dense else ():
@@ -118,7 +118,7 @@ def _tests(routine: Routine, variant: Variant) -> Iterator[str]:
 
 
 def _bytes(variant: Variant) -> str:
-    """The bytes that the kernel takes, as C text."""
+    """C text of the workspace bytes that the kernel needs."""
     return Layout.of(variant.program).needed(limited=True)
 
 
@@ -127,7 +127,7 @@ def _arguments(variant: Variant) -> str:
 
 
 def _function(routine: Routine, result: str, name: str, parameters: Sequence[Parameter], lines: Sequence[str]) -> str:
-    """The C text of a function; some of its parameters may be used only where some kernel is."""
+    """The C text of a function; some parameters may be used only where certain kernels are compiled."""
     used = set(re.findall(r"\w+", _always("\n".join(lines))))
     idle = " ".join(f"(void){p.name};" for p in parameters if p.name not in used)
     body = [line if line.startswith("#") else f"    {line}" for line in ([idle] if idle else []) + [*lines]]
@@ -135,5 +135,5 @@ def _function(routine: Routine, result: str, name: str, parameters: Sequence[Par
 
 
 def _always(code: str) -> str:
-    """What is compiled everywhere."""
+    """The code that is compiled everywhere."""
     return re.sub(r"^#if .*?^#endif$", "", code, flags=re.DOTALL | re.MULTILINE)

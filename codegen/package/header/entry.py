@@ -1,10 +1,10 @@
 """The three functions of a routine that users call.
 
-    NAME(…)                     takes the memory it needs from PFX_MALLOC, and gives it back
+    NAME(…)                     allocates its workspace by PFX_MALLOC, and frees it
     NAME_with_workspace(…)      takes it from the caller, and allocates nothing
-    NAME_workspace_size(…)      says how much that is
+    NAME_workspace_size(…)      returns its size
 
-The first two do the same, but for the workspace: `ROUTINE_call` in C.
+The first two differ only in the workspace: both call `ROUTINE_call`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PFX_INLINE void *pfx_allocate(int64_t bytes)
 }
 
 PFX_INLINE void pfx_release(void *memory) { PFX_FREE(memory); }"""
-"""What the functions take memory with; once a file."""
+"""The allocation of memory; once in a file."""
 
 TEAM = """#if defined(_OPENMP) && defined(__unix__)
 #include <unistd.h>
@@ -68,7 +68,7 @@ PFX_INLINE int32_t pfx_team(int32_t threads)
 #else
 PFX_INLINE int32_t pfx_team(int32_t threads) { return threads; }
 #endif"""
-"""Where OpenMP's threads are used; once a file."""
+"""For OpenMP's threads; once in a file."""
 
 ALLOCATE = Parameter("int ", "allocate")
 WORKSPACE = Parameter("void *", "workspace")
@@ -81,14 +81,14 @@ def prototypes(routine: Routine, header: Header) -> str:
 
 
 def functions(header: Header) -> str:
-    """Definitions for all routines, the checks and what they call among them; `ROUTINE_run` and so on stand before."""
+    """The definitions for all routines, with their checks and helpers; `ROUTINE_run` and the like precede them."""
     texts = [text for routine in header.routines for text in (check(routine, header), bodies(routine, header))]
     team = [TEAM] if header.threads == "openmp" else []
     return "\n\n".join([ALLOCATION, *team, helpers("\n".join(texts)), *texts])
 
 
 def bodies(routine: Routine, header: Header) -> str:
-    """Their definitions, and that of `ROUTINE_call`."""
+    """The definitions of the three functions, and of `ROUTINE_call`."""
     plain, with_workspace, size = _heads(routine, header)
     arguments = names(call_arguments(routine, header))
     call, comma = f"{routine.name}_call", ", " * bool(arguments)
@@ -114,7 +114,7 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
 
 
 def _call(routine: Routine, header: Header) -> str:
-    """Check, find memory, run."""
+    """`ROUTINE_call`: checks the arguments, gets memory, and runs the kernel."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
     status, needed, most, bytes_, kernel = (
         own_name(routine, name) for name in ("status", "needed", "most", "bytes", "serving")
@@ -150,14 +150,14 @@ def _call(routine: Routine, header: Header) -> str:
 
 
 def _not_null(array: Buffer) -> Iterator[str]:
-    """A C line that gives an array an address, where it may have no elements."""
+    """A C line that replaces a null pointer, for an array that may have no elements."""
     if filled(array):
         pointer = buffer_parameter(array).prefix.replace("restrict ", "").strip()
         yield f"if (!{c_name(array.name)}) {c_name(array.name)} = ({pointer})(void *)pfx_nothing;"
 
 
 def _none(conditions: Sequence[str]) -> str:
-    """C text of that none of some conditions holds."""
+    """C text of the condition that none of some conditions holds."""
     return " && ".join(f"!({condition})" for condition in conditions)
 
 
@@ -178,12 +178,12 @@ def _size_body(routine: Routine, header: Header) -> str:
 
 
 def _most(routine: Routine, header: Header) -> str:
-    """The bytes that serve whichever kernel is chosen, those included that bring them to a multiple of 64."""
+    """C text of the bytes that serve any kernel, including those for the alignment to 64 bytes."""
     return f"pfx_with_slack({routine.name}_most({', '.join([*_sizes(routine), _threads(header)])}))"
 
 
 def _run_arguments(routine: Routine, header: Header) -> str:
-    """As `codegen.parameters` orders them: sizes, then strides, then arrays and scalars."""
+    """The arguments in the order of `codegen.parameters`: sizes, then strides, then arrays and scalars."""
     signature, needed = routine.signature, own_name(routine, "needed")
     data = [c_name(name) for name in (*signature.sizes, *(b.name for b in signature.buffers))]
     return ", ".join([own_name(routine, "serving"), *data, _threads(header), f"pfx_aligned(workspace, {needed})"])
@@ -198,5 +198,5 @@ def _threads(header: Header) -> str:
 
 
 def _own(routine: Routine, parameter: Parameter) -> Parameter:
-    """The parameter under a name that the routine does not have."""
+    """The parameter under a name that the routine does not use."""
     return Parameter(parameter.prefix, own_name(routine, parameter.name))

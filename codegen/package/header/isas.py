@@ -1,4 +1,4 @@
-"""The instruction set that calls take: the best that the CPU has, asked once, or one that a caller forces."""
+"""The instruction set of calls: the best that the CPU has, detected once, or one that a caller forces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def enumeration() -> str:
 
 
 def choice(isas: Sequence[ISA]) -> str:
-    """C text of the choice: what this CPU can run, what is in use, and the two public functions about it."""
+    """C text of the choice: what this CPU can run, what is in use, and the two public functions for them."""
     tests = [_test(isa) for isa in isas]
     cases = [line for isa in isas for line in where(isa, [f"        case {constant(isa)}: return {_supported(isa)};"])]
     return "\n".join(
@@ -72,7 +72,7 @@ def _test(isa: ISA) -> str:
 
 
 def _supported(isa: ISA) -> str:
-    """The question to the CPU, once the section is compiled at all."""
+    """C text of the test of the CPU, for a section that is compiled."""
     if isa.machine != "x86_64":
         return "1"
     return "\n      && ".join(f'__builtin_cpu_supports("{flag}")' for flag in isa.cpu_flags)

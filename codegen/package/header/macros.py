@@ -1,4 +1,4 @@
-"""The few macros of the file: what gcc and clang, C and C++ spell differently, and pragmas not every build knows."""
+"""The few macros of the file, for what gcc and clang, or C and C++, spell differently, and for optional pragmas."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PATTERNS = (
 
 
 def definitions(code: str) -> str:
-    """The macros that a code needs which has them."""
+    """The definitions of the macros that `code` uses."""
     words = set(re.findall(r"PFX_\w+", code))
     parts = {("PFX_STEPS",): STEPS, ("PFX_OMP",): PARALLEL, **SPELLINGS}
     found = [
@@ -65,7 +65,7 @@ def definitions(code: str) -> str:
 
 
 def replaced(text: str) -> str:
-    """Our C text with the macros in place of what they stand for."""
+    """Our C text, with the macros in place of what they replace."""
     for plain, macro in TOKENS.items():
         text = text.replace(plain, macro)
     for pattern, macro in PATTERNS:

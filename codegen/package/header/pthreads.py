@@ -1,4 +1,4 @@
-"""Parallel loops by POSIX threads: made for a loop, given their chunks of its iterations, and joined."""
+"""Parallel loops on POSIX threads: created for a loop, given chunks of its iterations, and joined."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ static void pfx_parallel(int64_t threads, int64_t iterations, pfx_chunk run, voi
     for (int64_t t = 1; t < team; t++)
         if (made[t]) pthread_join(others[t], NULL);
 }"""
-"""The C text of `pfx_parallel`, which wants NULL, int64_t and PFX_MAX_THREADS. It allocates and keeps nothing."""
+"""The C text of `pfx_parallel`, which needs NULL, int64_t and PFX_MAX_THREADS. It allocates and keeps nothing."""

@@ -1,4 +1,4 @@
-"""The kernels of one instruction set: a section of the file that the compiler may build for it, whatever its flags are.
+"""The kernels of one instruction set: a section of the file that is compiled for it, whatever the compiler's flags.
 
 #if defined(__x86_64__)
 #pragma GCC push_options          // clang: #pragma clang attribute push(…)
@@ -31,15 +31,15 @@ CONDITIONS = {
 """The preprocessor's test for a CPU family."""
 
 GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
-"""As `codegen.build.FLAGS` says, whatever the user's flags are."""
+"""The options of `codegen.build.FLAGS`, whatever the user's flags are."""
 
 
 FALSE_ALARM = "-Wmaybe-uninitialized"
-"""gcc's warning of what its intrinsics leave undefined on purpose."""
+"""gcc's warning about values that its intrinsics leave undefined on purpose."""
 
 
 EXPLANATION = re.compile(r"^/\*(?:[^*]|\*(?!/))*\*/\n(?=PFX_|enum|typedef)", re.MULTILINE)
-"""A comment above a type, constants or a function that is called by kernels."""
+"""A comment above a type, constants, or a function that kernels call."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Section:
 
 
 def sections(header: Header) -> tuple[Section, ...]:
-    """A section for each instruction set. What a comment has told in one, it doesn't tell again in another."""
+    """A section for each instruction set. A comment appears only in the first section that has it."""
     seen: set[str] = set()
     found = []
     for made in (section(header, isa) for isa in header.isas):
@@ -73,7 +73,7 @@ def section(header: Header, isa: ISA) -> Section:
     for routine in sorted(header.routines, key=lambda routine: not routine.reference.fused):
         for variant in routine.variants:
             if variant.isa == isa:
-                atop = variant is routine.variants[0]  # its loops stand atop
+                atop = variant is routine.variants[0]  # its loops are in the contract
                 made, names[variant] = _variant(variant, kept, header.threads, "" if atop else variant.loops)
                 kept |= {name: item for item in made for name in item.names}
                 rounded += [] if variant.program.fused else made
@@ -89,9 +89,9 @@ def _body(items: Iterable[Item], own: Mapping[str, str]) -> str:
 
 
 def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading, loops: str) -> tuple[list[Item], str]:
-    """The items of a variant that are not in the section yet, and its function's name; `loops` stand above that.
+    """The items of a variant that are not in the section yet, and its function's name; `loops` is a comment above it.
 
-    Two variants may need different items of one name, such as tiles for other edges: the later one is numbered.
+    Two variants may need different items of one name, such as tiles for other edges: the later item is numbered.
     """
     code = functions(variant.program, "static ", threads, bounds=True)
     root = function_name(variant.program.name)
@@ -107,7 +107,7 @@ def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading, loo
 
 
 def _described(item: Item, loops: str, name: str) -> Item:
-    """The kernel itself gets its schedule as a comment."""
+    """The item; the kernel itself gets its schedule as a comment."""
     if name not in item.names or not loops:
         return item
     return replace(item, text=f"{comment(loops)}\n{item.text}", spaced=True)
@@ -121,7 +121,7 @@ def _numbered(name: str, kept: Mapping[str, Item]) -> str:
 
 
 def own_name(name: str, isa: ISA) -> str:
-    """A name under the header's prefix, and told apart from other sections'."""
+    """A name with the header's prefix, distinct from those of other sections."""
     return f"pfx_{name}" if re.search(rf"_{isa.name}(_|$)", name) else f"pfx_{name}_{isa.name}"
 
 
@@ -131,12 +131,12 @@ def has(isa: ISA) -> str:
 
 
 def where(isa: ISA, lines: Sequence[str]) -> list[str]:
-    """Lines that are compiled where the section is; the portable one always is."""
+    """Lines that are compiled wherever the section is; the portable one always is."""
     return [f"#if {has(isa)}", *lines, "#endif"] if isa.machine else list(lines)
 
 
 def features(isas: Sequence[ISA]) -> str:
-    """Definitions of those macros."""
+    """The definitions of these macros."""
     lines = []
     for machine in dict.fromkeys(isa.machine for isa in isas if isa.machine):
         own = [isa for isa in isas if isa.machine == machine]
@@ -146,19 +146,19 @@ def features(isas: Sequence[ISA]) -> str:
 
 
 def intrinsics(isas: Sequence[ISA]) -> str:
-    """The headers with the intrinsics; they stand before every section, which is not their target."""
+    """The headers with the intrinsics; they precede all sections, as their target is not that of a section."""
     headers = {"x86_64": "immintrin.h", "aarch64": "arm_neon.h"}
     first = {isa.machine: isa for isa in reversed(isas) if isa.machine}
     return "\n".join(f"#if {has(isa)}\n#include <{headers[machine]}>\n#endif" for machine, isa in first.items())
 
 
 def target(isa: ISA) -> str:
-    """The target attribute's text for gcc; clang knows no preference of a vector width there."""
+    """The text of the target attribute for gcc; clang's has no preferred vector width."""
     return ",".join(flag.removeprefix("-m") for flag in isa.flags)
 
 
 def opening(isa: ISA) -> str:
-    """What stands before the code."""
+    """The lines before a section's code."""
     wanted = target(isa)
     clang = ",".join(part for part in wanted.split(",") if not part.startswith("prefer"))
     lines = [*([f"#if {has(isa)}"] if isa.machine else []), "#if defined(__clang__)"]
@@ -179,7 +179,7 @@ def opening(isa: ISA) -> str:
 
 
 def closing(isa: ISA) -> str:
-    """What stands behind it."""
+    """The lines after a section's code."""
     clang = ["#pragma clang attribute pop"] if target(isa) else []
     return "\n".join(
         [

@@ -1,7 +1,7 @@
 """The self-test of a header: a program that checks every kernel against the plain loops, and measures it.
 
-Most of it is C of its own, in the files `c/try_*.h`. What depends on the header stands between these: the plain loops,
-and for each routine its arrays, its trials and its calls. It is a program and no library, so its names begin with
+Most of it is fixed C text, in the files `c/try_*.h`. Between these stands what depends on the header: the plain loops,
+and for each routine its arrays, its trials and its calls. It is a program and not a library, so its names begin with
 `try_` and not with the header's prefix.
 """
 
@@ -14,7 +14,7 @@ from codegen.package.selftest_routine import entry, routine_text
 from codegen.package.values import Header
 
 GENERAL = ("call", "speed")
-"""The C files that know nothing of the header's routines, in order."""
+"""The C files that do not depend on the header's routines, in order."""
 
 INCLUDES = """#include <float.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ TEAMS = {"openmp": "OpenMP's, if built with it", "pthreads": "POSIX threads", "n
 
 
 def selftest(header: Header) -> str:
-    """The C text: it stands behind the implementation, and defines `main`."""
+    """The C text: it follows the implementation, and defines `main`."""
     parts = [
         INCLUDES,
         _settings(header),
@@ -50,13 +50,13 @@ def selftest(header: Header) -> str:
 
 
 def _settings(header: Header) -> str:
-    """What the C files want to know of the header: the most that a routine has, and texts."""
+    """The header's constants for the C files: the largest counts of any routine, and texts."""
     routines = header.routines
     ranks = [len(b.shape) for routine in routines for b in routine.signature.arrays]
     title = f"{', '.join(routine.name for routine in routines)}, made by poly {header.version}"
     values = {
         "GUARD": 128,
-        "RANK": max((2, *ranks)),  # with 1, gcc warns of what is read where there are two
+        "RANK": max((2, *ranks)),  # with 1, gcc warns about code for two dimensions
         "ARRAYS": max(len(routine.signature.arrays) for routine in routines),
         "SIZES": max(len(routine.sizes) for routine in routines) or 1,
         "ROUTINES": len(routines),

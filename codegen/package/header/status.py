@@ -1,4 +1,4 @@
-"""What a call returns."""
+"""The status codes that a call returns."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def status_type() -> str:
     rows = [f"PFX_{name} = {number},".ljust(width) for number, name in enumerate(STATUSES)]
     lines = [f"    {row} /* {meaning} */" for row, meaning in zip(rows, STATUSES.values(), strict=True)]
     head = "/* What a call returns; but for PFX_OK nothing was changed. */\ntypedef enum pfx_status {"
-    # C99 takes a comma behind the last one.
+    # C99 allows a comma after the last one.
     return "\n".join([head, *lines, "} pfx_status;"])
 
 
 def status_text() -> str:
-    """The function that puts a status into words."""
+    """The function that describes a status in words."""
     cases = [f'    case PFX_{name}: return "{meaning}";' for name, meaning in STATUSES.items()]
     head = ["const char *pfx_status_text(pfx_status status)", "{", "    switch (status) {"]
     return "\n".join([*head, *cases, "    }", '    return "no status of this file";', "}"])

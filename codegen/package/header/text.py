@@ -1,4 +1,4 @@
-"""The whole file."""
+"""The text of the whole file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def header_text(header: Header) -> str:
 
 
 def framed(prefix: str, about: str, public: str, code: str) -> str:
-    """A file of one prefix: a comment, declarations, and code that is there where PFX_IMPLEMENTATION is defined."""
+    """A file of one prefix: a comment, declarations, and code that is compiled if PFX_IMPLEMENTATION is defined."""
     guard = "PFX_H"
     parts = [
         about,
@@ -63,7 +63,7 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
 
 
 def _short(text: str) -> str:
-    """A text with two spaces for each level of blocks, instead of four: many programs will carry it."""
+    """A text indented by two spaces instead of four, which makes the file smaller."""
     return re.sub(r"^(?:    )+(?! )", lambda found: " " * (len(found[0]) // 2), text, flags=re.MULTILINE)
 
 
@@ -73,7 +73,7 @@ def declarations(header: Header) -> str:
 
 
 def common(header: Header) -> str:
-    """What every header declares."""
+    """The declarations of every header."""
     return "\n\n".join(
         [
             f'#define PFX_VERSION "{header.version}"',
@@ -99,7 +99,7 @@ def implementation(header: Header) -> str:
 def kernels(header: Header, tests: str) -> str:
     """The kernels by instruction set, and for each routine the functions that choose among them.
 
-    The macros that they need stand first, those of the self-test's text too.
+    The macros that they need come first, with those of the self-test's text.
     """
     made = sections(header)
     code = "".join(one.text for one in made)
@@ -124,7 +124,7 @@ def kernels(header: Header, tests: str) -> str:
 
 
 def _runtime(header: Header, code: str) -> str:
-    """What the parallel loops in the code need."""
+    """The C text that the parallel loops in the code need."""
     if header.threads == "pthreads" and "pfx_parallel(" in code:
         return PTHREADS
     return OPENMP if header.threads == "openmp" and "pfx_thread(" in code else ""

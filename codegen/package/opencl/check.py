@@ -1,6 +1,6 @@
-"""The program that checks the kernels on a device: outputs that start as no numbers, compared with the plain loops.
+"""The program that checks the kernels on a device: outputs start as NaN, and are compared with the plain loops.
 
-How arrays are filled and compared is the C of a header's self-test; `c/try_*.h` here have the device.
+Arrays are filled and compared by the C code of a header's self-test; `c/try_*.h` here deal with the device.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INCLUDES = """#include "pfx.h"
 #include <string.h>"""
 
 GUARD = 4096
-"""Bytes before and behind an array: a multiple of what devices ask of where a buffer within a buffer begins."""
+"""The bytes before and after an array: a multiple of the alignment that devices require of sub-buffers."""
 
 
 def check(made: Standalone) -> str:
@@ -69,7 +69,7 @@ def part(name: str) -> str:
 
 
 def _routine(made: Standalone) -> Routine:
-    """The nest as a header's self-test has it."""
+    """The nest as a routine, for the text shared with a header's self-test."""
     program = made.program
     return Routine(
         name="nest",
@@ -85,7 +85,7 @@ def _routine(made: Standalone) -> Routine:
 
 
 def _settings(made: Standalone, routine: Routine) -> str:
-    """What the C files want to know of the nest."""
+    """The nest's constants for the C files."""
     arrays = routine.signature.arrays
     title = f"{made.name} for OpenCL" + (f", made by poly {made.version}" if made.version else "")
     values = {
@@ -108,7 +108,7 @@ def _workspace(routine: Routine) -> str:
 
 
 def _plain(routine: Routine) -> str:
-    """A call of the plain loops, with arguments as a case has them."""
+    """A call of the plain loops, with a case's arguments."""
     arguments = [*_sizes(routine), *data(routine), "1", "workspace"]
     name = f"try_{function_name(routine.reference.name)}"
     head = "static void try_nest_plain(const try_case *c, void *workspace)"

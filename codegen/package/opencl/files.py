@@ -1,4 +1,4 @@
-"""The files of the standalone form."""
+"""The files of a standalone device program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen.style import wrapped
 
 
 def files(made: Standalone) -> dict[str, str]:
-    """Their texts, by names: the same values give the same bytes."""
+    """The texts of the files, by name: the same values give the same bytes."""
     return {
         f"{made.name}.cl": made.program.source,
         f"{made.name}.h": wrapped(interface(made)),

@@ -1,6 +1,6 @@
-"""The C library: it builds the kernels, and follows the plan of launches.
+"""The C library that builds the kernels and follows the plan of launches.
 
-Most of it is C of its own, in the files `c/host_*.h`. Between them stand a function for each kernel, which sets its
+Most of it is fixed C text, in the files `c/host_*.h`. Between them stand a function for each kernel, which sets its
 arguments and launches it, and the function that runs the plan: host loops become C loops.
 """
 
@@ -98,7 +98,7 @@ def _launch_name(program: DeviceProgram, kernel: str) -> str:
 
 
 def _parameter(argument: Argument) -> Parameter:
-    """A kernel's argument, as C has it."""
+    """A kernel's argument as a parameter in C."""
     if argument.kind == "integer":
         return Parameter("int64_t ", argument.name)
     if argument.kind == "scalar":

@@ -88,14 +88,14 @@ def interface(made: Standalone) -> str:
 
 
 def own_name(made: Standalone, name: str) -> str:
-    """A name for a variable of the function that puts launches into a queue, clear of the nest's."""
+    """A name for a variable of the function that enqueues launches, distinct from the nest's."""
     program = made.program
     names = (*map(c_name, program.sizes), *(c_name(b.name) for b in program.buffers))
     return fresh(name, frozenset((*names, *(s.name for s in program.scratch), *variables(program.plan))))
 
 
 def variables(nodes: Sequence[HostNode]) -> Iterator[str]:
-    """The variables of the host's loops."""
+    """The variables of the host loops."""
     for node in nodes:
         if isinstance(node, HostLoop):
             yield node.variable

@@ -1,9 +1,9 @@
-"""A device program without Python: the kernels, a C library that launches them, and a program that checks it.
+"""A device program without Python: the kernels, a C library that launches them, and a program that checks both.
 
 NAME.cl        the kernels
-NAME.h         what the library declares: NAME_create, NAME_enqueue, NAME_release
+NAME.h         the library's declarations: NAME_create, NAME_enqueue, NAME_release
 NAME.c         the library
-NAME_check.c   a program that runs the nest on drawn data, compares with the plain loops, and measures
+NAME_check.c   a program that runs the nest on random data, compares with the plain loops, and measures
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from microkernels.opencl_isa import DeviceISA
 
 @dataclass(frozen=True, eq=False)
 class Standalone:
-    """What the files are made of.
+    """The contents of the files.
 
-    `name` begins the names of files and functions. `math` is the nest as the user wrote it, `loops` its schedule as
-    text. `reference` runs the loops as written, with the same sizes and arrays. `delicate` and `drifts` tell what
-    values suit, as in `codegen.package.values.Routine`. `notes` say how it was scheduled.
+    `name` is the prefix of files and functions. `math` is the nest as the user wrote it, `loops` its schedule as text.
+    `reference` runs the loops as written, with the same sizes and arrays. `delicate` and `drifts` say which values
+    suit it, as in `codegen.package.values.Routine`. `notes` say how it was scheduled.
     """
 
     name: str
@@ -41,5 +41,5 @@ class Standalone:
 
 
 def named(text: str, made: Standalone) -> str:
-    """A text that is written for a nest called `pfx`, with the nest's own name."""
+    """A text written for a nest called `pfx`, with the actual nest's name."""
     return re.sub(r"\bpfx\b", made.name, prefixed(text, made.name))
