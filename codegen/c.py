@@ -25,7 +25,7 @@ from codegen.parameters import (
     size_parameters,
     unused,
 )
-from codegen.program import Program, Routine, Threading, Workspace
+from codegen.program import Instructions, Program, Threading, Workspace
 from codegen.signature import Signature
 from codegen.style import wrapped
 from codegen.workspace import Layout
@@ -98,7 +98,7 @@ def _harmless(text: str) -> str:
 def _outlined(program: Program, run: Run) -> list[str]:
     """What stands for an instance of a statement in the heading."""
     statement = program.statements[run.statement]
-    if isinstance(statement.body, Routine):
+    if isinstance(statement.body, Instructions):
         return [statement.body.comment or run.statement]
     values = dict(zip(statement.iterators, run.values, strict=True))
     return [assignment(statement.body.target, statement.body.op, statement.body.expr, values)]

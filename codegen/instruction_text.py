@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from codegen.arithmetic import update
 from codegen.expr import Binary, Const, Expr, Load, Unary
-from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Memory, Pointer, Store, Table, Value
+from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Memory, Pointer, Table, Value, Write
 from codegen.integer import Linear
 from codegen.names import c_name
 from codegen.scalar import literal
@@ -25,7 +25,7 @@ def line(instruction: Instruction) -> str:
             aligned = " __attribute__((aligned(64)))" * instruction.aligned
             filled = f" = {{{', '.join(map(_text, values))}}}" if values else ""
             return f"{type_}{name}[{count}]{aligned}{filled};"
-        case Store(cell, value, op, dtype):
+        case Write(cell, value, op, dtype):
             place = _text(cell)
             return f"{place} = {_text(value)};" if dtype is None else update(op, dtype, place, _text(value))
         case Call(function, arguments):

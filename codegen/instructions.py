@@ -78,7 +78,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Store:
+class Write:
     """`cell = value;`, or with an operator and a type `cell += value;`."""
 
     cell: Cell
@@ -102,7 +102,7 @@ class Barrier:
     memories: tuple[Memory, ...]
 
 
-Instruction: TypeAlias = Let | Table | Store | Call | Barrier
+Instruction: TypeAlias = Let | Table | Write | Call | Barrier
 
 
 def values_of(instruction: Instruction) -> tuple[Value, ...]:
@@ -112,7 +112,7 @@ def values_of(instruction: Instruction) -> tuple[Value, ...]:
             return (instruction.value,)
         case Table():
             return instruction.values
-        case Store():
+        case Write():
             return (instruction.cell, instruction.value)
         case Call():
             return instruction.arguments
@@ -145,7 +145,7 @@ def with_values(instruction: Instruction, values: Mapping[str, Int]) -> Instruct
             return replace(instruction, value=_replaced(instruction.value, values))
         case Table():
             return replace(instruction, values=tuple(_replaced(value, values) for value in instruction.values))
-        case Store():
+        case Write():
             cell, value = _cell(instruction.cell, values), _replaced(instruction.value, values)
             return replace(instruction, cell=cell, value=value)
         case Call():

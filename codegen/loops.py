@@ -17,7 +17,7 @@ import cgen
 from codegen import style
 from codegen.bounds import checks
 from codegen.instruction_text import line
-from codegen.instructions import Barrier, Call, Let, Store, Table
+from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, holders, partials, shape
 from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, names, substituted
@@ -25,7 +25,7 @@ from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
-from codegen.program import Buffer, Program, Routine, Threading
+from codegen.program import Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, every, outside
 from codegen.scalar import Element, StatementPrinter
@@ -215,7 +215,7 @@ class Writer:
 
     def _statement(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
-        if isinstance(statement.body, Routine):
+        if isinstance(statement.body, Instructions):
             body = statement.body.body(self.bounds)
             return [routine(statement.iterators, run.values, body, scope.taken, statement.body.comment)]
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
@@ -256,6 +256,6 @@ def plain(node: Node) -> list[cgen.Generable]:
             return [branch(test, plain(then))]
         case Block():
             return [made for child in node.nodes for made in plain(child)]
-        case Let() | Table() | Store() | Call() | Barrier():
+        case Let() | Table() | Write() | Call() | Barrier():
             return [cgen.Line(line(node))]
     raise TypeError(f"{type(node).__name__} in a routine")

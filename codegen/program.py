@@ -46,7 +46,7 @@ class Assign:
 
 
 @dataclass(frozen=True)
-class Routine:
+class Instructions:
     """What an instance runs that is not an assignment: loops and instructions, in terms of iterators as C variables.
 
     `checks` assert that it stays inside of the arrays. `definitions` are constants that some of both use. On an OpenCL
@@ -73,7 +73,7 @@ class PrintedStatement:
     """
 
     iterators: tuple[str, ...]
-    body: Assign | Routine
+    body: Assign | Instructions
     where: Test | None = None
 
 

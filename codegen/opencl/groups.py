@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from codegen.integer import Int, Linear, quotient
 from codegen.loop_ir import NO_MARK, For, LoopMark, Node, Once, Run, inside, walk
 from codegen.loops import LoopScope
-from codegen.program import Program, Routine
+from codegen.program import Instructions, Program
 
 MOST_DIMENSIONS = 3
 """The most dimensions of work-groups."""
@@ -81,7 +81,7 @@ def work_items(program: Program, node: Node) -> int:
     """The work-items of a group that runs a node, by the marks of all its loops, whether or not they become loops."""
     if isinstance(node, Run):
         body = program.statements[node.statement].body
-        return max(1, (body.items or 1) if isinstance(body, Routine) else 1)
+        return max(1, (body.items or 1) if isinstance(body, Instructions) else 1)
     mark = node.mark if isinstance(node, For | Once) else NO_MARK
     return max(1, mark.items) * max((work_items(program, child) for child in inside(node)), default=1)
 

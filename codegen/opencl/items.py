@@ -22,7 +22,7 @@ from codegen.instructions import ITEM, MEMORIES, Barrier
 from codegen.integer import Int, Linear, primary
 from codegen.loop_ir import For, Node, Once, Run, walk
 from codegen.loops import around
-from codegen.program import Assign, Program, Routine
+from codegen.program import Assign, Instructions, Program
 from codegen.style import block
 
 WAIT = line(Barrier(MEMORIES))
@@ -110,4 +110,4 @@ def _concerns_all(program: Program, node: Node) -> bool:
 def has_barriers(program: Program, node: Node) -> bool:
     """Whether items wait for each other at or below a node."""
     bodies = (program.statements[part.statement].body for part in walk(node) if isinstance(part, Run))
-    return any(isinstance(body, Routine) and body.items is not None for body in bodies)
+    return any(isinstance(body, Instructions) and body.items is not None for body in bodies)

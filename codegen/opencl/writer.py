@@ -12,7 +12,7 @@ from codegen.integer import Test
 from codegen.loop_ir import Block, For, If, Node, Once, Run
 from codegen.loops import LoopScope, Writer, around, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
-from codegen.program import Routine
+from codegen.program import Instructions
 
 
 @dataclass
@@ -75,6 +75,6 @@ class DeviceWriter(Writer):
 
     def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         body = self.program.statements[run.statement].body
-        if isinstance(body, Routine) and body.items == 0:
+        if isinstance(body, Instructions) and body.items == 0:
             return plain(body.body(bounds=False))
         return super()._run(run, scope)

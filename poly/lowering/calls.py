@@ -11,7 +11,7 @@ from codegen.instructions import START, Let, Pointer
 from codegen.integer import Int, Linear, quotient
 from codegen.loop_ir import For, Node
 from codegen.names import c_name
-from codegen.program import Routine, Workspace
+from codegen.program import Instructions, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
 from poly.analysis.contraction import Contraction, exchange, recognise
 from poly.ir.coordinates import Coordinates
@@ -38,7 +38,7 @@ class RoutineCall:
     name: str
     iterators: tuple[str, ...]
     domain: isl.Set
-    body: Routine
+    body: Instructions
     routine: str
     rows: frozenset[int] | None = None
     columns: frozenset[int] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen.instructions import Call, Value
 from codegen.integer import Int, Linear, product
-from codegen.program import Routine
+from codegen.program import Instructions
 from microkernels.contract import Access
 from microkernels.custom_kernel import CustomKernel
 from poly.lowering.calls import Operand, Panel, RoutineCall, taken_bands
@@ -27,7 +27,7 @@ def custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, righ
         instances.name,
         instances.names,
         instances.domain,
-        Routine((Call(kernel.function, arguments),), tile_checks(tile, (left, right)), tile.definitions),
+        Instructions((Call(kernel.function, arguments),), tile_checks(tile, (left, right)), tile.definitions),
         routine=kernel.family,
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from codegen.instructions import ITEM, Call, Cell, Let, Pointer, Store, Value
+from codegen.instructions import ITEM, Call, Cell, Let, Pointer, Value, Write
 from codegen.integer import Linear
 from codegen.loop_ir import For, Node, below
 from codegen.names import c_name, fresh
-from codegen.program import Routine, Workspace
+from codegen.program import Instructions, Workspace
 from microkernels.dtypes import i64
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel
@@ -45,10 +45,10 @@ class Line:
             return Linear(), self.operand.stride(self.loop)
         return Pointer(self.table), Linear.of(gcd(*(count for _, count in self.operand.part(self.loop).terms)))
 
-    def entry(self, at: str, this: str) -> tuple[list[Let], Store]:
+    def entry(self, at: str, this: str) -> tuple[list[Let], Write]:
         """An entry: its quotients, and what stores it."""
         lets, offset = moved(self.operand, self.operand.part(self.loop), self.loop, this)
-        return lets, Store(Cell(self.table, Linear.name(at)), offset)
+        return lets, Write(Cell(self.table, Linear.name(at)), offset)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def group_call(nest: Nest, tile: KernelTile, kernel: GroupKernel, isa: DeviceISA
         instances.name,
         instances.names,
         instances.domain,
-        Routine(nodes, definitions=tile.definitions, items=kernel.items),
+        Instructions(nodes, definitions=tile.definitions, items=kernel.items),
         routine="gemm",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),

@@ -7,10 +7,10 @@ from math import prod
 
 import islpy as isl
 
-from codegen.instructions import Call, Cell, Pointer, Store, Table
+from codegen.instructions import Call, Cell, Pointer, Table, Write
 from codegen.integer import Int, Linear, Test, product
 from codegen.loop_ir import For, Node, below
-from codegen.program import Routine
+from codegen.program import Instructions
 from microkernels.ctext import Space, Spaces
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
@@ -90,7 +90,7 @@ def _tile_call(
         instances.name,
         instances.names,
         instances.domain,
-        Routine(tuple(nodes), tile_checks(tile, (left, right)), tile.definitions),
+        Instructions(tuple(nodes), tile_checks(tile, (left, right)), tile.definitions),
         routine="gemm" if run is None else "scatter",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
@@ -158,7 +158,7 @@ def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_o
     number = Linear.name("row")
     source = panel.start(number) if panel else Pointer(left.array, left_offset)
     result = _own(kernel, number) if has_own else Pointer(output.array, output_offset)
-    stores = (Store(Cell("row_a", number), source), Store(Cell("row_c", number), result))
+    stores = (Write(Cell("row_a", number), source), Write(Cell("row_c", number), result))
     return [
         *own,
         Table(from_type, "row_a", count),

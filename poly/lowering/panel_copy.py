@@ -12,11 +12,11 @@ from typing import Literal
 
 import islpy as isl
 
-from codegen.instructions import Call, Cell, Let, Pointer, Store, Table, Value
+from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
 from codegen.integer import Int, Linear, product, room
 from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
-from codegen.program import Routine, Workspace
+from codegen.program import Instructions, Workspace
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -228,7 +228,7 @@ def _levels(source: PanelSource, instances: Instances) -> list[Level]:
     return found + [UNUSED] * (LEVELS - len(found))
 
 
-def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Routine:
+def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Instructions:
     """One copying call: lanes a constant stride apart, or at offsets gathered before."""
     op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
@@ -248,7 +248,7 @@ def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str
     lanes: tuple[Int, Int] = (Linear.of(source.width), Linear.name("lanes"))
     call = Call(f"{routine}_{ending}", (panel.start(), *panels, *lanes, read, *where))
     nodes = (*([] if linear else _gathered(source)), call)
-    return Routine(nodes, _checks(source, counts, panel, group), definitions)
+    return Instructions(nodes, _checks(source, counts, panel, group), definitions)
 
 
 def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[Call, ...]:
@@ -282,6 +282,6 @@ def _gathered(source: PanelSource) -> list[Node]:
     """The loop that sets `offsets` to each lane's offset in the source."""
     band = source.lanes
     atoms, offset = moved(source.operand, source.operand.offset, band.name if band else "", "this_lane")
-    store = Store(Cell("offsets", Linear.name("lane")), offset)
+    store = Write(Cell("offsets", Linear.name("lane")), offset)
     lanes = For.counted("lane", Linear.name("lanes"), below([along(band, "lane", "this_lane"), *atoms], [store]))
     return [Table("int64_t ", "offsets", source.width), lanes]

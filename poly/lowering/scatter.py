@@ -5,7 +5,7 @@ columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, 
 
 from __future__ import annotations
 
-from codegen.instructions import Call, Cell, Let, Pointer, Store, Table
+from codegen.instructions import Call, Cell, Let, Pointer, Table, Write
 from codegen.integer import Int, Linear, Test, maximum, minimum, remainder
 from codegen.loop_ir import For, Node, below
 from microkernels.ctext import suffix
@@ -33,7 +33,7 @@ def scattered(
     columns, row = node.columns, node.rows.name if node.rows else ""
     by_column = output.part(columns.name if columns else "")
     row_quotients, row_offset = moved(output, output.offset - by_column, row, "this_row")
-    offset = Store(Cell("row_offset", Linear.name("row")), row_offset)
+    offset = Write(Cell("row_offset", Linear.name("row")), row_offset)
     column_quotients, column_offset = moved(output, by_column, columns.name if columns else "", "this_column")
     to = Let("run", Pointer(output.array, column_offset), f"{word(isa, 'global')}{kernel.dtype.c_name} *const ")
     number = Linear.name("this_column") - _begin(columns) if run > 1 else Linear.name("at")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.instructions import Call, Value
-from codegen.program import Routine
+from codegen.program import Instructions
 from microkernels.kernel import MatrixVector
 from poly.lowering.calls import RoutineCall, inner_bands, lows
 from poly.lowering.corners import operand_checks
@@ -24,5 +24,5 @@ def vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
     extents = (tile.count(column), tile.count(reduced))
     call = Call(kernel.function, (*extents, *operands, tile.factor, tile.accumulate))
     definitions = lows(tile.instances, inner_bands(node), tile.statement.name)
-    body = Routine((call,), operand_checks((left, right, output), tile.values), tuple(definitions))
+    body = Instructions((call,), operand_checks((left, right, output), tile.values), tuple(definitions))
     return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, body, "gemv")

@@ -12,11 +12,11 @@ from programs import M, N, band, i, j, k, matmul, scaled_copy, scan, softmax
 
 from codegen.c import link_flags, source
 from codegen.expr import Const, Load
-from codegen.instructions import Call, Cell, Store
+from codegen.instructions import Call, Cell, Write
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
 from codegen.names import c_name, fresh
-from codegen.program import Assign, Buffer, PrintedStatement, Program, Routine
+from codegen.program import Assign, Buffer, Instructions, PrintedStatement, Program
 from microkernels.dtypes import f32, f64
 
 PARALLEL = LoopMark("i_tile", parallel=True)
@@ -94,7 +94,7 @@ def test_only_the_outermost_parallel_loop_of_a_path_forks() -> None:
 
 def test_a_routine_in_a_loop_keeps_it_scalar() -> None:
     program = matmul([LoopMark("j", vectorize=True)])
-    step = Routine((Store(Cell("C", i * N + j), Cell("B", k * N + j), "+", f32),))
+    step = Instructions((Write(Cell("C", i * N + j), Cell("B", k * N + j), "+", f32),))
     assert "POLY_SIMD" in source(program)
     assert "POLY_SIMD" not in source(replace(program, statements={"S": PrintedStatement(("i", "j", "k"), step)}))
 
@@ -102,7 +102,7 @@ def test_a_routine_in_a_loop_keeps_it_scalar() -> None:
 def test_iterators_of_a_routine_that_are_named_like_the_loops_around_it() -> None:
     """`i` of the statement is `6*tile + i` of the loops."""
     program = matmul()
-    touch = Routine((Call("touch", (i, j, k)),))
+    touch = Instructions((Call("touch", (i, j, k)),))
     text = source(replace(program, statements={"S": PrintedStatement(("i", "j", "k"), touch)}))
     assert "const int64_t i_2 = i + i_tile;" in text
     assert "touch(i_2, j, k);" in text

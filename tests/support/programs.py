@@ -14,11 +14,11 @@ from codegen.c import link_flags, source
 from codegen.call import Caller, make_caller
 from codegen.expr import Binary, Const, Expr, FunctionCall, Load
 from codegen.guard import declarations
-from codegen.instructions import Cell, Factor, Store
+from codegen.instructions import Cell, Factor, Write
 from codegen.integer import Affine, Linear
 from codegen.isl_ast import loops
 from codegen.loop_ir import Block, For, LoopMark, Node, Once, mapped
-from codegen.program import Assign, Buffer, PrintedStatement, Program, Routine, Workspace
+from codegen.program import Assign, Buffer, Instructions, PrintedStatement, Program, Workspace
 from codegen.signature import Signature
 from microkernels.dtypes import DType, f32
 
@@ -98,8 +98,8 @@ def scaled_copy() -> Program:
     row = Linear.name("row_number") * N
     x, y, one, every = Cell("x", row + j), Cell("y", row + j), Cell("one", j), Cell("all", row + j)
     half = Factor(times(Load("alpha", ()), Const(0.5)), f32)
-    fill = (Store(one, x), Store(every, x))
-    drain = (Store(y, one), Store(y, every, "+", f32), Store(y, half, "*", f32))
+    fill = (Write(one, x), Write(every, x))
+    drain = (Write(y, one), Write(y, every, "+", f32), Write(y, half, "*", f32))
     return Program(
         "scaled_copy",
         ("M", "N"),
@@ -110,8 +110,8 @@ def scaled_copy() -> Program:
         ),
         scan(domain, rows, LoopMark("i", parallel=True)),
         {
-            "Fill": PrintedStatement(("row_number",), Routine((For.counted("j", N, Block(fill)),))),
-            "Drain": PrintedStatement(("row_number",), Routine((For.counted("j", N, Block(drain)),))),
+            "Fill": PrintedStatement(("row_number",), Instructions((For.counted("j", N, Block(fill)),))),
+            "Drain": PrintedStatement(("row_number",), Instructions((For.counted("j", N, Block(drain)),))),
         },
         (Workspace("all", f32, M * N, private=False), Workspace("one", f32, N)),
     )

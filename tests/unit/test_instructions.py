@@ -8,7 +8,7 @@ import pytest
 
 from codegen.expr import Binary, Const, Load
 from codegen.instruction_text import line
-from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Pointer, Store, Table
+from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Pointer, Table, Write
 from codegen.integer import Linear, compare, connected
 from codegen.loop_ir import For, If, below, names, substituted
 from microkernels.dtypes import f32
@@ -22,8 +22,8 @@ LINES: dict[str, Instruction] = {
     "int64_t offsets[6];": Table("int64_t ", "offsets", 6),
     "float tile[4] __attribute__((aligned(64)));": Table("float ", "tile", 4, aligned=True),
     "float *row_a[2] = {A, A + i};": Table("float *", "row_a", 2, (Pointer("A"), Pointer("A", i))),
-    "row_c[i] = C + j;": Store(ROW, Pointer("C", j)),
-    "row_c[i] += row_c[j];": Store(ROW, Cell("row_c", j), "+", f32),
+    "row_c[i] = C + j;": Write(ROW, Pointer("C", j)),
+    "row_c[i] += row_c[j];": Write(ROW, Cell("row_c", j), "+", f32),
     "f(row_c[i] + j, run + row_c[i], i != n || j != 0);": Call(
         "f", (Pointer(ROW, j), Pointer("run", ROW), connected("||", (compare(i, "!=", n), compare(j, "!=", Linear()))))
     ),
@@ -52,7 +52,7 @@ def test_an_expression_in_place_of_a_name(text: str) -> None:
 
 
 def test_names_in_loops_and_conditions() -> None:
-    loop = For.counted("row", n, If(compare(i, "<", j), Store(ROW, Pointer("C", Linear.name("row")))))
+    loop = For.counted("row", n, If(compare(i, "<", j), Write(ROW, Pointer("C", Linear.name("row")))))
     assert names(loop) == {"row", "n", "i", "j", "row_c", "C"}
     assert names(substituted(loop, {"j": Linear.of(3), "n": i + 1})) == {"row", "i", "row_c", "C"}
 

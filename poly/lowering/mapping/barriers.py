@@ -23,7 +23,7 @@ import islpy as isl
 
 from codegen.expr import Load
 from codegen.instructions import MEMORIES, Barrier, Memory
-from codegen.program import PrintedStatement, Routine
+from codegen.program import Instructions, PrintedStatement
 from poly.errors import ScheduleError
 from poly.ir.edits import sequence
 from poly.ir.instances import loop_values
@@ -80,7 +80,7 @@ class _Placing:
     def text(self, barrier: str) -> PrintedStatement:
         memories = tuple(memory for memory in MEMORIES if memory in self.fences[barrier])
         iterators = own_names(barrier, self.barriers[barrier].dim(isl.dim_type.set))
-        return PrintedStatement(iterators, Routine((Barrier(memories),), items=0))
+        return PrintedStatement(iterators, Instructions((Barrier(memories),), items=0))
 
     def _clashes(self, body: Node, around: tuple[Band, ...]) -> list[Clash]:
         """All of one group."""

@@ -17,12 +17,12 @@ from functools import reduce
 import islpy as isl
 
 from codegen.expr import Binary, Const, Expr, Load
-from codegen.instructions import ITEM, Cell, Store
+from codegen.instructions import ITEM, Cell, Write
 from codegen.integer import Affine, Linear, compare
 from codegen.loop_ir import If
 from codegen.loop_ir import Node as LoopNode
 from codegen.names import another, c_name
-from codegen.program import Buffer, PrintedStatement, Routine, Workspace
+from codegen.program import Buffer, Instructions, PrintedStatement, Workspace
 from codegen.simd import reduced
 from microkernels.dtypes import DType
 from poly.errors import ScheduleError
@@ -157,14 +157,14 @@ class _Parts:
         name = f"{self.name}_join"
         shares, item = c_name(self.shares), Linear.name(ITEM)
         mine = Cell(shares, item)
-        nodes: list[LoopNode] = [Store(mine, Cell(c_name(self.partial), Linear())), LOCAL_BARRIER]
+        nodes: list[LoopNode] = [Write(mine, Cell(c_name(self.partial), Linear())), LOCAL_BARRIER]
         left = self.items
         while left > 1:
             half, left = left // 2, (left + 1) // 2
-            step = Store(mine, Cell(shares, item + left), self.reduction.op, self.dtype)
+            step = Write(mine, Cell(shares, item + left), self.reduction.op, self.dtype)
             nodes += [If(compare(item, "<", Linear.of(half)), step), LOCAL_BARRIER]
         iterators = own_names(name, runs.dim(isl.dim_type.set))
-        return runs.set_tuple_name(name), PrintedStatement(iterators, Routine(tuple(nodes), items=self.items))
+        return runs.set_tuple_name(name), PrintedStatement(iterators, Instructions(tuple(nodes), items=self.items))
 
 
 def _runs(runners: Runners, kernel: LaunchedLoops, region: Region) -> isl.Set:
