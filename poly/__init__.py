@@ -30,7 +30,7 @@ from poly.tune import tune
 from poly.version import __version__
 
 if TYPE_CHECKING:
-    from poly.autoschedule.spaces.derive import space
+    from poly.autoschedule.derive import space
     from poly.embed.opencl import write_opencl
     from poly.embed.write import write_header
     from poly.explanation import compare, explain
@@ -81,7 +81,7 @@ __all__ = [
 LATER = {
     "compare": "poly.explanation",
     "explain": "poly.explanation",
-    "space": "poly.autoschedule.spaces.derive",
+    "space": "poly.autoschedule.derive",
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
 }

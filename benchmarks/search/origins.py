@@ -12,7 +12,7 @@ from benchmarks.peers.compiler import compiler_version
 from benchmarks.search.problems import DTYPE
 from benchmarks.search.table import Origin
 from microkernels.isa import ISAS
-from poly.autoschedule.spaces.derive import derive
+from poly.autoschedule.derive import derive
 from poly.autoschedule.spaces.space import Space
 from poly.errors import RecordError
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured

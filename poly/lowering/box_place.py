@@ -19,7 +19,7 @@ from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.edits import chain
 from poly.ir.tree import Band, Copy, Node, bands, statements
-from poly.lowering.mapping.work_groups import LaunchedLoops, item_loops, kernels, width
+from poly.ir.work_groups import LaunchedLoops, item_loops, kernels, width
 
 GUESS = 1024
 """The extent that a side is taken to have, where it is not known."""

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from time import perf_counter
 
-from poly.autoschedule.spaces.derive import space
+from poly.autoschedule.derive import space
 from poly.function import einsum
 from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask

@@ -19,7 +19,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.strides import accesses, extent, lines, moved_iterator
 from poly.ir.tree import Band, Copy, Micro, statements, walk
-from poly.lowering.mapping.work_groups import LaunchedLoops, item_loops, kernels
+from poly.ir.work_groups import LaunchedLoops, item_loops, kernels
 from poly.model.cost import Cost, CostPart
 from poly.model.gpu import BARRIER, CLOCK, LAUNCH, LOCAL, LOCKSTEP, MEMORY, RESIDENT, multiply_adds, together
 from poly.model.work import work

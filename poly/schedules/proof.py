@@ -8,8 +8,8 @@ from poly.errors import ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Band, Node
+from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
-from poly.lowering.mapping.work_groups import misfit
 from poly.schedules.makeable import check_makeable
 from poly.schedules.remedies import remedy
 from poly.schedules.steps import Groups, Items, Pack, Parallel, Step, Tensorize, Unroll, Vectorize, call_text

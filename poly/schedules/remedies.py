@@ -9,8 +9,8 @@ from poly.analysis.legality import broken_flag, iterates, violations
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
 from poly.ir.tree import Node, bands, statements
+from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
-from poly.lowering.mapping.work_groups import misfit
 from poly.schedules.steps import (
     Distribute,
     Fuse,

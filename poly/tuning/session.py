@@ -17,7 +17,7 @@ from typing import Protocol
 
 from microkernels.opencl_isa import is_gpu
 from poly.analysis.work import work
-from poly.autoschedule.spaces.derive import space as derive
+from poly.autoschedule.derive import space as derive
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
 from poly.errors import SearchError

@@ -19,7 +19,7 @@ from fuzz.nests import draw_program
 from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
 from fuzz.routes import ROUTES, device_isa
 from fuzz.schedules import REFUSALS, Drawing, StepFailed, kinds
-from poly.autoschedule.spaces.derive import derive
+from poly.autoschedule.derive import derive
 from poly.machine.target import parse
 from poly.schedules.schedule import Schedule
 

@@ -19,8 +19,8 @@ from poly.autoschedule.rules.gpu import gpu_schedule
 from poly.autoschedule.rules.gpu.items import GroupShape
 from poly.compiled import translate_device
 from poly.ir.tree import bands
+from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
-from poly.lowering.mapping.work_groups import misfit
 from poly.opencl_kernel import opencl_kernel
 
 Array = np.ndarray[Any, Any]

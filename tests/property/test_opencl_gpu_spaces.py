@@ -13,7 +13,7 @@ import poly
 from microkernels.opencl_isa import OPENCLGPU, DeviceISA
 from poly import f32
 from poly.autoschedule.default import default_schedule
-from poly.autoschedule.spaces.derive import derive
+from poly.autoschedule.derive import derive
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compiled import translate_device
 from poly.ir.nest import Nest

@@ -15,8 +15,8 @@ from microkernels.isa import AVX512, ISA, ISAS, host
 from poly import f16
 from poly.analysis.bounds import check
 from poly.autoschedule.default import default_schedule
+from poly.autoschedule.derive import derive
 from poly.autoschedule.rules.microkernels import heaviest_box
-from poly.autoschedule.spaces.derive import derive
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
 from poly.lowering.lower import lower

@@ -18,8 +18,8 @@ from microkernels.dtypes import DTYPES
 from microkernels.isa import host
 from poly import f32, f64
 from poly.autoschedule.default import default_form, default_schedule
+from poly.autoschedule.loop_structures import all_forms
 from poly.autoschedule.rules.microkernels import heaviest_product
-from poly.autoschedule.spaces.loops import all_forms
 from poly.autoschedule.spaces.space import Point
 from poly.errors import ScheduleError
 from poly.model.core import Target
@@ -266,7 +266,7 @@ def test_open_sizes_are_predicted_where_they_are_measured() -> None:
 
 
 def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.autoschedule.spaces.loops.AFFORDABLE", 1)
+    monkeypatch.setattr("poly.autoschedule.loop_structures.AFFORDABLE", 1)
     space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
     assert space.schedule(space.choice) == default_schedule(space.nest, Target.nominal(HOST, LARGE, 1))
 

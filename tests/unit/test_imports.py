@@ -64,20 +64,26 @@ def upward(imports: Mapping[str, set[str]]) -> list[str]:
     return [f"{a} imports {b}" for a, targets in imports.items() for b in sorted(targets) if layer[b] > layer[a]]
 
 
-def between_folders(imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The same for the folders of `poly`; what lies beside them counts by itself."""
-    folders = {".".join(name.split(".")[:2]) for name in imports if name.count(".") > 1}
+def between_parts(folder: str, imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The same for what is right below a folder: its files, and its folders each as a whole."""
 
-    def place(name: str) -> str:
-        folder = ".".join(name.split(".")[:2])
-        return folder if folder in folders else name
+    def part(name: str) -> str | None:
+        inside = name.removeprefix(f"{folder}.")
+        return None if inside == name else f"{folder}.{inside.partition('.')[0]}"
 
     found: dict[str, set[str]] = {}
     for name, targets in imports.items():
-        if name.startswith("poly."):
-            targets = {place(target) for target in targets if target.startswith("poly.")}
-            found.setdefault(place(name), set()).update(targets - {place(name)})
+        own = part(name)
+        if own is not None:
+            others = {other for target in targets if (other := part(target)) not in (None, own)}
+            found.setdefault(own, set()).update(others)
     return found
+
+
+def folders(imports: Mapping[str, set[str]]) -> list[str]:
+    return sorted(
+        {".".join(parts[:depth]) for name in imports for parts in [name.split(".")] for depth in range(1, len(parts))}
+    )
 
 
 def circle(imports: Mapping[str, set[str]]) -> list[str]:
@@ -100,10 +106,12 @@ def test_no_circle(project: Path) -> None:
 
 
 def test_no_circle_of_folders(project: Path) -> None:
-    """Imports between the folders of `poly` run one way, as those between files do."""
-    folders = between_folders(graph(project))
-    assert {"poly.ir", "poly.lowering", "poly.kernel"} <= set(folders), "folders, and the files beside them"
-    assert circle(folders) == []
+    """Imports between what is right below a folder, files and folders, run one way, at every depth."""
+    imports = graph(project)
+    found = {folder: between_parts(folder, imports) for folder in folders(imports)}
+    assert {"poly", "poly.autoschedule", "codegen.package"} <= set(found)
+    assert {"poly.ir", "poly.lowering", "poly.kernel"} <= set(found["poly"]), "folders, and the files beside them"
+    assert {folder: circular for folder, parts in found.items() if (circular := circle(parts))} == {}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +159,8 @@ def test_a_circle_of_folders_is_found() -> None:
     """One that no two files make."""
     imports = {"poly.ir.a": {"poly.low.a"}, "poly.low.b": {"poly.ir.b"}, "poly.low.a": set(), "poly.ir.b": set()}
     assert circle(imports) == []
-    assert set(circle(between_folders(imports))) == {"poly.ir", "poly.low"}
+    assert folders(imports) == ["poly", "poly.ir", "poly.low"]
+    assert set(circle(between_parts("poly", imports))) == {"poly.ir", "poly.low"}
 
 
 def test_a_name_is_that_of_one_class(project: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from poly.analysis.legality import broken_flag, violations
 from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
+from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
-from poly.lowering.mapping.work_groups import misfit
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Step
 

@@ -1,1 +1,1 @@
-"""Spaces of schedules, derived from a nest, its sizes and a target."""
+"""Spaces of schedules as values: structures, knobs and points."""

@@ -30,9 +30,9 @@ from poly.ir.instances import loop_values
 from poly.ir.nest import Statement
 from poly.ir.sets import own_names, set_space
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, children, statements
+from poly.ir.work_groups import LaunchedLoops, change_kernels, width
 from poly.lowering.mapping.partials import Shared, completed, passes
 from poly.lowering.mapping.runners import Runners
-from poly.lowering.mapping.work_groups import LaunchedLoops, change_kernels, width
 
 Compare = Callable[[isl.PwAff, isl.PwAff], isl.Map]
 

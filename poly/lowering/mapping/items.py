@@ -6,10 +6,10 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.tree import Micro, Node, bands, walk
+from poly.ir.work_groups import kernels, width
 from poly.lowering.box_copy import Boxed
 from poly.lowering.mapping.barriers import with_barriers
 from poly.lowering.mapping.partials import Shared, with_partials
-from poly.lowering.mapping.work_groups import kernels, width
 
 
 def with_items(boxed: Boxed, isa: ISA) -> Shared:

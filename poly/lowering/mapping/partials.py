@@ -31,11 +31,11 @@ from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Array, Nest, Op, Statement
 from poly.ir.sets import own_names
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
+from poly.ir.work_groups import LaunchedLoops, kernels, width
 from poly.lowering.address_spaces import LOCAL_BARRIER
 from poly.lowering.box_copy import Boxed
 from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.lowering.mapping.runners import Runners, plainly_counted
-from poly.lowering.mapping.work_groups import LaunchedLoops, kernels, width
 
 FIRST: tuple[Affine, ...] = (Linear(),)
 """The index of the only element, or of item 0's."""

@@ -20,8 +20,8 @@ from poly.ir.instances import loop_values
 from poly.ir.nest import Op, Statement
 from poly.ir.paths import Path
 from poly.ir.tree import Band, Leaf, Node, children, walk
+from poly.ir.work_groups import item_loops
 from poly.lowering.mapping.runners import Runners
-from poly.lowering.mapping.work_groups import item_loops
 
 
 @dataclass(frozen=True)

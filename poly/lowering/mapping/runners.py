@@ -23,7 +23,7 @@ from poly.ir.instances import loop_values
 from poly.ir.nest import Nest
 from poly.ir.paths import Path, paths
 from poly.ir.tree import Band, Micro, Node, bands, statements, walk
-from poly.lowering.mapping.work_groups import item_loops
+from poly.ir.work_groups import item_loops
 
 CROSSING = 3_000_000
 """Operations that isl may take for the pairs of two statements that different items run: about a second."""

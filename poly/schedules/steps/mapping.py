@@ -9,7 +9,7 @@ from poly.errors import ScheduleError
 from poly.ir.edits import edit, find_loop
 from poly.ir.nest import Nest
 from poly.ir.tree import Node
-from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
+from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.steps.base import Arguments, check_given, check_integer
 from poly.schedules.steps.order import nested
 

@@ -18,7 +18,7 @@ from itertools import takewhile
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements
-from poly.lowering.mapping.work_groups import LaunchedLoops, kernels
+from poly.ir.work_groups import LaunchedLoops, kernels
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Pack, Split, Step
 

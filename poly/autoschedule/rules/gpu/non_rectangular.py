@@ -16,7 +16,7 @@ from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.rules.gpu.tiles import usual_tile
 from poly.autoschedule.rules.non_rectangular import Ragged
-from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
+from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.steps import Groups, Order, Split, Step, Tensorize
 
 

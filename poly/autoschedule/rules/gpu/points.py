@@ -19,7 +19,7 @@ from poly.ir.edits import find_loop, parent
 from poly.ir.strides import extent
 from poly.ir.tree import Band, statements
 from poly.ir.tree import bands as bands_below
-from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
+from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Groups, Items, Order, Split, Step
 

@@ -18,7 +18,7 @@ from poly.autoschedule.rules.shapes import parts
 from poly.ir.edits import find_loop
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Leaf, Node, statements
-from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
+from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Groups, Items
 

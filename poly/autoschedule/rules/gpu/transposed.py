@@ -18,7 +18,7 @@ from poly.ir.nest import Statement
 from poly.ir.paths import paths
 from poly.ir.strides import extent, lines, moved_iterator
 from poly.ir.tree import Leaf
-from poly.lowering.mapping.work_groups import MOST_GROUP_LOOPS
+from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Groups, Items, Order, Pack, Step, Tile
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from microkernels.opencl_isa import is_gpu
+from microkernels.opencl_isa import DeviceISA, is_gpu
+from poly.autoschedule.default import default_form
+from poly.autoschedule.loop_structures import loop_structures
+from poly.autoschedule.rules.form import always, located
+from poly.autoschedule.rules.gpu.contraction import group_structure
+from poly.autoschedule.rules.gpu.mapped import gpu_loop_structures
 from poly.autoschedule.rules.microkernels import contraction_family
-from poly.autoschedule.spaces.gpu import gpu_family
-from poly.autoschedule.spaces.loops import loop_structures
-from poly.autoschedule.spaces.space import Space
+from poly.autoschedule.spaces.space import Family, Point, Space, Structure
 from poly.checks import checked_flag, checked_sizes
 from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import parse
 from poly.model.core import Target
+from poly.model.gpu_loops import gpu_loop_cost
 from poly.model.host import caches, rates
 from poly.model.rates import nominal
 
@@ -55,7 +59,26 @@ def space(
 def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
     """The space of a nest for any target, in particular one of another machine."""
     if is_gpu(target.isa):
-        family = gpu_family(nest, target.isa, target)
+        family = _gpu_family(nest, target.isa, target)
     else:
         family = contraction_family(nest, target, coarse) or loop_structures(nest, target)
     return Space(nest, target.isa, target.threads, family.structures, family.choice)
+
+
+def _gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:
+    """The structures of a nest; the choice is the default schedule.
+
+    If that has a microkernel for a contraction other than the heaviest, it becomes a structure without knobs.
+    """
+    default = default_form(nest, target)
+    made, group = default.tried, group_structure(nest, isa, default.tried)
+    found = [*([group] if group else []), *gpu_loop_structures(nest, isa, {})]
+    structures = [structure for structure, _ in found]
+    traits = [structure.traits for structure in structures]
+    values = found[traits.index(default.traits)][1] if default.traits in traits else None
+    if values is not None:
+        number = traits.index(default.traits)
+        return Family(tuple(structures), Point(number, structures[number].at(values)))
+    cost = gpu_loop_cost(located(made, {}), isa)
+    alone = Structure((("order", "by default"),), (), always, lambda values: made, lambda values: cost)
+    return Family((*structures, alone), Point(len(structures), ()))
