@@ -69,11 +69,11 @@ def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | N
     """
     threaded = "-fopenmp" in flags
     ffi = cffi.FFI()
-    with forks.undivided:
+    with forks.fork_lock:
         ffi.cdef(cdef + forks.PAUSE * threaded)
     lib, path = _opened(ffi, source, flags, seconds)
     if threaded:
-        with forks.undivided:
+        with forks.fork_lock:
             forks.ends_threads(ffi, lib)
     return Library(ffi, lib, path, source)
 

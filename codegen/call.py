@@ -16,7 +16,7 @@ from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
 from codegen.build import Library
 from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
-from codegen.forks import undivided
+from codegen.forks import fork_lock
 from codegen.names import function_name
 from codegen.signature import Signature
 
@@ -38,7 +38,7 @@ def make_caller(
 
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
-    with undivided:
+    with fork_lock:
         names = _names(signature, library, strided)
     exec(caller_source(signature, threads), names)
     return cast(Caller, names[function_name(signature.name)])

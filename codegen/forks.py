@@ -20,7 +20,7 @@ from typing import Any
 
 from codegen.errors import DeviceError
 
-undivided = threading.RLock()
+fork_lock = threading.RLock()
 """Held while other packages, such as cffi's parser, hold locks of their own: a fork waits until it is free."""
 
 PAUSE = "int omp_pause_resource_all(int kind);"
@@ -79,7 +79,7 @@ def _before() -> None:
 
 
 def _wait_for_others() -> None:
-    """Acquire `undivided` and Python's import lock at a moment when no other thread is importing a module.
+    """Acquire `fork_lock` and Python's import lock at a moment when no other thread is importing a module.
 
     A fork in Python does not wait for imports of other threads, and a child that imports the same module would then
     wait for ever. Here it waits for PATIENCE at most, as an import may itself wait for the forking thread.
@@ -87,11 +87,11 @@ def _wait_for_others() -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         _imp.acquire_lock()
-        if not _others_import() and undivided.acquire(blocking=False):
+        if not _others_import() and fork_lock.acquire(blocking=False):
             return
         _imp.release_lock()
         time.sleep(1e-3)
-    undivided.acquire()
+    fork_lock.acquire()
     _imp.acquire_lock()
 
 
@@ -102,7 +102,7 @@ def _others_import() -> bool:
 
 
 def _in_parent() -> None:
-    undivided.release()
+    fork_lock.release()
     _imp.release_lock()
 
 

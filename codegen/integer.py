@@ -288,7 +288,7 @@ def product(factors: Iterable[Int | int]) -> Int:
     return _single(Op("*", tuple(sorted(atoms, key=str)))) * number
 
 
-def room(extents: Iterable[Int | int]) -> Int:
+def element_count(extents: Iterable[Int | int]) -> Int:
     """The number of elements of an array with these extents; a negative extent counts as 0."""
     given = [Linear.of(extent) for extent in extents]
     return product(extent if _is_count(extent) else maximum(0, extent) for extent in given)

@@ -126,14 +126,14 @@ def partials(found: Sequence[LaneReduction], taken: frozenset[str]) -> tuple[Par
 
 
 @dataclass(frozen=True)
-class Holders:
+class Hoisted:
     """Variables that hold elements: their declarations, and their names by element."""
 
     lines: tuple[str, ...]
     names: Mapping[Element, str]
 
 
-def holders(elements: Sequence[Element], printer: StatementPrinter, taken: frozenset[str]) -> Holders:
+def hoisted(elements: Sequence[Element], printer: StatementPrinter, taken: frozenset[str]) -> Hoisted:
     """Declares variables that hold elements."""
     lines: list[str] = []
     names: dict[Element, str] = {}
@@ -141,7 +141,7 @@ def holders(elements: Sequence[Element], printer: StatementPrinter, taken: froze
         names[element] = fresh(f"{c_name(element.array)}_value", taken.union(names.values()))
         dtype = printer.buffers[element.array].dtype
         lines.append(f"const {dtype.c_name} {names[element]} = {printer.element(element)};")
-    return Holders(tuple(lines), names)
+    return Hoisted(tuple(lines), names)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from codegen.bounds import checks
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Int, Linear, Test, replaced
-from codegen.lanes import Counter, LaneLoop, holders, partials, shape
+from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
 from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, names, substituted
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
@@ -27,9 +27,9 @@ from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
-from codegen.reached import conditions, every, outside
+from codegen.reached import conditions, conjunction, independent_of
 from codegen.scalar import Element, StatementPrinter
-from codegen.simd import LaneReduction, confusing, invariants, reductions
+from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
 from codegen.style import block, branch
 
 
@@ -136,11 +136,11 @@ class Writer:
         needed = self._needed(loop, scope)
         if not needed:
             return self._loop(loop, scope)
-        return [branch(every(needed), self._loop(loop, scope.where(needed)))]
+        return [branch(conjunction(needed), self._loop(loop, scope.where(needed)))]
 
     def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
         """What must hold for the loop to do anything, as far as it isn't known to."""
-        return scope.unknown(outside(conditions(loop.body), loop.variable))
+        return scope.unknown(independent_of(conditions(loop.body), loop.variable))
 
     def _loop(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """A loop, as its mark says."""
@@ -156,7 +156,7 @@ class Writer:
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
         """What stands first in a loop whose iterations a compiler must be kept from confusing."""
-        found = loop.step == 1 and confusing(loop.body, self.program, loop.variable)
+        found = loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable)
         return [cgen.Line(IN_ORDER)] * found
 
     def _parallel(self, loop: For, end: Int, scope: LoopScope) -> list[cgen.Generable]:
@@ -188,7 +188,7 @@ class Writer:
         if not found:
             return [cgen.Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
         read = invariants(loop.body, self.program, loop.variable)
-        held = holders(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
+        held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
 
         def body(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
@@ -200,7 +200,7 @@ class Writer:
         lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
         whole = block([*map(cgen.Line, held.lines), *lines])
         entered = scope.unknown([loop.entered])
-        return [branch(every(entered), [whole]) if entered else whole]
+        return [branch(conjunction(entered), [whole]) if entered else whole]
 
     def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]

@@ -20,7 +20,7 @@ def run(
 
     Raises OSError if it can't be run, TimeoutExpired after `seconds`.
     """
-    with forks.undivided:
+    with forks.fork_lock:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

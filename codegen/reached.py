@@ -20,7 +20,7 @@ def conditions(node: Node) -> tuple[Test, ...]:
         case Comment() | Once():
             return conditions(node.body)
         case For():
-            return tuple(dict.fromkeys((node.entered, *outside(conditions(node.body), node.variable))))
+            return tuple(dict.fromkeys((node.entered, *independent_of(conditions(node.body), node.variable))))
         case If(test, then, None):
             return tuple(dict.fromkeys((*parts_of(test), *conditions(then))))
         case Block():
@@ -28,17 +28,17 @@ def conditions(node: Node) -> tuple[Test, ...]:
     return ()
 
 
-def outside(found: tuple[Test, ...], variable: str) -> tuple[Test, ...]:
+def independent_of(found: tuple[Test, ...], variable: str) -> tuple[Test, ...]:
     """The conditions that do not depend on a variable, without constant ones."""
     return tuple(test for test in found if test.names and variable not in test.names)
 
 
-def every(tests: tuple[Test, ...]) -> Test:
+def conjunction(tests: tuple[Test, ...]) -> Test:
     """The conjunction of some conditions."""
     return connected("&&", tests)
 
 
 def _of_all(block: Block) -> tuple[Test, ...]:
     """The conditions that all nodes of a block share."""
-    every = [conditions(node) for node in block.nodes]
-    return tuple(test for test in every[0] if all(test in found for found in every)) if every else ()
+    each = [conditions(node) for node in block.nodes]
+    return tuple(test for test in each[0] if all(test in found for found in each)) if each else ()

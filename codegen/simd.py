@@ -129,7 +129,7 @@ def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ..
     return tuple(found)
 
 
-def confusing(body: Node, program: Program, variable: str) -> bool:
+def confuses_gcc(body: Node, program: Program, variable: str) -> bool:
     """Whether gcc 12 may miscompile a loop of step 1: see `codegen.macros.IN_ORDER`."""
     found: dict[str, list[_Write]] = {}
     for use in _uses(body):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.integer import Int, Linear, factors_of, in_c, primary, quotient, room
+from codegen.integer import Int, Linear, element_count, factors_of, in_c, primary, quotient
 from codegen.names import c_name
 from codegen.program import Buffer, Program, Workspace
 
@@ -58,7 +58,7 @@ class Layout:
 
 def elements(buffer: Buffer) -> Int:
     """The number of elements of a local array."""
-    return room(map(in_c, buffer.shape))
+    return element_count(map(in_c, buffer.shape))
 
 
 def total_bytes(workspaces: Sequence[Workspace]) -> Int:

@@ -40,7 +40,7 @@ def checked_choice(name: str, value: Any, choices: Collection[str]) -> str:
     return value
 
 
-def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
+def is_collection(value: Any) -> TypeGuard[Iterable[Any]]:
     """Whether a value is a collection of values; a string counts as a single value."""
     return isinstance(value, Iterable) and not isinstance(value, str)
 

@@ -56,7 +56,7 @@ class Function(Nest):
         try:
             kernel = self._forms.get(form)
         except TypeError:  # a shape that is not hashable
-            kernel = self._serving(self._told(arguments, keywords))
+            kernel = self._serving(self._sizes_of(arguments, keywords))
         kernel = kernel or self._found(form, arguments, keywords)
         if keywords and not kernel.nest.sizes:  # the kernel is for the sizes in the form
             keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
@@ -80,13 +80,13 @@ class Function(Nest):
 
     def _found(self, form: Form, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
         """The kernel for these arguments, compiled if their sizes are new, and remembered under their form."""
-        kernel = self._serving(self._told(arguments, keywords))
+        kernel = self._serving(self._sizes_of(arguments, keywords))
         if len(self._forms) >= FORMS:
             self._forms.clear()
         self._forms[form] = kernel
         return kernel
 
-    def _told(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
+    def _sizes_of(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
         """The sizes of a call, deduced from its arguments."""
         return deduce_sizes(self, arguments, {name: value for name, value in keywords.items() if name != "threads"})
 

@@ -27,7 +27,7 @@ class ShapeResult:
 
 
 @dataclass
-class Told:
+class ProgramOutput:
     """The whole output of a program."""
 
     words: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def words(budget: Rounds) -> list[str]:
     return [str(budget.seconds), *map(str, budget.rounds)]
 
 
-def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Told:
+def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> ProgramOutput:
     """Run a program and read its output. Raises Failed if it ends with an error."""
     done = subprocess.run([str(program), *arguments], env=environment, capture_output=True, text=True)
     if done.returncode:
@@ -47,9 +47,9 @@ def run(program: Path, arguments: Sequence[str], environment: Mapping[str, str] 
     return read(done.stdout)
 
 
-def read(text: str) -> Told:
+def read(text: str) -> ProgramOutput:
     """A program's output as values."""
-    said = Told()
+    said = ProgramOutput()
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
         name, _, values = rest.partition(" ")

@@ -27,7 +27,7 @@ from codegen.opencl.values import Argument, DeviceKernel, Launch
 from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
 from codegen.program import Program, Workspace
-from codegen.reached import conditions, outside
+from codegen.reached import conditions, independent_of
 from codegen.workspace import Layout
 from microkernels.ctext import KEYWORDS
 from microkernels.opencl_isa import DeviceISA
@@ -58,7 +58,7 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: 
     made = grouped(node, scope)
     needed = conditions(made.body)
     for loop in made.loops:
-        needed = outside(needed, loop.variable)
+        needed = independent_of(needed, loop.variable)
     needed = scope.unknown(needed)
     body = _Body.of(program, [made.body], made.scope)
     if not body.apart or not made.loops:

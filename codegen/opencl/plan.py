@@ -23,7 +23,7 @@ from codegen.opencl.groups import has_groups, is_grouped
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
 from codegen.program import Program, Workspace
-from codegen.reached import conditions, every, outside
+from codegen.reached import conditions, conjunction, independent_of
 from codegen.style import wrapped
 from codegen.workspace import Layout
 from microkernels.prune import items_of, pruned
@@ -107,7 +107,7 @@ class HostPlanner:
 
     def _loop(self, loop: For, scope: LoopScope) -> tuple[HostNode, ...]:
         body = self.nodes([loop.body], scope.inside(loop))
-        needed = scope.unknown(outside(conditions(loop.body), loop.variable))
+        needed = scope.unknown(independent_of(conditions(loop.body), loop.variable))
         return (_where(needed, HostLoop(loop.variable, loop.start, loop.test, loop.step, body)),)
 
     @property
@@ -121,4 +121,4 @@ class HostPlanner:
 
 def _where(needed: tuple[Test, ...], node: HostNode) -> HostNode:
     """The node under conditions, if there are any."""
-    return HostIf(every(needed), (node,)) if needed else node
+    return HostIf(conjunction(needed), (node,)) if needed else node

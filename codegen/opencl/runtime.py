@@ -212,7 +212,7 @@ class Executable:
             there.get(event)
         except self._functions.errors as error:
             settle(lane.queue)
-            raise self._told(error, arrays, extent, outputs) from error
+            raise self._device_error(error, arrays, extent, outputs) from error
         except BaseException:
             settle(lane.queue)
             raise
@@ -237,7 +237,7 @@ class Executable:
             event = room.last if room.last is not None else self._functions.marker(lane.queue, wait or None)
         except self._functions.errors as error:
             begun = room is not None and room.last is not None
-            raise self._told(error, arrays, extent, PARTIAL if begun else UNCHANGED) from error
+            raise self._device_error(error, arrays, extent, PARTIAL if begun else UNCHANGED) from error
         lane.give(room, event)
         return event
 
@@ -259,6 +259,6 @@ class Executable:
         self.copies.add("on_host", array.nbytes)
         return np.ascontiguousarray(array)
 
-    def _told(self, error: Exception, arrays: Iterable[Any], extent: Extent, outputs: str) -> DeviceError:
+    def _device_error(self, error: Exception, arrays: Iterable[Any], extent: Extent, outputs: str) -> DeviceError:
         wanted = sum(array.nbytes for array in arrays) + sum(extent.scratch)
         return device_error(error, self.device, wanted, outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 
-from codegen.integer import C, Int, Linear, room
+from codegen.integer import C, Int, Linear, element_count
 from codegen.names import function_name
 from codegen.package.api import open_strides
 from codegen.package.values import Header, Routine, SelfTestSizes
@@ -94,7 +94,7 @@ def plain_workspace(routine: Routine) -> str:
 def workspace_bytes(routine: Routine) -> Int:
     """The bytes of the plain loops' workspace, which holds the nest's local arrays."""
     local = [b for b in routine.reference.buffers if b.kind == "local"]
-    counts = [(b, room(_extents(routine, b))) for b in local]
+    counts = [(b, element_count(_extents(routine, b))) for b in local]
     return total_bytes([Workspace(b.name, b.dtype, count) for b, count in counts])
 
 

@@ -122,7 +122,7 @@ def iterates(nest: Nest, tree: Node, loop: str) -> bool:
     return any(_iteration_pairs(nest, name, path, loop) is not None for name, path in paths(tree).items())
 
 
-def broken_flag(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
+def illegal_mark(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
     """The first loop that is illegally marked parallel or vectorised, with the dependence that it carries."""
     for band in bands(tree):
         for marked, check in ((band.parallel, race), (band.vectorize, lane_conflict)):

@@ -23,7 +23,7 @@ from poly.autoschedule.rules.orders import usual_order
 from poly.autoschedule.rules.sharing import usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
-from poly.autoschedule.rules.wavefront import side_by_side
+from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
@@ -72,6 +72,6 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     if solve is not None:
         return solve
     form = usual_time_tiles(usual_sharing(usual_order(nest), target.threads), target.caches)
-    for rule in (lines, side_by_side):
+    for rule in (lines, interleaved):
         form = rule(form) or form
     return in_groups(in_lanes(form), target.isa)

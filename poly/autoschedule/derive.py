@@ -8,7 +8,7 @@ from dataclasses import replace
 from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.autoschedule.default import default_form
 from poly.autoschedule.loop_structures import loop_structures
-from poly.autoschedule.rules.form import always, located
+from poly.autoschedule.rules.form import always, with_known_sizes
 from poly.autoschedule.rules.gpu.contraction import group_structure
 from poly.autoschedule.rules.gpu.mapped import gpu_loop_structures
 from poly.autoschedule.rules.microkernels import contraction_family
@@ -79,6 +79,6 @@ def _gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:
     if values is not None:
         number = traits.index(default.traits)
         return Family(tuple(structures), Point(number, structures[number].at(values)))
-    cost = gpu_loop_cost(located(made, {}), isa)
+    cost = gpu_loop_cost(with_known_sizes(made, {}), isa)
     alone = Structure((("order", "by default"),), (), always, lambda values: made, lambda values: cost)
     return Family((*structures, alone), Point(len(structures), ()))

@@ -17,13 +17,13 @@ from poly.autoschedule.default import AFFORDABLE, KERNELS, default_form
 from poly.autoschedule.rules.blocks import blocks, lines
 from poly.autoschedule.rules.form import Form, Traits
 from poly.autoschedule.rules.grain import in_groups
-from poly.autoschedule.rules.lanes import in_lanes, written_out
+from poly.autoschedule.rules.lanes import in_lanes, unrolled
 from poly.autoschedule.rules.microkernels import Product, heaviest_product
 from poly.autoschedule.rules.orders import orders
 from poly.autoschedule.rules.sharing import sharings
 from poly.autoschedule.rules.solves import solves
 from poly.autoschedule.rules.time_tiles import time_tiles
-from poly.autoschedule.rules.wavefront import side_by_side
+from poly.autoschedule.rules.wavefront import interleaved
 from poly.autoschedule.spaces.space import Family, Point
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
@@ -59,10 +59,10 @@ def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[F
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
     """The vectorised forms of one order of loops."""
     simple = in_lanes(form)
-    special = (lines(form), side_by_side(form), *time_tiles(form, target.caches))
+    special = (lines(form), interleaved(form), *time_tiles(form, target.caches))
     yield simple
     yield from (in_lanes(made) for made in special if made is not None)
-    written, cut = written_out(simple), blocks(form)
+    written, cut = unrolled(simple), blocks(form)
     if written is not None:
         yield written
     if cut is not None:

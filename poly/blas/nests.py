@@ -25,7 +25,7 @@ def gemm_panels(dtype: DType) -> Nest:
                 for k in range(K):
                     C[i, j] += alpha * A[i, k] * B[k, j]
 
-    return _lying(gemm_panels, dtype, A=("A_down", "A_along"), B=("B_down", "B_along"), C=("C_down", 1))
+    return _with_strides(gemm_panels, dtype, A=("A_down", "A_along"), B=("B_down", "B_along"), C=("C_down", 1))
 
 
 def gemm_small(dtype: DType) -> Nest:
@@ -38,7 +38,7 @@ def gemm_small(dtype: DType) -> Nest:
                 for k in range(K):
                     C[i, j] += alpha * A[i, k] * B[k, j]
 
-    return _lying(gemm_small, dtype, A=("A_down", "A_along"), B=("B_down", 1), C=("C_down", 1))
+    return _with_strides(gemm_small, dtype, A=("A_down", "A_along"), B=("B_down", 1), C=("C_down", 1))
 
 
 def gemv_dots(dtype: DType) -> Nest:
@@ -50,7 +50,7 @@ def gemv_dots(dtype: DType) -> Nest:
             for j in range(N):
                 y[i] += alpha * A[i, j] * x[j]
 
-    return _lying(gemv_dots, dtype, A=("A_down", 1), y=("y_step",))
+    return _with_strides(gemv_dots, dtype, A=("A_down", 1), y=("y_step",))
 
 
 def gemv_sums(dtype: DType) -> Nest:
@@ -62,10 +62,10 @@ def gemv_sums(dtype: DType) -> Nest:
             for i in range(M):
                 y[i] += alpha * x[j] * A[j, i]
 
-    return _lying(gemv_sums, dtype, A=("A_down", 1), x=("x_step",))
+    return _with_strides(gemv_sums, dtype, A=("A_down", 1), x=("x_step",))
 
 
-def _lying(plain: Nest, dtype: DType, **strides: tuple[str | int, ...]) -> Nest:
+def _with_strides(plain: Nest, dtype: DType, **strides: tuple[str | int, ...]) -> Nest:
     """The nest with the type in its name, and with these strides of its arrays."""
     arrays = tuple(replace(array, strides=strides.get(array.name)) for array in plain.arrays)
     return replace(plain, name=f"{plain.name}_{dtype.name}", arrays=arrays)

@@ -8,7 +8,7 @@ from typing import get_args
 
 from codegen.program import Threading
 from microkernels.errors import plain
-from poly.checks import checked_choice, checked_path, is_several
+from poly.checks import checked_choice, checked_path, is_collection
 from poly.embed.files import write_output
 from poly.embed.naming import checked_prefix
 from poly.embed.write import chosen_isas
@@ -54,7 +54,7 @@ def write_blas(
 def checked_names(names: Sequence[str]) -> tuple[str, ...]:
     """The routines in the order of `ROUTINES`, each once. Raises SpecError."""
     wanted = set()
-    for name in names if is_several(names) else (names,):
+    for name in names if is_collection(names) else (names,):
         if not isinstance(name, str) or name not in ROUTINES:
             raise SpecError(f"BLAS routines to choose from are {', '.join(ROUTINES)}, not {plain(name)}.")
         wanted.add(name)

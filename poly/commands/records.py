@@ -78,7 +78,7 @@ def export_records(file: Path, choice: RecordFilter) -> None:
     click.echo(f"{count} record{'s' if count != 1 else ''} written to {file}")
 
 
-def take_in(file: Path) -> None:
+def merge_and_report(file: Path) -> None:
     """Merge a file into the store, and report what became of its records."""
     done = merge(Store.open(), file)
     click.echo(
@@ -92,14 +92,14 @@ def take_in(file: Path) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_records(file: Path) -> None:
     """Add the records of FILE, from `poly records export`. Of two records for one problem, the better is kept."""
-    take_in(file)
+    merge_and_report(file)
 
 
 @command.command("merge")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def merge_records(file: Path) -> None:
     """Add the records of another store, a file records.sqlite. Of two records for one problem, the better is kept."""
-    take_in(file)
+    merge_and_report(file)
 
 
 @command.command("clear")

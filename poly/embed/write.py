@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from codegen.program import Threading
 from microkernels.errors import TargetError, shown
 from microkernels.isa import ISA, ISAS
-from poly.checks import checked_choice, checked_flag, checked_path, is_several
+from poly.checks import checked_choice, checked_flag, checked_path, is_collection
 from poly.embed.files import write_output
 from poly.embed.group import groups
 from poly.embed.naming import check_arguments, checked_prefix, function_names
@@ -84,7 +84,7 @@ def make(
 
 def _listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:
     listed = []
-    for kernel in kernels if is_several(kernels) else (kernels,):
+    for kernel in kernels if is_collection(kernels) else (kernels,):
         if not isinstance(kernel, Scheduled):
             raise SpecError(f"{shown(kernel)} is no kernel: make one with poly.compile or poly.tune.")
         listed.append(kernel)
@@ -98,7 +98,7 @@ def _threading(given: Any) -> Threading | None:
 def chosen_isas(names: Sequence[str] | None) -> tuple[ISA, ...]:
     """The instruction sets, best first, always with the portable one."""
     wanted = {"portable"}
-    for name in ISAS if names is None else names if is_several(names) else (names,):
+    for name in ISAS if names is None else names if is_collection(names) else (names,):
         if not isinstance(name, str) or name not in ISAS:
             raise TargetError(f"unknown instruction set {shown(name)}: expected some of {', '.join(ISAS)}.")
         wanted.add(name)

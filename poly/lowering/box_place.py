@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import ceil, prod
 
-from codegen.integer import Int, product, room
+from codegen.integer import Int, element_count, product
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
@@ -135,8 +135,8 @@ class BoxLayout:
         apart = (*extents[:-1], extents[-1] + node.pad) if padded else extents
         strides = tuple(product(apart[d + 1 :]) for d in range(len(apart)))
         if node.buffers == 1:
-            return BoxLayout(strides, room(apart))
-        return BoxLayout((product(apart), *strides), room((node.buffers, *apart)))
+            return BoxLayout(strides, element_count(apart))
+        return BoxLayout((product(apart), *strides), element_count((node.buffers, *apart)))
 
 
 def _called(node: Copy) -> str:

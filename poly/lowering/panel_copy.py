@@ -13,7 +13,7 @@ from typing import Literal
 import islpy as isl
 
 from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear, product, room
+from codegen.integer import Int, Linear, element_count, product
 from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
@@ -78,7 +78,7 @@ def panel_copy(
     """
     source = _source(nest, node, micro, outer, between)
     statement, numbering = source.statement, source.numbering
-    turned = _turned(source)
+    turned = _along_panels(source)
     single = tuple(b for b in numbering if b is not turned)
     instances = Instances(
         f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
@@ -90,13 +90,15 @@ def panel_copy(
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [value(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     size = product([*steps, source.width])
-    count = room([*extents, *steps, source.width])
+    count = element_count([*extents, *steps, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
     panel = Panel(c_name(buffer), product([number, size]), source.width, count, space)
     group = None
     if turned is not None:
         apart = product([*extents[numbering.index(turned) + 1 :], size])
-        group = Turned(turned, apart, value(instances.count(turned.function(statement.name)), instances.names))
+        group = ContiguousPanels(
+            turned, apart, value(instances.count(turned.function(statement.name)), instances.names)
+        )
     copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
     return PanelCopy(
         source.role,
@@ -179,7 +181,7 @@ def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
 
 
 @dataclass(frozen=True)
-class Turned:
+class ContiguousPanels:
     """The loop along which the source is contiguous from panel to panel: one call copies a row of such panels.
 
     `apart` is how many elements lie between the starts of two panels, `count` how many panels a call copies.
@@ -190,7 +192,7 @@ class Turned:
     count: Int
 
 
-def _turned(source: PanelSource) -> Band | None:
+def _along_panels(source: PanelSource) -> Band | None:
     """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
     op = source.operand
     if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
@@ -228,7 +230,9 @@ def _levels(source: PanelSource, instances: Instances) -> list[Level]:
     return found + [UNUSED] * (LEVELS - len(found))
 
 
-def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str, group: Turned | None) -> Instructions:
+def _copied(
+    source: PanelSource, instances: Instances, panel: Panel, ending: str, group: ContiguousPanels | None
+) -> Instructions:
     """One copying call: lanes a constant stride apart, or at offsets gathered before."""
     op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
@@ -251,7 +255,9 @@ def _copied(source: PanelSource, instances: Instances, panel: Panel, ending: str
     return Instructions(nodes, _checks(source, counts, panel, group), definitions)
 
 
-def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: Turned | None) -> tuple[Call, ...]:
+def _checks(
+    source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: ContiguousPanels | None
+) -> tuple[Call, ...]:
     """Assertions that a call stays inside of the source and of the buffer."""
     elements = product([*(counts[b.name] for b in source.reduce), source.width])
     if group:

@@ -11,7 +11,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from codegen.forks import undivided
+from codegen.forks import fork_lock
 from poly.measure.orders import Order
 
 GRACE = 5.0
@@ -64,7 +64,7 @@ class Child:
             raise Died(f"the process that measures cannot be started: {error.strerror or error}") from error
 
     def _start(self) -> None:
-        with undivided, self._said.open("wb") as said:
+        with fork_lock, self._said.open("wb") as said:
             self._connection, theirs = Pipe()
             command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
             self._process = subprocess.Popen(

@@ -20,10 +20,10 @@ from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches
 TRAFFIC, STREAM = 0.1, 0.004
 """Costs relative to a multiply-add: a load per multiply-add, and each row read in place (a stream of its own)."""
 
-CROWDED = 0.2
+TOO_MANY_ROWS = 0.2
 """The relative cost of having more rows than pointers to them fit in registers."""
 
-LONELY = 0.3
+SINGLE_TILE = 0.3
 """The relative cost of a single-tile result: with two tiles, the last stores of one overlap the other's first loads."""
 
 WORTHWHILE = 4_000_000
@@ -81,12 +81,12 @@ def _tile_cost(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
     """The relative cycles of all tiles, weighted by the overhead of the tile's shape."""
     cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + shape_penalty(rows, vectors))
     alone = rows >= m > 4 and vectors * lanes >= n
-    return cost * (1 + LONELY) if alone else cost
+    return cost * (1 + SINGLE_TILE) if alone else cost
 
 
 def shape_penalty(rows: int, vectors: int) -> float:
     """The overhead of a register tile's shape, relative to its multiply-adds."""
-    return TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (CROWDED if rows > POINTERS else 0)
+    return TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (TOO_MANY_ROWS if rows > POINTERS else 0)
 
 
 def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:

@@ -95,7 +95,7 @@ class Target:
         return found
 
 
-def places(apart: int, size: int) -> int:
+def set_count(apart: int, size: int) -> int:
     """The number of sets of a cache of `size` bytes in which lines begin that are `apart` bytes, whole lines, apart."""
     sets = max(1, size // (WAYS * LINE))
     return sets // gcd(apart // LINE, sets)

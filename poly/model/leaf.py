@@ -194,7 +194,7 @@ def leaf(
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
         carried = next((p for p in inner if lane_conflict(made.nest, made.tree, bands[p].name) is not None), None)
     dtype = made.nest.array(view.statement.target.array).dtype
-    innermost = view.brought.get(len(bands) - 1, (None,))[-1]
+    innermost = view.determined.get(len(bands) - 1, (None,))[-1]
     return PlainStatement(
         view, dtype, work(made.nest, view.statement, innermost), bands, carried, micro, operands, packed
     )

@@ -163,7 +163,7 @@ class ScheduleModel:
         trips = max(one.widths(depth, sizes)[depth] for one in region.views)
         if trips <= 1:
             return parts, copies
-        first = region.views[0].rings[depth]
+        first = region.views[0].enclosing[depth]
         loop = str(depth if first.of is None else first.of)
         return (LoopPart(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, WAYS, places
+from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, WAYS, set_count
 from poly.model.footprint import Footprint
 from poly.model.parts import NestedPart, ScheduleParts
 
@@ -64,8 +64,8 @@ class Traffic:
                 return {}
             for operand, mine in holds.items():
                 if operand not in self._form.copied or operand in place.copied:
-                    brought = self._brought(place, operand, 2 * together - mine <= room, amount)
-                    found[operand] = found.get(operand, 0.0) + brought
+                    fetched = self._fetched(place, operand, 2 * together - mine <= room, amount)
+                    found[operand] = found.get(operand, 0.0) + fetched
         return found
 
     def _kept(self, held: Held, room: float) -> Iterator[tuple[NestedPart, Moved]]:
@@ -79,7 +79,7 @@ class Traffic:
             else:
                 pending += place.below[::-1]
 
-    def _brought(self, place: NestedPart, operand: int, stays: bool, amount: Held) -> float:
+    def _fetched(self, place: NestedPart, operand: int, stays: bool, amount: Held) -> float:
         """The amount of an operand that all runs of a part bring in; `stays` if a run finds the data of the one before.
 
         That is the whole footprint if the loop does not index the operand, else the overlap of the two footprints. The
@@ -120,7 +120,7 @@ class Traffic:
             if touched.pitch % PAGE or size > HASHED:
                 return bytes
             size = PAGE * WAYS
-        used = places(touched.pitch, size) * ceil(touched.run / LINE)
+        used = set_count(touched.pitch, size) * ceil(touched.run / LINE)
         return bytes / min(1.0, used / (size // (WAYS * LINE)))
 
 
@@ -128,4 +128,4 @@ def crowding(pitch: int, rows: int, size: int) -> float:
     """How far rows that are `pitch` bytes apart and begin in one set of a cache exceed its ways, relative to them."""
     if not pitch or pitch % LINE:
         return 0.0
-    return max(0, ceil(rows / places(pitch, size)) - WAYS) / WAYS
+    return max(0, ceil(rows / set_count(pitch, size)) - WAYS) / WAYS

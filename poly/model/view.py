@@ -30,7 +30,7 @@ Sizes = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Ring:
+class EnclosingLoop:
     """One loop around a statement. `value` is what it counts in terms of iterators, `block` the values per block.
 
     `of` is the position, among the statement's loops, of the loop over the values in a block. For a loop over single
@@ -72,15 +72,15 @@ class Reference:
 class View:
     """A statement with its loops, outermost first, the extents of its iterators, and its accesses.
 
-    `brought` maps each loop over single values to the iterators that it determines, starting with loops that depend on
-    no other; a flattened loop determines several, the last varying fastest. `places` expresses each iterator in
+    `determined` maps each loop over single values to the iterators that it determines, starting with loops that depend
+    on no other; a flattened loop determines several, the last varying fastest. `places` expresses each iterator in
     coordinates: the value of the loop that determines it, or a digit of that value.
     """
 
     statement: Statement
-    rings: tuple[Ring, ...]
+    enclosing: tuple[EnclosingLoop, ...]
     extents: Mapping[str, int]
-    brought: Mapping[int, tuple[str, ...]]
+    determined: Mapping[int, tuple[str, ...]]
     places: Mapping[str, Affine]
     _known: dict[tuple[int, frozenset[tuple[str, int]]], list[float]] = field(
         default_factory=dict, compare=False, repr=False
@@ -94,12 +94,12 @@ class View:
         return self._known[key]
 
     def _widths(self, depth: int, sizes: Sizes) -> list[float]:
-        found = [1.0] * len(self.rings)
-        for position in self.brought:
+        found = [1.0] * len(self.enclosing)
+        for position in self.determined:
             if position >= depth:
                 found[position] = self._left(position, found, depth, sizes)
-        for position in range(depth, len(self.rings)):
-            ring = self.rings[position]
+        for position in range(depth, len(self.enclosing)):
+            ring = self.enclosing[position]
             if ring.block is not None and ring.of is not None:
                 found[position] = self._left(ring.of, found, depth, sizes) / number(ring.block, sizes)
         return found
@@ -107,7 +107,7 @@ class View:
     def counts(self, widths: Sequence[float]) -> dict[str, float]:
         """The number of values of each coordinate, given those of the loops."""
         found: dict[str, float] = {}
-        for position, iterators in self.brought.items():
+        for position, iterators in self.determined.items():
             if len(iterators) == 1:
                 found[str(position)] = widths[position]
             else:
@@ -117,16 +117,16 @@ class View:
 
     def blocks(self, position: int, sizes: Sizes) -> tuple[int, ...]:
         """The blocks that a loop over single values is cut into, outermost first."""
-        rings = (ring for ring in self.rings if ring.of == position)
-        return tuple(number(ring.block, sizes) for ring in rings if ring.block is not None)
+        enclosing = (ring for ring in self.enclosing if ring.of == position)
+        return tuple(number(ring.block, sizes) for ring in enclosing if ring.block is not None)
 
     def whole(self, position: int) -> float:
         """The total number of values of a loop over single values, apart from shifts."""
-        return prod(self.extents[iterator] for iterator in self.brought.get(position, ()))
+        return prod(self.extents[iterator] for iterator in self.determined.get(position, ()))
 
     def fastest(self, position: int) -> str:
         """The coordinate that changes with each step of a loop over single values."""
-        names = self.brought.get(position, ())
+        names = self.determined.get(position, ())
         return _digit(position, names[-1]) if len(names) > 1 else str(position)
 
     def _left(self, position: int, widths: Sequence[float], depth: int, sizes: Sizes) -> float:
@@ -134,17 +134,17 @@ class View:
 
         In total, it takes as many values as the iterators it determines, plus the range by which other loops shift it.
         """
-        own = self.brought.get(position, ())
-        shifting = [(name, c) for name, c in self.rings[position].value.terms if name not in own]
+        own = self.determined.get(position, ())
+        shifting = [(name, c) for name, c in self.enclosing[position].value.terms if name not in own]
         values = self.whole(position) + sum(abs(c) * (widths[self._place(name)] - 1) for name, c in shifting)
-        for ring in self.rings[:depth]:
+        for ring in self.enclosing[:depth]:
             if ring.of == position and ring.block is not None:
                 values = min(values, number(ring.block, sizes))
         return values
 
     def _place(self, iterator: str) -> int:
         """The position of the loop that determines an iterator."""
-        return next(position for position, names in self.brought.items() if iterator in names)
+        return next(position for position, names in self.determined.items() if iterator in names)
 
 
 def number(size: Size, sizes: Sizes) -> int:
@@ -155,13 +155,13 @@ def number(size: Size, sizes: Sizes) -> int:
 def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) -> View:
     """The view of a statement below `bands`. `knobs` maps loops over blocks to the knobs that set their size."""
     values = [_counted(statement, band) for band in bands]
-    rings = []
+    enclosing = []
     for position, (band, (value, block)) in enumerate(zip(bands, values, strict=True)):
         of = next((p for p in range(position + 1, len(bands)) if values[p] == (value, None)), None) if block else None
-        rings.append(Ring(band.name, value, knobs.get(band.name, block) if of is not None else None, of))
+        enclosing.append(EnclosingLoop(band.name, value, knobs.get(band.name, block) if of is not None else None, of))
     known = extents(statement)
-    brought, places = _solved(rings, known)
-    return View(statement, tuple(rings), known, brought, places)
+    determined, places = _solved(enclosing, known)
+    return View(statement, tuple(enclosing), known, determined, places)
 
 
 def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
@@ -183,29 +183,31 @@ def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
     return Affine.make([(n, c) for n, c in inner.terms if n in statement.iterators], inner.constant), size.to_python()
 
 
-def _solved(rings: Sequence[Ring], known: Mapping[str, int]) -> tuple[dict[int, tuple[str, ...]], dict[str, Affine]]:
+def _solved(
+    enclosing: Sequence[EnclosingLoop], known: Mapping[str, int]
+) -> tuple[dict[int, tuple[str, ...]], dict[str, Affine]]:
     """The iterators that each loop determines, and each iterator in coordinates.
 
     They are solved one by one, from loops with a single unknown iterator or, for flattened loops, only unknown ones.
     """
-    brought: dict[int, tuple[str, ...]] = {}
+    determined: dict[int, tuple[str, ...]] = {}
     found: dict[str, Affine] = {}
-    left = [position for position, ring in enumerate(rings) if ring.of is None]
+    left = [position for position, ring in enumerate(enclosing) if ring.of is None]
     while left:
-        solvable = ((position, _unknown(rings[position].value, found)) for position in left)
+        solvable = ((position, _unknown(enclosing[position].value, found)) for position in left)
         position, names = next(((p, names) for p, names in solvable if len(names) == 1), (left[0], None))
         left.remove(position)
-        value = rings[position].value
+        value = enclosing[position].value
         if names is None:
             digits = _digits(value, _unknown(value, found), known)
             if digits:
-                brought[position] = digits
+                determined[position] = digits
                 found |= {name: Affine.name(_digit(position, name)) for name in digits}
         elif abs(value.coefficient(names[0])) == 1:
             rest = value.substitute({names[0]: 0}).substitute(found)
-            brought[position] = (names[0],)
+            determined[position] = (names[0],)
             found[names[0]] = (Affine.name(str(position)) - rest) * value.coefficient(names[0])
-    return brought, found
+    return determined, found
 
 
 def _unknown(value: Affine, known: Mapping[str, object]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poly.analysis.dependences import ROUGH, dependences
-from poly.analysis.legality import broken_flag, violations, witness
+from poly.analysis.legality import illegal_mark, violations, witness
 from poly.errors import ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.nest import Nest
@@ -83,7 +83,7 @@ def _objection(nest: Nest, tree: Node, step: Step) -> str | None:
     broken = violations(nest, tree)
     if broken is not None:
         return str(witness(broken))
-    flagged = broken_flag(nest, tree)
+    flagged = illegal_mark(nest, tree)
     if flagged is not None:
         band, carried = flagged
         return f"{'' if _marks(step, band) else f'loop {band.name} is {_kind(band)}, and '}{witness(carried)}"

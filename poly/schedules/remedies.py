@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, permutations
 
-from poly.analysis.legality import broken_flag, iterates, violations
+from poly.analysis.legality import illegal_mark, iterates, violations
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
 from poly.ir.tree import Node, bands, statements
@@ -106,5 +106,5 @@ def _legal(nest: Nest, tree: Node, steps: Steps) -> bool:
     parallel = [band.name for band in bands(tree) if band.parallel]
     useful = all(iterates(nest, tree, name) for name in parallel)
     fits = useful and misfit(tree) is None
-    ordered = fits and violations(nest, tree) is None and broken_flag(nest, tree) is None
+    ordered = fits and violations(nest, tree) is None and illegal_mark(nest, tree) is None
     return ordered and conflict(nest, tree) is None

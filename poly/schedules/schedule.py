@@ -16,7 +16,7 @@ from inspect import signature
 from typing import Any
 
 from microkernels.errors import plain, shown
-from poly.checks import checked_text, is_several
+from poly.checks import checked_text, is_collection
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.edits import rename_repeats
@@ -592,7 +592,7 @@ class Schedule:
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps; each is checked."""
         nest, tree, added = self.nest, self.tree, list(self.steps)
-        for given in steps if is_several(steps) else (steps,):
+        for given in steps if is_collection(steps) else (steps,):
             step = _checked_step(given)
             if isinstance(step, Part):
                 nest, tree = step.parted(nest, tree)

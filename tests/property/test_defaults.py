@@ -27,7 +27,7 @@ from machines import LARGE, TINY
 
 import poly
 from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host
-from poly.analysis.legality import broken_flag, violations
+from poly.analysis.legality import illegal_mark, violations
 from poly.autoschedule.default import usual_loops
 from poly.autoschedule.rules.distances import slope
 from poly.ir.paths import paths
@@ -76,7 +76,7 @@ def check(nest: poly.Function, schedule: Schedule, sizes: dict[str, int], thread
 
 
 def is_legal(schedule: Schedule) -> bool:
-    return violations(schedule.nest, schedule.tree) is None and broken_flag(schedule.nest, schedule.tree) is None
+    return violations(schedule.nest, schedule.tree) is None and illegal_mark(schedule.nest, schedule.tree) is None
 
 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)

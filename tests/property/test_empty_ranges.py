@@ -18,7 +18,7 @@ from opencl_device import device
 from range_nests import CASES, M, N
 
 import poly
-from codegen.integer import Affine, room
+from codegen.integer import Affine, element_count
 
 C = {"float64": "double", "float32": "float"}
 EACH = [
@@ -59,7 +59,7 @@ EXTENTS = st.builds(lambda m, n, k: M * m + N * n + k, st.integers(-2, 2), st.in
 @given(st.lists(EXTENTS, max_size=4), st.integers(0, 6), st.integers(0, 6))
 def test_no_extent_counts_below_zero(extents: list[Affine], m: int, n: int) -> None:
     known = {"M": m, "N": n}
-    assert room(extents).evaluate(known) == math.prod(max(0, extent.evaluate(known)) for extent in extents)
+    assert element_count(extents).evaluate(known) == math.prod(max(0, extent.evaluate(known)) for extent in extents)
 
 
 @pytest.mark.parametrize("nest", CASES, ids=lambda nest: nest.name)

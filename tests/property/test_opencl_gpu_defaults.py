@@ -14,7 +14,7 @@ import poly
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 from microkernels.opencl_isa import OPENCLGPU
-from poly.analysis.legality import broken_flag, violations
+from poly.analysis.legality import illegal_mark, violations
 from poly.autoschedule.rules.gpu import gpu_schedule
 from poly.autoschedule.rules.gpu.items import GroupShape
 from poly.compiled import translate_device
@@ -85,7 +85,7 @@ def shared(nest: poly.Nest, shape: GroupShape | None = None) -> tuple[poly.Sched
 def test_legal(name: str) -> None:
     schedule, _ = shared(NESTS[name][0])
     assert misfit(schedule.tree) is None
-    for check in (violations, broken_flag, conflict):
+    for check in (violations, illegal_mark, conflict):
         assert check(schedule.nest, schedule.tree) is None
     assert schedule.on(schedule.nest) == schedule
     assert "__kernel" in translate_device(schedule, GPU).source

@@ -209,7 +209,7 @@ def test_the_default_derives_no_other_form(monkeypatch: pytest.MonkeyPatch) -> N
     def other(*args: object) -> Any:
         raise AssertionError("this is no part of the default")
 
-    for name in ("orders._permuted", "blocks.blocks", "lanes.written_out", "time_tiles.time_tiles", "sharing.sharings"):
+    for name in ("orders._permuted", "blocks.blocks", "lanes.unrolled", "time_tiles.time_tiles", "sharing.sharings"):
         monkeypatch.setattr(f"poly.autoschedule.rules.{name}", other)
     for nest in (jacobi_2d, transpose, seidel, solve_block):
         assert default_schedule(nest, Target.nominal(HOST, TINY, 2)).steps

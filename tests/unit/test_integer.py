@@ -21,6 +21,7 @@ from codegen.integer import (
     Test,
     choice,
     compare,
+    element_count,
     floor_quotient,
     holds,
     maximum,
@@ -30,7 +31,6 @@ from codegen.integer import (
     quotient,
     remainder,
     replaced,
-    room,
 )
 
 NAMES = ("K", "M", "N")
@@ -94,7 +94,7 @@ def test_what_is_simplified_has_the_same_value(values: list[Int], divisor: int, 
     assert minimum(*values).evaluate(point) == min(found)
     assert maximum(*values).evaluate(point) == max(found)
     assert product(values).evaluate(point) == prod(found)
-    assert room(values).evaluate({n: abs(v) for n, v in point.items()}) == prod(
+    assert element_count(values).evaluate({n: abs(v) for n, v in point.items()}) == prod(
         max(0, value.evaluate({n: abs(v) for n, v in point.items()})) for value in values
     )
     assert floor_quotient(values[0], divisor).evaluate(point) == found[0] // divisor
@@ -177,8 +177,8 @@ def test_c_text_has_the_same_value() -> None:
         (M * N * -1 + 7, "7 - M*N", "7 - M*N"),
         ((M + 1) * N, "M*N + N", "M*N + N"),
         (product([M + 1, N, 4]), "4*(M + 1)*N", "4*(M + 1)*N"),
-        (room([M, N - 1, 4]), "4*M*imax(0, N - 1)", "4*M*max(0, N - 1)"),
-        (room([M, -2]), "0", "0"),
+        (element_count([M, N - 1, 4]), "4*M*imax(0, N - 1)", "4*M*max(0, N - 1)"),
+        (element_count([M, -2]), "0", "0"),
         (minimum(M, N, 3), "imin(imin(M, N), 3)", "min(min(M, N), 3)"),
         (minimum(M, M + 1, minimum(N, M)), "imin(M, N)", "min(M, N)"),
         (maximum(M, M + 1), "M + 1", "M + 1"),

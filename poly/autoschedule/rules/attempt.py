@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from poly.analysis.legality import broken_flag, violations
+from poly.analysis.legality import illegal_mark, violations
 from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.work_groups import misfit
@@ -22,7 +22,7 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
     """
     try:
         with limited(QUESTION):
-            made = proven(schedule, steps)
+            made = applied(schedule, steps)
             return made if _is_legal(made) else None
     except ScheduleError:
         return None
@@ -33,11 +33,11 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
 
 
 def _is_legal(made: Schedule) -> bool:
-    checks = (violations, broken_flag, conflict)
+    checks = (violations, illegal_mark, conflict)
     return not misfit(made.tree) and not any(check(made.nest, made.tree) for check in checks)
 
 
-def proven(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
+def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
     """The schedule with steps that the caller has proven legal.
 
     Raises:

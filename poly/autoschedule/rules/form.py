@@ -41,7 +41,7 @@ def always(values: Values) -> bool:
     return True
 
 
-def as_they_are(values: Values) -> dict[str, int]:
+def block_sizes(values: Values) -> dict[str, int]:
     """The block sizes, if every knob is one."""
     return {name: WHOLE if value is None else value for name, value in values.items()}
 
@@ -62,7 +62,7 @@ class Form:
     usual: tuple[tuple[str, Value], ...] = ()
     cuts: Mapping[str, str] = field(default_factory=dict)
     allows: Callable[[Values], bool] = always
-    blocks: Callable[[Values], dict[str, int]] = as_they_are
+    blocks: Callable[[Values], dict[str, int]] = block_sizes
 
     @staticmethod
     def fixed(traits: Traits, made: Schedule) -> Form:
@@ -136,7 +136,7 @@ class _Predictor:
     def _model(self) -> ScheduleModel:
         from poly.model.schedules import ScheduleModel  # poly.compile predicts no form's costs
 
-        return ScheduleModel(located(self.form.tried, self.sizes), self.form.cuts, self.target)
+        return ScheduleModel(with_known_sizes(self.form.tried, self.sizes), self.form.cuts, self.target)
 
 
 def legal(made: Schedule | None, values: Values) -> Schedule:
@@ -146,7 +146,7 @@ def legal(made: Schedule | None, values: Values) -> Schedule:
     return made
 
 
-def located(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
+def with_known_sizes(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
     """The schedule with its open sizes fixed, at ASSUMED if no value is given."""
     values = {size: sizes.get(size, ASSUMED) for size in made.nest.sizes}
     if not values:

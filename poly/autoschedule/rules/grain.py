@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.attempt import applied
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import INNER_GUESS, instances
 from poly.ir.nest import Nest
@@ -41,7 +41,7 @@ def grained(schedule: Schedule, units: int) -> Schedule:
     for band in bands(schedule.tree):
         if band.parallel and not any(isinstance(node, Micro) for node in walk(band)):
             block = _block(schedule.nest, band, units)
-            schedule = proven(schedule, [Split(((band.name, block),))] if block > 1 else [])
+            schedule = applied(schedule, [Split(((band.name, block),))] if block > 1 else [])
     return schedule
 
 

@@ -7,7 +7,7 @@ for i:                                for i:
 from __future__ import annotations
 
 from poly.analysis.legality import lane_conflict
-from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.attempt import applied
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
@@ -26,7 +26,7 @@ def in_lanes(form: Form) -> Form:
     return form.then(lambda made, values: vectorized(made), vectorized(form.tried))
 
 
-def written_out(form: Form) -> Form | None:
+def unrolled(form: Form) -> Form | None:
     """The form with its non-vectorised innermost loops unrolled; None if there are none."""
     loops = [band.name for band in innermost(form.tried.tree) if not band.vectorize]
     if not loops:
@@ -48,7 +48,7 @@ def vectorized(schedule: Schedule) -> Schedule:
     nest, tree = schedule.nest, schedule.tree
     found = [band for band in innermost(tree) if band.unroll < 2 and _contiguous(schedule, band)]
     legal = [band for band in found if lane_conflict(nest, tree, band.name) is None]
-    return proven(schedule, [Vectorize(band.name) for band in legal])
+    return applied(schedule, [Vectorize(band.name) for band in legal])
 
 
 def _contiguous(schedule: Schedule, band: Band) -> bool:

@@ -16,7 +16,7 @@ from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, plan
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
-from poly.autoschedule.rules.non_rectangular import NonRectangular, ragged, ragged_steps
+from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -56,7 +56,7 @@ def _steps(
         return None
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
-        return ragged_steps(nest, statement, loops, target)
+        return non_rectangular_steps(nest, statement, loops, target)
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
     return streams or planned_steps(r, dtype, loops, target, initial, choice)
 
@@ -98,7 +98,7 @@ def heaviest_product(nest: Nest, target: Target) -> Product | None:
 def _products(nest: Nest, target: Target) -> Iterator[Product]:
     for statement, loops, r in _contractions(nest):
         made_with = _MadeWith(nest, statement, target)
-        box = ragged(nest, statement) if r is None else None
+        box = inner_box(nest, statement) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r):

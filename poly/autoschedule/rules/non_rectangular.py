@@ -41,7 +41,7 @@ LEAST = 16
 
 
 @dataclass(frozen=True)
-class Ragged:
+class InnerBox:
     """A contraction whose `row`, `column` and `reduce` iterators form a box for each value of the others.
 
     Of the others, `own` index the results and `taps` are summed over; `overlaps` reach the same results with different
@@ -84,7 +84,7 @@ class RegisterTile:
     parallel: str | None = None
 
 
-def ragged(nest: Nest, statement: Statement) -> Ragged | None:
+def inner_box(nest: Nest, statement: Statement) -> InnerBox | None:
     """The contraction with its box; None if it has none, or its right operand is not contiguous along the columns."""
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
@@ -94,20 +94,22 @@ def ragged(nest: Nest, statement: Statement) -> Ragged | None:
         overlaps = overlapping(statement, [*inner[:2], *_longest(statement, others)])
         if not set(overlaps).intersection(inner) and _is_box(statement, inner):
             own = tuple(i for i in others if i not in overlaps)
-            return Ragged(nest, statement, *inner, own, tuple(i for i in c.reduce if i not in inner), overlaps)
+            return InnerBox(nest, statement, *inner, own, tuple(i for i in c.reduce if i not in inner), overlaps)
     return None
 
 
-def usual_tiles(r: Ragged, isa: ISA, threads: int) -> RegisterTile:
+def usual_tiles(r: InnerBox, isa: ISA, threads: int) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
     shared = r.own[0] if r.own and threads > 1 and r.work >= WORTHWHILE else None
     return RegisterTile(tile_shape(m, n, isa, r.dtype), parallel=shared)
 
 
-def ragged_steps(nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target) -> list[Step] | None:
+def non_rectangular_steps(
+    nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target
+) -> list[Step] | None:
     """The steps with the usual tiles; None if there is no box. `loops` names the loop of each iterator."""
-    found = ragged(nest, statement)
+    found = inner_box(nest, statement)
     return tiled_steps(found, loops, usual_tiles(found, target.isa, target.threads)) if found else None
 
 
@@ -115,7 +117,7 @@ def ragged_steps(nest: Nest, statement: Statement, loops: Mapping[str, str], tar
 class NonRectangular:
     """A non-rectangular contraction and its loops by iterator; `made` builds the nest's schedule with given steps."""
 
-    box: Ragged
+    box: InnerBox
     loops: Mapping[str, str]
     target: Target
     made: MadeWith
@@ -167,7 +169,7 @@ class NonRectangular:
         )
 
 
-def tiled_steps(r: Ragged, loops: Mapping[str, str], tiles: RegisterTile) -> list[Step]:
+def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> list[Step]:
     """The steps for a contraction with a box; `loops` names the loop of each iterator."""
     row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))
     others = [loops[name] for name in (*r.overlaps, *r.own, *r.taps)]

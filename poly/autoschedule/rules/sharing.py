@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import prod
 
 from poly.analysis.legality import is_parallel
-from poly.autoschedule.rules.attempt import proven
+from poly.autoschedule.rules.attempt import applied
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest
 from poly.ir.nest import Nest
@@ -41,7 +41,7 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
 
 def usual_sharing(form: Form, threads: int) -> Form:
     """The form with the outermost suitable loops made parallel, if there are several threads."""
-    return _with(form, shared_out(form.tried)) if threads > 1 else form
+    return _with(form, parallelized(form.tried)) if threads > 1 else form
 
 
 def _with(form: Form, made: Schedule) -> Form:
@@ -53,22 +53,22 @@ def parallel_loops(made: Schedule) -> tuple[str, ...]:
     return tuple(band.name for band in bands(made.tree) if band.parallel)
 
 
-def shared_out(schedule: Schedule) -> Schedule:
+def parallelized(schedule: Schedule) -> Schedule:
     """The schedule with the outermost suitable loop on each path made parallel."""
-    return _shared_out(schedule, schedule.tree, WORTH)
+    return _parallelized(schedule, schedule.tree, WORTH)
 
 
-def _shared_out(schedule: Schedule, node: Node, guess: int) -> Schedule:
+def _parallelized(schedule: Schedule, node: Node, guess: int) -> Schedule:
     """The same below a node; `guess` is the extent of loops of unknown size."""
     if isinstance(node, Sequence):
         for child in node.children:
-            schedule = _shared_out(schedule, child, guess)
+            schedule = _parallelized(schedule, child, guess)
         return schedule
     if not isinstance(node, Band):
         return schedule
     if _work(schedule.nest, node, guess) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
-        return proven(schedule, [Parallel(node.name)])
-    return _shared_out(schedule, node.body, INNER_GUESS)
+        return applied(schedule, [Parallel(node.name)])
+    return _parallelized(schedule, node.body, INNER_GUESS)
 
 
 def _work(nest: Nest, band: Band, guess: int) -> int:

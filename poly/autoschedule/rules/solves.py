@@ -23,11 +23,11 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.analysis.contraction import Contraction, recognise
-from poly.autoschedule.rules.attempt import attempt, proven
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import WHOLE, Form
 from poly.autoschedule.rules.lanes import vectorized
-from poly.autoschedule.rules.sharing import shared_out
+from poly.autoschedule.rules.sharing import parallelized
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
@@ -87,7 +87,7 @@ def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
     most = (extent(nest, find_loop(schedule(nest).tree, row)) or WHOLE) // 2
 
     def finished(made: Schedule) -> Schedule:
-        return vectorized(shared_out(made) if parallel else made)
+        return vectorized(parallelized(made) if parallel else made)
 
     def make(values: Values) -> Schedule | None:
         kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
@@ -196,7 +196,7 @@ def _with_microkernel(made: Schedule, update: _Update, kernel: OuterProduct) -> 
     far = update.statement.name
     found = [_loop(made, far, iterator) for iterator in (update.row, update.column, update.reduce)]
     row, column, reduce = (band.name for band in found if band is not None)
-    tiled = proven(made, [Split(((row, kernel.rows), (column, kernel.columns)))])
+    tiled = applied(made, [Split(((row, kernel.rows), (column, kernel.columns)))])
     around = [band.name for band in paths(tiled.tree)[far] if isinstance(band, Band)]
     row_tile, column_tile = (around[around.index(name) - 1] for name in (row, column))
     order = Order((column_tile, row_tile, row, column, reduce))

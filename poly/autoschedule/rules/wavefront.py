@@ -29,7 +29,7 @@ SIDE_BY_SIDE = (2, 4, 8, 16)
 """The numbers of recurrences that a search tries."""
 
 
-def side_by_side(form: Form) -> Form | None:
+def interleaved(form: Form) -> Form | None:
     """The form with recurrences of neighbouring iterations interleaved; None if no innermost loop allows it."""
     first = overlapped(form.tried)
     if first is form.tried:

@@ -20,10 +20,10 @@ from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import Axis, Roles, roles
 from poly.autoschedule.rules.gpu.mapped import gpu_schedule
-from poly.autoschedule.rules.gpu.non_rectangular import ragged_steps
+from poly.autoschedule.rules.gpu.non_rectangular import non_rectangular_group_steps
 from poly.autoschedule.rules.gpu.tiles import cost
 from poly.autoschedule.rules.isolation import each_contraction, isolated
-from poly.autoschedule.rules.non_rectangular import ragged
+from poly.autoschedule.rules.non_rectangular import inner_box
 from poly.autoschedule.spaces.space import Knob, Structure, Values
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Micro, walk
@@ -82,8 +82,8 @@ def gpu_contraction_steps(
         return None
     r = roles(nest, statement)
     if r is None:
-        box = ragged(nest, statement)
-        return ragged_steps(box, loops, isa, kernels) if box else None
+        box = inner_box(nest, statement)
+        return non_rectangular_group_steps(box, loops, isa, kernels) if box else None
     if not (r.rows and r.columns and r.reduce):
         return None
     best = min((Plan.of(r, choice) for choice in kernels), key=lambda plan: plan.cost(isa))

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.legality import is_parallel
-from poly.autoschedule.rules.form import Traits, legal, located
+from poly.autoschedule.rules.form import Traits, legal, with_known_sizes
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.gpu.columns import columns_first
 from poly.autoschedule.rules.gpu.copies import slabs, tiles
@@ -172,7 +172,7 @@ class _Mapping:
         return legal(self.make(values), values)
 
     def predict(self, values: Values) -> Cost:
-        return gpu_loop_cost(located(self.schedule(values), self.sizes), self.isa)
+        return gpu_loop_cost(with_known_sizes(self.schedule(values), self.sizes), self.isa)
 
     def holds(self, values: Values) -> bool:
         """Whether the copies fit, even with padding and two buffers."""

@@ -15,12 +15,14 @@ from math import prod
 from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.rules.gpu.tiles import usual_tile
-from poly.autoschedule.rules.non_rectangular import Ragged
+from poly.autoschedule.rules.non_rectangular import InnerBox
 from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.steps import Groups, Order, Split, Step, Tensorize
 
 
-def ragged_steps(r: Ragged, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GroupKernel]) -> list[Step]:
+def non_rectangular_group_steps(
+    r: InnerBox, loops: Mapping[str, str], isa: DeviceISA, kernels: Sequence[GroupKernel]
+) -> list[Step]:
     """The steps with the best of some kernels; work-groups share the outermost loops over results."""
     extents = (r.extent(r.row), r.extent(r.column), r.extent(r.reduce))
     kernel = usual_tile(kernels, isa, extents, prod(r.extent(iterator) for iterator in r.own))

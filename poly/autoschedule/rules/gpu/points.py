@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import ceil, prod
 
 from microkernels.opencl_isa import DeviceISA
-from poly.autoschedule.rules.attempt import attempt, proven
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.gpu.items import GroupShape, useful_items
 from poly.autoschedule.rules.gpu.lines import side_by_side_cost, whole_lines_cost
 from poly.ir.edits import find_loop, parent
@@ -63,7 +63,7 @@ def by_points(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, sha
     many = len(ordered) > MOST_GROUP_LOOPS
     counts = _counts(schedule, ordered[MOST_GROUP_LOOPS:] if many else ordered, shape)
     cut = () if many else _tiles(schedule, ordered, counts, isa.units, shape)
-    split = proven(schedule, [Split(cut)] if cut else [])
+    split = applied(schedule, [Split(cut)] if cut else [])
     tiles = tuple(_around(split, name) for name, _ in cut)
     groups = ordered[:MOST_GROUP_LOOPS] if many else (*(n for n in ordered if n not in dict(counts)), *tiles)
     inside = ordered[MOST_GROUP_LOOPS:] if many else tuple(name for name, _ in counts)

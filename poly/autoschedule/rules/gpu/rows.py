@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from poly.autoschedule.rules.attempt import attempt, proven
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.gpu.items import GroupShape, useful_items
 from poly.autoschedule.rules.gpu.lines import side_by_side_cost
 from poly.autoschedule.rules.gpu.parallel import chain_names
@@ -66,7 +66,7 @@ def by_rows(
         loops = [name for ((name, _),) in shares]
         most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), shape.items) for n in loops)
         shares = tuple(((name, most),) for name in loops)
-    grouped = proven(schedule, [Groups(parallel[:MOST_GROUP_LOOPS])])
+    grouped = applied(schedule, [Groups(parallel[:MOST_GROUP_LOOPS])])
     return attempt(grouped, [Items(tuple(chain.from_iterable(shares)))])
 
 
