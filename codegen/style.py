@@ -16,6 +16,8 @@ DIRECTIVE = re.compile(r"\s*#\s*(?:define|include(?= [<\"])|pragma|if|elif|error
 INDENT = "    "
 WIDTH = 120
 """Columns of a line."""
+COMMENTED = re.compile(r"(\s*)(?:(\S.*?)\s+)?/\* ((?:(?!\*/).)*) \*/")
+"""A line that is or ends in a comment. One that is too long stands above the line, in lines of its own."""
 WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
 """What has blanks at which no line is broken."""
 
@@ -93,6 +95,11 @@ def _wrapped(line: str) -> tuple[str, ...]:
     """A line as several; kept, since many programs have the lines of the same microkernels."""
     if len(line) <= WIDTH or DIRECTIVE.match(line) or line.endswith("\\"):
         return (line,)
+    commented = COMMENTED.fullmatch(line)
+    if commented:
+        indent, code, remark = commented.groups()
+        above = textwrap.wrap(f"/* {remark} */", WIDTH, initial_indent=indent, subsequent_indent=f"{indent}   ")
+        return (*above, *(_wrapped(indent + code) if code else ()))
     text = WHOLE.sub(lambda found: found[0].replace(" ", "\0"), line)
     depths = _depths(text)
     for level in range(max(depths) + 1):

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from codegen.names import c_name
 from codegen.program import Buffer
+from codegen.style import WIDTH
 
 DIRECTIONS = {"in": "read", "out": "written", "inout": "read and written", "scalar": "by value", "local": ""}
 
 Rows = list[tuple[str, str]]
 """Names with their meanings."""
+PROSE = "   "
+"""The indentation of a comment's prose; tables and loops have more."""
 
 
 def comment(text: str) -> str:
     """A text as a C comment on lines of its own."""
     plain = text.replace("*/", "* /").replace("/*", "/ *")
     return "\n".join(f"{' ' * 3 * (at > 0)}{line}".rstrip() for at, line in enumerate(f"/* {plain} */".split("\n")))
+
+
+def filled_comments(text: str) -> str:
+    """The text with its comments' lines of prose no longer than `WIDTH`: what is too much goes to the next line.
+
+    Prose has the indentation of the comment itself; what is indented more (tables, loops) stays. The next line is one
+    of its own behind the end of a sentence.
+    """
+    left, made, inside = deque(text.split("\n")), list[str](), False
+    while left:
+        line = left.popleft()
+        inside = inside or line.startswith("/*")
+        if inside and len(line) > WIDTH and not line.startswith(PROSE + " "):
+            end = line.rindex(" ", 0, WIDTH + 1)
+            line, rest = line[:end], line[end + 1 :]
+            left.appendleft(f"{PROSE}{rest} {left.popleft().strip()}" if _goes_on(rest, left) else PROSE + rest)
+        made.append(line)
+        inside = inside and "*/" not in line
+    return "\n".join(made)
+
+
+def _goes_on(rest: str, left: Sequence[str]) -> bool:
+    """Whether a comment's next line continues the sentence that a line's rest belongs to."""
+    prose = bool(left) and left[0].startswith(PROSE) and not left[0].startswith(PROSE + " ")
+    return prose and not rest.endswith((".", "*/"))
 
 
 def indented(text: str) -> str:

@@ -36,12 +36,11 @@
        cc -O2 -fopenmp -x c -D AXPY_SELFTEST FILE.h -o try -lm && ./try
 
    Arguments are checked in this order, and the first that is wrong makes the status: sizes, and the shapes that
-   follow from them; threads; strides; null pointers; alignment; overlaps;
-           the workspace. An array's bytes are limited as
-   if each dimension of 0 were 1. An array without elements may be null,
-           and overlaps nothing. Two arrays overlap where the
-   bytes from the first element to the last do, unless their first strides are equal and they are blocks of one matrix,
-   side by side. Where no output has an element, a call that is right so far returns AXPY_OK and takes no workspace. */
+   follow from them; threads; strides; null pointers; alignment; overlaps; the workspace. An array's bytes are limited
+   as if each dimension of 0 were 1. An array without elements may be null, and overlaps nothing. Two arrays overlap
+   where the bytes from the first element to the last do, unless their first strides are equal and they are blocks of
+   one matrix, side by side. Where no output has an element, a call that is right so far returns AXPY_OK and takes no
+   workspace. */
 
 #ifndef AXPY_H
 #define AXPY_H

@@ -12,8 +12,8 @@
        A     f32[M], read and written
        S     f32[T], read
 
-   Arrays are row-major without gaps;
-           a buffer may be larger than its array. An output shares no memory with another array.
+   Arrays are row-major without gaps; a buffer may be larger than its array. An output shares no memory with another
+   array.
 
    For any size: a schedule that was given, for opencl256 and 2 threads.
 

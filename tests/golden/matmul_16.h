@@ -29,8 +29,8 @@
    Arrays are row-major, their last dimension without gaps, and aligned to their elements. An output overlaps
    no other array; inputs may overlap each other. Nothing outside of the arrays is read or written.
 
-   #include this file where it is needed; in one C or C++ file,
-           #define MATMUL_IMPLEMENTATION before. No flags are needed.
+   #include this file where it is needed; in one C or C++ file, #define MATMUL_IMPLEMENTATION before. No flags are
+   needed.
    matmul(...) allocates its workspace with MATMUL_MALLOC and MATMUL_FREE, which may be defined before, and frees it.
    matmul_with_workspace(...) allocates nothing: it takes matmul_workspace_size(...) bytes or more, at any address.
    Calls may be made from several threads at once: they share only the choice of the instruction set, which is atomic.
@@ -42,13 +42,11 @@
        cc -O2 -x c -D MATMUL_SELFTEST FILE.h -o try -lm && ./try
 
    Arguments are checked in this order, and the first that is wrong makes the status: sizes, and the shapes that
-   follow from them; threads; strides; null pointers; alignment; overlaps;
-           the workspace. An array's bytes are limited as
-   if each dimension of 0 were 1. An array without elements may be null,
-           and overlaps nothing. Two arrays overlap where the
-   bytes from the first element to the last do, unless their first strides are equal and they are blocks of one matrix,
-   side by side. Where no output has an element,
-           a call that is right so far returns MATMUL_OK and takes no workspace. */
+   follow from them; threads; strides; null pointers; alignment; overlaps; the workspace. An array's bytes are limited
+   as if each dimension of 0 were 1. An array without elements may be null, and overlaps nothing. Two arrays overlap
+   where the bytes from the first element to the last do, unless their first strides are equal and they are blocks of
+   one matrix, side by side. Where no output has an element, a call that is right so far returns MATMUL_OK and takes no
+   workspace. */
 
 #ifndef MATMUL_H
 #define MATMUL_H

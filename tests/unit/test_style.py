@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import cgen
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen import style
 from codegen.integer import Compare, Connected, Linear
+from codegen.package.comments import filled_comments
 from codegen.style import WIDTH, branch, wrapped
 
 i, N = Linear.name("i"), Linear.name("N")
@@ -62,3 +64,26 @@ def test_some_lines_stay_as_they_are() -> None:
     long = " ".join(["word"] * 40)
     assert wrapped(f"#define {long}") == f"#define {long}"
     assert wrapped(f"{long} \\") == f"{long} \\"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            f"    X = 7, /* {'word ' * 24}end */",
+            [f"    /* {('word ' * 22).strip()}", "       word word end */", "    X = 7,"],
+        ),
+        (f"/* {'a ' * 58}b c */", [f"/* {'a ' * 58}b", "   c */"]),
+    ],
+)
+def test_a_long_comment_is_wrapped_as_prose(line: str, expected: list[str]) -> None:
+    """Above the line that it is about, and not at brackets and commas as code is."""
+    assert wrapped(line).split("\n") == expected
+
+
+def test_prose_of_a_comment_flows_into_its_next_line() -> None:
+    long = " ".join(["word"] * 25)
+    text = f"/* Title, of a line.\n   {long}\n   short, then\n       a table of {long}\n   last */\nint f(int {long});"
+    lines = filled_comments(text).split("\n")
+    assert lines[1:3] == ["   " + " ".join(["word"] * 23), "   word word short, then"]
+    assert lines[3:] == [f"       a table of {long}", "   last */", f"int f(int {long});"]

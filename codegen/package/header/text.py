@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from codegen.c import used_helpers
+from codegen.package.comments import filled_comments
 from codegen.package.header.bounds import BOUNDS
 from codegen.package.header.checks import LIMITS
 from codegen.package.header.contract import contract
@@ -37,6 +38,10 @@ LOUD = """#if defined(__clang__)
 #endif"""
 
 
+END = "#endif /* PFX_H */"
+"""Below the contract and the declarations."""
+
+
 def header_text(header: Header) -> str:
     """The C text: the same values give the same bytes."""
     return framed(header.prefix, contract(header), declarations(header), implementation(header))
@@ -44,14 +49,13 @@ def header_text(header: Header) -> str:
 
 def framed(prefix: str, about: str, public: str, code: str) -> str:
     """A file of one prefix: a comment, declarations, and code that is compiled if PFX_IMPLEMENTATION is defined."""
-    guard = "PFX_H"
     parts = [
         about,
-        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>",
+        "#ifndef PFX_H\n#define PFX_H\n\n#include <stdint.h>",
         '#ifdef __cplusplus\nextern "C" {\n#endif',
         public,
         "#ifdef __cplusplus\n}\n#endif",
-        f"#endif /* {guard} */",
+        END,
         "#if defined(PFX_SELFTEST) && !defined(PFX_IMPLEMENTATION)\n#define PFX_IMPLEMENTATION\n#endif",
         "#if defined(PFX_IMPLEMENTATION) && !defined(PFX_IMPLEMENTED)\n#define PFX_IMPLEMENTED",
         QUIET,
@@ -59,7 +63,9 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
         LOUD,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    return wrapped(_short(prefixed("\n\n".join(parts), prefix, public)).replace("…", "...")) + "\n"
+    text = _short(prefixed("\n\n".join(parts), prefix, public)).replace("…", "...")
+    declared, end, rest = text.partition(prefixed(END, prefix))
+    return wrapped(filled_comments(declared) + end + rest) + "\n"
 
 
 def _short(text: str) -> str:
