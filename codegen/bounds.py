@@ -7,25 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import cgen
+
 from codegen.expr import Load, loads
 from codegen.instruction_text import line
-from codegen.instructions import Call
+from codegen.instructions import Call, names_in
 from codegen.integer import Int, in_c
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import StatementPrinter
+from codegen.style import Line
 
 
-def checks(statement: Assign, program: Program, printer: StatementPrinter) -> list[str]:
+def checks(statement: Assign, program: Program, printer: StatementPrinter) -> list[cgen.Generable]:
     """One assertion for each index of each access of a statement; for a workspace array, one for the offset in it."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
     counts = {workspace.name: workspace.count for workspace in program.workspaces}
-    lines: dict[str, None] = {}
+    lines: dict[str, frozenset[str]] = {}
     for access in dict.fromkeys((statement.target, *loads(statement.expr))):
+        element = printer.at(access)
         if access.array in counts:
-            lines[f"PFX_IN({printer.offset(printer.at(access))}, {counts[access.array]});"] = None
+            count = counts[access.array]
+            lines[f"PFX_IN({printer.offset(element)}, {count});"] = printer.offset_names(element) | count.names
         else:
-            lines |= dict.fromkeys(map(line, _by_dimension(access, buffers[access.array], printer)))
-    return list(lines)
+            calls = _by_dimension(access, buffers[access.array], printer)
+            lines |= {line(call): names_in(call) for call in calls}
+    return [Line(" ".join(lines), frozenset().union(*lines.values()))] if lines else []
 
 
 def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> Iterable[Call]:

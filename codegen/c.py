@@ -27,7 +27,7 @@ from codegen.parameters import (
 )
 from codegen.program import Instructions, Program, Threading, Workspace
 from codegen.signature import Signature
-from codegen.style import wrapped
+from codegen.style import names_in, wrapped
 from codegen.workspace import Layout
 
 UNFUSED = """#if defined(__clang__)
@@ -62,11 +62,10 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
     body = writer.write(program.named_loops, LoopScope.of(program))
-    text = str(style.Braces(body))
-    setup = serial_setup(program, text)
+    setup = serial_setup(program, names_in(body))
     every = parameters + call_parameters()
-    lines = [*unused(every, "\n".join([*setup, text])), *setup]
-    function = style.Braces([*map(cgen.Line, lines), *body, cgen.Line("return 0;")])
+    void = map(cgen.Line, unused(every, names_in([*setup, *body])))
+    function = style.Braces([*void, *setup, *body, cgen.Line("return 0;")])
     head = prototype(f"{linkage}int32_t", function_name(program.name), every)
     return "\n\n".join([*writer.functions, f"{head}\n{function}"])
 
@@ -122,8 +121,9 @@ def used_helpers(code: str) -> str:
 def workspace_function(program: Program) -> str:
     """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
-    total = Layout.of(program).needed(limited=False)
-    body = style.Braces([*map(cgen.Line, unused(parameters, total)), cgen.Line(f"return {total};")])
+    layout = Layout.of(program)
+    void = map(cgen.Line, unused(parameters, layout.bytes_of("threads").names))
+    body = style.Braces([*void, cgen.Line(f"return {layout.needed(limited=False)};")])
     return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 
 

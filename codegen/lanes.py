@@ -26,6 +26,7 @@ from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import LaneReduction, neutral
+from codegen.style import Line
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
 
@@ -129,18 +130,19 @@ def partials(found: Sequence[LaneReduction], taken: frozenset[str]) -> tuple[Par
 class Hoisted:
     """Variables that hold elements: their declarations, and their names by element."""
 
-    lines: tuple[str, ...]
+    lines: tuple[Line, ...]
     names: Mapping[Element, str]
 
 
 def hoisted(elements: Sequence[Element], printer: StatementPrinter, taken: frozenset[str]) -> Hoisted:
     """Declares variables that hold elements."""
-    lines: list[str] = []
+    lines: list[Line] = []
     names: dict[Element, str] = {}
     for element in elements:
         names[element] = fresh(f"{c_name(element.array)}_value", taken.union(names.values()))
         dtype = printer.buffers[element.array].dtype
-        lines.append(f"const {dtype.c_name} {names[element]} = {printer.element(element)};")
+        text = f"const {dtype.c_name} {names[element]} = {printer.element(element)};"
+        lines.append(Line(text, printer.element_names(element)))
     return Hoisted(tuple(lines), names)
 
 
@@ -163,12 +165,13 @@ class LaneLoop:
             lines.append(self._masked())
         elif not whole:
             return [*lines, *([self._one_vector()] if shape.vectors > 1 else []), *self._scalars()]
-        return [*lines, *(cgen.Line(p.reduction.store(self._total(p))) for p in self.partials)]
+        return [*lines, *(self._stored(p, self._total(p)) for p in self.partials)]
 
     def _start(self) -> list[cgen.Generable]:
         count = self.shape.vectors
         lines = [f"{self._type(partial)} {partial.vectors}[{count}];" for partial in self.partials]
-        return [cgen.Line(line) for line in (*lines, f"int64_t {self.counter.variable} = {self.counter.start};")]
+        start = self.counter.start
+        return [*map(Line, lines), Line(f"int64_t {self.counter.variable} = {start};", start.names)]
 
     def _all_vectors(self) -> list[cgen.Generable]:
         """A short loop uses one vector: filling and combining the others would take longer than its work."""
@@ -178,14 +181,14 @@ class LaneLoop:
         inner = _for("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
         joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
-        block = style.Braces([*self._filled(self.shape.vectors), loop, *map(cgen.Line, joined)])
+        block = style.Braces([*self._filled(self.shape.vectors), loop, *map(Line, joined)])
         test = self._test(self.counter.start, self.shape.block)
-        return [style.IfStatement(cgen.Line(str(test)), block, style.Braces(self._filled(1)))]
+        return [style.IfStatement(Line(str(test), test.names), block, style.Braces(self._filled(1)))]
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first `count` vectors start with the neutral element."""
         return [
-            cgen.Line(f"fill_{self._type(p)}({p.vectors}, {count}, {neutral(p.reduction.op, p.reduction.dtype)});")
+            Line(f"fill_{self._type(p)}({p.vectors}, {count}, {neutral(p.reduction.op, p.reduction.dtype)});")
             for p in self.partials
         ]
 
@@ -194,7 +197,8 @@ class LaneLoop:
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
         """The body, repeated while this many iterations are left."""
-        return style.WhileStatement(cgen.Line(str(self._test(self._value, iterations))), style.Braces(body))
+        test = self._test(self._value, iterations)
+        return style.WhileStatement(Line(str(test), test.names), style.Braces(body))
 
     def _test(self, value: Int, iterations: int) -> Test:
         """Whether this many iterations are left at a value of the variable."""
@@ -205,7 +209,8 @@ class LaneLoop:
         end, left = self.counter.end, fresh("left", self.taken)
         assert end is not None
         least = minimum(self.shape.lanes, end - self._value)
-        count = cgen.Line(f"const {self._index} {left} = {'(int)' * (self._index == 'int')}{least};")
+        text = f"const {self._index} {left} = {'(int)' * (self._index == 'int')}{least};"
+        count = Line(text, least.names)
         return self._while(1, [count, *self._vector("0", f"lane < {left}"), self._advance()])
 
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
@@ -214,22 +219,25 @@ class LaneLoop:
         loop = _for(self._index, "lane", self.shape.lanes, inner)
         before = [f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};" for p in self.partials]
         after = [f"{p.vectors}[{number}] = {p.lanes}.all;" for p in self.partials]
-        return [*map(cgen.Line, before), cgen.Line(EACH_LANE), loop, *map(cgen.Line, after)]
+        return [*map(Line, before), Line(EACH_LANE), loop, *map(Line, after)]
 
     def _lane(self, condition: str) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {p.lanes}.lane[lane];" for p in self.partials]
-        work = style.IfStatement(cgen.Line(condition), style.Braces(self._body({p: p.one for p in self.partials})))
+        work = style.IfStatement(Line(condition), style.Braces(self._body({p: p.one for p in self.partials})))
         after = [f"{p.lanes}.lane[lane] = {p.one};" for p in self.partials]
-        return [*map(cgen.Line, before), work, *map(cgen.Line, after)]
+        return [*map(Line, before), work, *map(Line, after)]
 
     def _scalars(self) -> list[cgen.Generable]:
         """The combined lanes, then one iteration at a time."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {self._total(p)};" for p in self.partials]
         body = self.body(self._value, {p.reduction.statement: p.one for p in self.partials})
-        rest = self._while(1, [*body, cgen.Line(f"{self.counter.variable} += {self.counter.step};")])
-        after = [p.reduction.store(p.one) for p in self.partials]
-        return [*map(cgen.Line, before), rest, *map(cgen.Line, after)]
+        rest = self._while(1, [*body, Line(f"{self.counter.variable} += {self.counter.step};")])
+        return [*map(Line, before), rest, *(self._stored(p, p.one) for p in self.partials)]
+
+    def _stored(self, partial: Partial, value: str) -> Line:
+        """The reduction's element takes in a value."""
+        return Line(partial.reduction.store(value), partial.reduction.names)
 
     @property
     def _index(self) -> str:
@@ -245,7 +253,7 @@ class LaneLoop:
         return self.body(self._value + Linear.name("lane") * self.counter.step, names)
 
     def _advance(self) -> cgen.Generable:
-        return cgen.Line(f"{self.counter.variable} += {self.shape.lanes * self.counter.step};")
+        return Line(f"{self.counter.variable} += {self.shape.lanes * self.counter.step};")
 
     def _type(self, partial: Partial) -> str:
         return f"{partial.reduction.dtype.name}x{self.shape.lanes}"
@@ -260,7 +268,7 @@ class LaneLoop:
 def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
     """A loop that counts up from 0."""
     start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
-    return style.ForStatement(cgen.Line(start), cgen.Line(test), cgen.Line(update), style.Braces(body))
+    return style.ForStatement(Line(start), Line(test), Line(update), style.Braces(body))
 
 
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")

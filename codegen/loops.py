@@ -30,7 +30,7 @@ from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
-from codegen.style import block, branch
+from codegen.style import Line, block, branch, names_in
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,9 @@ class LoopScope:
 
 def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
     """The C loop with a body."""
-    start, update = f"int64_t {loop.variable} = {loop.start}", f"{loop.variable} += {loop.step}"
-    return style.ForStatement(cgen.Line(start), cgen.Line(str(loop.test)), cgen.Line(update), block(body))
+    start = Line(f"int64_t {loop.variable} = {loop.start}", loop.start.names)
+    update = Line(f"{loop.variable} += {loop.step}")
+    return style.ForStatement(start, Line(str(loop.test), loop.test.names), update, block(body))
 
 
 @dataclass
@@ -157,14 +158,14 @@ class Writer:
     def _in_order(self, loop: For) -> list[cgen.Generable]:
         """What stands first in a loop whose iterations a compiler must be kept from confusing."""
         found = loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable)
-        return [cgen.Line(IN_ORDER)] * found
+        return [Line(IN_ORDER)] * found
 
     def _parallel(self, loop: For, end: Int, scope: LoopScope) -> list[cgen.Generable]:
         """The loop shared out to threads, its body a function."""
-        body = str(block(self.write(loop.body, scope)))
+        body = block(self.write(loop.body, scope))
         counters = tuple(Parameter("int64_t ", variable) for variable in scope.variables)
         candidates = (*data_parameters(self.program), *scratch_parameters(self.program), *counters)
-        parameters = needed(candidates, body)
+        parameters = needed(candidates, names_in([body]))
         name = fresh(f"{function_name(self.program.name)}_{loop.variable}", frozenset(self.names))
         self.names.append(name)
         iteration = Iteration(
@@ -186,7 +187,7 @@ class Writer:
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
         if not found:
-            return [cgen.Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
+            return [Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
@@ -198,7 +199,7 @@ class Writer:
         counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
         lanes = shape(self.program, found, counter.trips)
         lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
-        whole = block([*map(cgen.Line, held.lines), *lines])
+        whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
@@ -221,8 +222,8 @@ class Writer:
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(run.statement)
-        line = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
-        return [cgen.Line(text) for text in (" ".join(asserted), line) if text]
+        text = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
+        return [*asserted, Line(text, printer.names(statement.body, into is None))] if text else asserted
 
 
 def routine(
@@ -244,7 +245,7 @@ def routine(
             taken |= {name}
             lets.append(Let(name, value))
             known[iterator] = Linear.name(name)
-    return block([*[cgen.Line(f"/* {comment} */")] * bool(comment), *plain(Block((*lets, substituted(body, known))))])
+    return block([*[Line(f"/* {comment} */")] * bool(comment), *plain(Block((*lets, substituted(body, known))))])
 
 
 def plain(node: Node) -> list[cgen.Generable]:
@@ -257,5 +258,5 @@ def plain(node: Node) -> list[cgen.Generable]:
         case Block():
             return [made for child in node.nodes for made in plain(child)]
         case Let() | Table() | Write() | Call() | Barrier():
-            return [cgen.Line(line(node))]
+            return [Line(line(node), names(node))]
     raise TypeError(f"{type(node).__name__} in a routine")

@@ -31,6 +31,7 @@ from codegen.parameters import (
     workspace_parameter,
 )
 from codegen.program import Program, Threading
+from codegen.style import Line, names_in
 from codegen.workspace import Layout
 
 
@@ -55,7 +56,8 @@ class Iteration:
 
     def call(self, names: Mapping[str, str]) -> cgen.Generable:
         """The call; some arguments have other names here."""
-        return cgen.Line(f"{self.name}({', '.join(names.get(p.name, p.name) for p in self.parameters)});")
+        arguments = [names.get(p.name, p.name) for p in self.parameters]
+        return Line(f"{self.name}({', '.join(arguments)});", arguments)
 
     @property
     def private(self) -> dict[str, str]:
@@ -83,19 +85,20 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
     return [
         cgen.Pragma(f"omp parallel {team}"),
-        style.Braces([*map(cgen.Line, setup), cgen.Pragma("omp for schedule(static) nowait"), shared]),
+        style.Braces([*setup, cgen.Pragma("omp for schedule(static) nowait"), shared]),
     ]
 
 
 def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:
     lines = _chunk_lines(iteration)
-    known = needed(_candidates(iteration), "\n".join(map(str, lines)))
+    known = needed(_candidates(iteration), names_in(lines))
     type_name, chunk = f"{iteration.name}_call", f"{iteration.name}_chunk"
     trips = quotient(iteration.end - iteration.start + (iteration.step - 1), iteration.step)
+    given = [parameter.name for parameter in known]
     started = style.Braces(
         [
-            cgen.Line(f"{type_name} call = {{{', '.join(parameter.name for parameter in known)}}};"),
-            cgen.Line(f"pfx_parallel(threads, {trips}, {chunk}, &call);"),
+            Line(f"{type_name} call = {{{', '.join(given)}}};", given),
+            Line(f"pfx_parallel(threads, {trips}, {chunk}, &call);", trips.names | {"threads"}),
         ]
     )
     return [_structure(type_name, known), _chunk(chunk, type_name, known, lines)], [started]
@@ -111,16 +114,16 @@ def _candidates(iteration: Iteration) -> tuple[Parameter, ...]:
 def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
     """The iterations from number `first` to before number `past`, with the scratch arrays of `thread`."""
     mine = iteration.private
-    setup = private_setup(iteration.program, mine, "thread") if mine else ["(void)thread;"]
+    setup = private_setup(iteration.program, mine, "thread") if mine else [Line("(void)thread;")]
     low, high = (iteration.start + Linear.name(name) * iteration.step for name in ("first", "past"))
     variable = iteration.variable
     loop = style.ForStatement(
-        cgen.Line(f"int64_t {variable} = {low}"),
-        cgen.Line(f"{variable} < {high}"),
-        cgen.Line(f"{variable} += {iteration.step}"),
+        Line(f"int64_t {variable} = {low}", low.names),
+        Line(f"{variable} < {high}", high.names),
+        Line(f"{variable} += {iteration.step}"),
         style.Braces([iteration.call(mine)]),
     )
-    return [*map(cgen.Line, setup), loop]
+    return [*setup, loop]
 
 
 def _structure(name: str, members: Sequence[Parameter]) -> str:
@@ -134,7 +137,7 @@ def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Seque
     given = f"const {type_name} *const given = (const {type_name} *)call;"
     constants = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
-    body = style.Braces([*map(cgen.Line, constants), *lines])
+    body = style.Braces([*map(Line, constants), *lines])
     return f"{prototype('static void', name, parameters)}\n{body}"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.integer import primary
 from codegen.names import c_name
 from codegen.program import Buffer, Program
+from codegen.style import Line
 from codegen.workspace import Layout, pointers
 
 
@@ -59,32 +59,30 @@ def scratch_parameters(program: Program) -> tuple[Parameter, ...]:
     return tuple(Parameter(f"{w.dtype.c_name} *restrict ", c_name(w.name)) for w in workspaces)
 
 
-def needed(parameters: Sequence[Parameter], code: str) -> tuple[Parameter, ...]:
-    """Those that occur in the C text, where the compiler may not know its pragmas."""
-    plain = re.sub(r"^ *#.*", "", code, flags=re.MULTILINE)
-    words = frozenset(re.findall(r"\w+", plain))
-    return tuple(parameter for parameter in parameters if parameter.name in words)
+def needed(parameters: Sequence[Parameter], names: Container[str]) -> tuple[Parameter, ...]:
+    """Those that some statements name."""
+    return tuple(parameter for parameter in parameters if parameter.name in names)
 
 
-def unused(parameters: Sequence[Parameter], code: str) -> list[str]:
+def unused(parameters: Sequence[Parameter], names: Container[str]) -> list[str]:
     """C lines for the other ones, which tell the compiler that they are meant to be there."""
-    known = needed(parameters, code)
-    return [f"(void){parameter.name};" for parameter in parameters if parameter not in known]
+    return [f"(void){parameter.name};" for parameter in parameters if parameter.name not in names]
 
 
-def serial_setup(program: Program, code: str) -> list[str]:
-    """C lines that find the scratch arrays that the text uses; private ones are those of the first thread."""
+def serial_setup(program: Program, names: Container[str]) -> list[Line]:
+    """Lines that find the scratch arrays that statements name; private ones are those of the first thread."""
     layout = Layout.of(program)
-    names = [parameter.name for parameter in needed(scratch_parameters(program), code)]
-    return pointers(layout.shared + layout.private, "(char *)workspace", dict(zip(names, names, strict=True)))
+    wanted = {parameter.name: parameter.name for parameter in needed(scratch_parameters(program), names)}
+    return pointers(layout.shared + layout.private, "(char *)workspace", wanted)
 
 
-def private_setup(program: Program, names: Mapping[str, str], thread: str) -> list[str]:
-    """C lines that find scratch arrays of one thread, behind the shared ones; `names` has those wanted, by C names."""
+def private_setup(program: Program, names: Mapping[str, str], thread: str) -> list[Line]:
+    """Lines that find scratch arrays of one thread, behind the shared ones; `names` has those wanted, by C names."""
     layout = Layout.of(program)
     shared = [str(layout.shared_bytes)] * bool(layout.shared)
     terms = ["(char *)workspace", *shared, f"{thread}*{primary(layout.private_bytes)}"]
-    return [f"char *const mine = {' + '.join(terms)};", *pointers(layout.private, "mine", names)]
+    used = {"workspace"} | layout.shared_bytes.names | layout.private_bytes.names
+    return [Line(f"char *const mine = {' + '.join(terms)};", used), *pointers(layout.private, "mine", names)]
 
 
 def prototype(result: str, name: str, parameters: Sequence[Parameter]) -> str:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codegen.arithmetic import OPERATIONS, least, update
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary, number
+from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary, loads, number, walk
 from codegen.integer import Int, Linear, in_c, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
@@ -109,6 +109,24 @@ class StatementPrinter:
         steps = zip(element.indices, strides(self.buffers[element.array]), strict=True)
         parts = [_scaled(index, stride) for index, stride in steps]
         return " + ".join(part for part in parts if part != "0").replace("+ -", "- ") or "0"
+
+    def offset_names(self, element: Element) -> frozenset[str]:
+        """The names in an element's offset."""
+        steps = zip(element.indices, strides(self.buffers[element.array]), strict=True)
+        return frozenset().union(*(_scaled_names(index, stride) for index, stride in steps))
+
+    def element_names(self, element: Element) -> frozenset[str]:
+        """The names in an element's text."""
+        if element in self.held:
+            return frozenset({self.held[element]})
+        return frozenset({c_name(self.buffers[element.array].name)}) | self.offset_names(element)
+
+    def names(self, statement: Assign, stores: bool = True) -> frozenset[str]:
+        """The names in a statement's text; without its target, unless it `stores` to that."""
+        found = [self.element_names(self.at(load)) for load in loads(statement.expr)]
+        found += [self.element_names(self.at(statement.target))] * stores
+        indices = (node.affine for node in walk(statement.expr) if isinstance(node, Index))
+        return frozenset().union(*found, *(index.substitute(self.values).names for index in indices))
 
     def type_of(self, expr: Expr) -> Type:
         """The type that NumPy would give."""
@@ -231,6 +249,11 @@ def _scaled(index: Int, stride: Int) -> str:
     if stride.number is not None or index.number is not None:
         return str(index * stride)
     return f"{primary(index)}*{primary(stride)}"
+
+
+def _scaled_names(index: Int, stride: Int) -> frozenset[str]:
+    known = stride.number is not None or index.number is not None
+    return (index * stride).names if known else index.names | stride.names
 
 
 def _joined(first: DType, second: DType) -> DType:

@@ -34,6 +34,8 @@ class LaneReduction:
     place: str
     """The element's C text."""
     dtype: DType
+    names: frozenset[str]
+    """The names in that text."""
 
     @property
     def operation(self) -> str:
@@ -105,7 +107,8 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
         if assign.op == "=" or use.nested:
             return None
         dtype = printer.buffers[target.array].dtype
-        found.append(LaneReduction(use.statement, assign.op, target, printer.element(target), dtype))
+        place, names = printer.element(target), printer.element_names(target)
+        found.append(LaneReduction(use.statement, assign.op, target, place, dtype, names))
     shared = any(elements.count(reduction.element) > 1 for reduction in found)
     repeated = len({reduction.statement for reduction in found}) < len(found)
     return None if shared or repeated else tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
 
@@ -20,6 +20,14 @@ COMMENTED = re.compile(r"(\s*)(?:(\S.*?)\s+)?/\* ((?:(?!\*/).)*) \*/")
 """A line that is or ends in a comment. One that is too long stands above the line, in lines of its own."""
 WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
 """What has blanks at which no line is broken."""
+
+
+class Line(cgen.Line):
+    """A line, or a part of a loop's head, with the names in it that its function may have to take as parameters."""
+
+    def __init__(self, text: str, names: Iterable[str] = ()) -> None:
+        super().__init__(text)
+        self.names = frozenset(names)
 
 
 class Braces(cgen.Block):
@@ -61,7 +69,7 @@ class Branch(IfStatement):
     """One whose condition is known as a value."""
 
     def __init__(self, test: Test, then: cgen.Generable, other: cgen.Generable | None = None) -> None:
-        super().__init__(cgen.Line(str(test)), then, other)
+        super().__init__(Line(str(test), test.names), then, other)
         self.test = test
 
 
@@ -71,6 +79,26 @@ def branch(test: Test, body: list[cgen.Generable], other: list[cgen.Generable] |
     if other is None and isinstance(inner, Branch) and inner.else_ is None:
         return Branch(connected("&&", (*parts_of(test), *parts_of(inner.test))), inner.then_)
     return Branch(test, block(body), None if other is None else block(other))
+
+
+def names_in(nodes: Iterable[cgen.Generable | None]) -> frozenset[str]:
+    """The names that statements take from their function's parameters, and its variables."""
+    return frozenset().union(*map(_names, nodes))
+
+
+def _names(node: cgen.Generable | None) -> frozenset[str]:
+    match node:
+        case Line():
+            return node.names
+        case cgen.Block():
+            return names_in(node.contents)
+        case cgen.For():
+            return names_in((node.start, node.condition, node.update, node.body))
+        case cgen.While():
+            return names_in((node.condition, node.body))
+        case cgen.If():
+            return names_in((node.condition, node.then_, node.else_))
+    return frozenset()
 
 
 def block(nodes: list[cgen.Generable]) -> Braces:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from codegen.integer import Int, Linear, element_count, factors_of, in_c, primary, quotient
 from codegen.names import c_name
 from codegen.program import Buffer, Program, Workspace
+from codegen.style import Line
 
 LINE = 64
 """The alignment of scratch arrays in bytes."""
@@ -42,10 +43,14 @@ class Layout:
 
         `limited` says that arrays and locals are known to be too small for an overflow.
         """
-        total = self.shared_bytes + Linear.name("threads") * self.private_bytes
+        total = self.bytes_of("threads")
         large = [most for w in self.shared if (most := _most_bytes(w.count, w.dtype.size, limited))]
         private = (_most_bytes(w.count, w.dtype.size, limited) for w in self.private)
         return _checked(total, *large, *(f"(double)threads*({most})" for most in private if most))
+
+    def bytes_of(self, threads: str) -> Int:
+        """The bytes of a call with so many threads."""
+        return self.shared_bytes + Linear.name(threads) * self.private_bytes
 
     @property
     def shared_bytes(self) -> Int:
@@ -94,8 +99,8 @@ def _in_double(value: Int) -> str:
     return " + ".join(texts)
 
 
-def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str]) -> list[str]:
-    """C declarations of arrays that follow one another from `base`, a `char *`.
+def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str]) -> list[Line]:
+    """Declarations of arrays that follow one another from `base`, a `char *`.
 
     `names` maps the C names of those that are wanted to the names to declare.
     """
@@ -106,5 +111,6 @@ def pointers(workspaces: Sequence[Workspace], base: str, names: Mapping[str, str
             offset = total_bytes(workspaces[:position])
             address = base if offset == Linear() else f"{base} + {offset}"
             c_type = workspace.dtype.c_name
-            lines.append(f"{c_type} *restrict const {name} = ({c_type} *)__builtin_assume_aligned({address}, 64);")
+            text = f"{c_type} *restrict const {name} = ({c_type} *)__builtin_assume_aligned({address}, 64);"
+            lines.append(Line(text, offset.names | {"workspace"}))
     return lines

@@ -23,7 +23,7 @@ from codegen.integer import Int, Linear, primary
 from codegen.loop_ir import For, Node, Once, Run, walk
 from codegen.loops import around
 from codegen.program import Assign, Instructions, Program
-from codegen.style import block
+from codegen.style import Line, block
 
 WAIT = line(Barrier(MEMORIES))
 """All items of a group come here before one goes on."""
@@ -75,20 +75,19 @@ def shared(loop: For, share: SharedLoop, body: list[cgen.Generable]) -> cgen.Gen
     """The C loop over the item's iterations. Where the loop counts by more than one, it looks for them."""
     if loop.step != 1:
         return around(loop, [owned(share, Linear.name(loop.variable), body)])
-    start = cgen.Line(f"int64_t {loop.variable} = {share.first(loop.start)}")
-    return style.ForStatement(
-        start, cgen.Line(str(loop.test)), cgen.Line(f"{loop.variable} += {share.count}"), block(body)
-    )
+    start = Line(f"int64_t {loop.variable} = {share.first(loop.start)}", loop.start.names)
+    update = Line(f"{loop.variable} += {share.count}")
+    return style.ForStatement(start, Line(str(loop.test), loop.test.names), update, block(body))
 
 
 def owned(share: SharedLoop, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
     """What the item runs to whom an iteration belongs."""
-    return style.IfStatement(cgen.Line(share.owns(value)), block(body))
+    return style.IfStatement(Line(share.owns(value), value.names), block(body))
 
 
 def alone(body: list[cgen.Generable]) -> cgen.Generable:
     """What item 0 runs."""
-    return style.IfStatement(cgen.Line(f"{ITEM} == 0"), block(body))
+    return style.IfStatement(Line(f"{ITEM} == 0"), block(body))
 
 
 def is_for_all(program: Program, node: Node) -> bool:

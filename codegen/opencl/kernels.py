@@ -9,7 +9,6 @@ for i in range(M):  # parallel        __kernel void f_i(int64_t M, …, __global
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +27,7 @@ from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
 from codegen.program import Program, Workspace
 from codegen.reached import conditions, independent_of
+from codegen.style import Line, names_in
 from codegen.workspace import Layout
 from microkernels.ctext import KEYWORDS
 from microkernels.opencl_isa import DeviceISA
@@ -62,11 +62,11 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: 
     needed = scope.unknown(needed)
     body = _Body.of(program, [made.body], made.scope)
     if not body.apart or not made.loops:
-        lines = [
-            f"const int64_t {loop.variable} = {loop.at(f'(int64_t)get_group_id({dimension})')};"
+        variables = [
+            _variable(loop, f"(int64_t)get_group_id({dimension})")
             for dimension, loop in reversed(list(enumerate(reversed(made.loops))))
         ]
-        around = [*map(cgen.Line, lines), *body.lines]
+        around = [*variables, *body.lines]
         groups = tuple(loop.trips for loop in reversed(made.loops)) or ONE
         return replace(_written(program, taken, scope, body, made.loops, around, groups), needed=needed)
     made = grouped(node, scope, most=1)
@@ -91,7 +91,7 @@ class _Body:
 
     lines: list[cgen.Generable]
     items: int
-    declarations: tuple[str, ...]
+    declarations: tuple[Line, ...]
     apart: tuple[Workspace, ...]
 
     @staticmethod
@@ -99,26 +99,29 @@ class _Body:
         items = max(work_items(program, node) for node in nodes)
         writer = DeviceWriter(program, "none", items=items)
         lines = [line for node in nodes for line in writer.write(node, replace(scope, parallel=True))]
-        text = str(style.Braces(lines))
-        private = [w for w in Layout.of(program).private if _occurs(c_name(w.name), text)]
+        used = names_in(lines)
+        private = [w for w in Layout.of(program).private if c_name(w.name) in used]
         declared = [_declaration(w) for w in private if w.space != "global"]
-        number = [f"const int {ITEM} = (int)get_local_id(0);"] * (items > 1)
+        number = [Line(f"const int {ITEM} = (int)get_local_id(0);")] * (items > 1)
         apart = tuple(w for w in private if w.space == "global")
         return _Body(lines, items, (*number, *declared), apart)
 
 
 def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
     """As many groups as run at a time share a loop, each with scratch arrays of its own."""
-    start = f"int64_t {NUMBER} = {GROUP}"
-    variable = cgen.Line(f"const int64_t {loop.variable} = {loop.at(NUMBER)};")
-    wait = [cgen.Line(WAIT)] * (body.items > 1)
+    wait = [Line(WAIT)] * (body.items > 1)
     counted = style.ForStatement(
-        cgen.Line(start),
-        cgen.Line(f"{NUMBER} < {loop.trips}"),
-        cgen.Line(f"{NUMBER} += (int64_t)get_num_groups(0)"),
-        style.Braces([variable, *body.lines, *wait]),
+        Line(f"int64_t {NUMBER} = {GROUP}"),
+        Line(f"{NUMBER} < {loop.trips}", loop.trips.names),
+        Line(f"{NUMBER} += (int64_t)get_num_groups(0)"),
+        style.Braces([_variable(loop, NUMBER), *body.lines, *wait]),
     )
     return [counted]
+
+
+def _variable(loop: GroupLoop, number: str) -> Line:
+    """The declaration of a loop's variable, in the iteration of this number."""
+    return Line(f"const int64_t {loop.variable} = {loop.at(number)};", loop.start.names)
 
 
 def _written(
@@ -133,10 +136,10 @@ def _written(
     name = fresh(f"{program.name}_{loops[-1].variable if loops else 'once'}", taken)
     setup = [*body.declarations]
     if body.apart:
-        setup.append(f"const int64_t {GROUP} = (int64_t)get_group_id(0);")
+        setup.append(Line(f"const int64_t {GROUP} = (int64_t)get_group_id(0);"))
         setup += [_part(workspace) for workspace in body.apart]
-    whole = str(style.Braces([*map(cgen.Line, setup), *lines]))
-    arguments = _arguments(program, whole, scope, body.apart)
+    whole = style.Braces([*setup, *lines])
+    arguments = _arguments(program, names_in([whole]), scope, body.apart)
     head = prototype("void", name, [_parameter(program, argument) for argument in arguments])
     attribute = f"__kernel __attribute__(({', '.join(_attributes(program, body.items))}))"
     return Written(f"{attribute}\n{head}\n{whole}", DeviceKernel(name, arguments, (body.items,)), Launch(name, groups))
@@ -148,24 +151,28 @@ def _attributes(program: Program, items: int) -> list[str]:
     return [f"reqd_work_group_size({items}, 1, 1)", *[f"min_vector_width({bits})"] * (bits > NARROW)]
 
 
-def _declaration(workspace: Workspace) -> str:
+def _declaration(workspace: Workspace) -> Line:
     """`__local float A_panels[384] __attribute__((aligned(64)));`"""
     space, c_type = KEYWORDS[workspace.space], workspace.dtype.c_name
-    return f"{space}{c_type} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
+    text = f"{space}{c_type} {c_name(workspace.name)}[{workspace.count}] __attribute__((aligned(64)));"
+    return Line(text, workspace.count.names)
 
 
-def _part(workspace: Workspace) -> str:
+def _part(workspace: Workspace) -> Line:
     """The group's part of an array of which each has one; the argument is called after all of them."""
     c_type, name = workspace.dtype.c_name, c_name(workspace.name)
-    return f"{KEYWORDS['global']}{c_type} *const {name} = {_all(name)} + {GROUP}*{primary(workspace.count)};"
+    text = f"{KEYWORDS['global']}{c_type} *const {name} = {_all(name)} + {GROUP}*{primary(workspace.count)};"
+    return Line(text, workspace.count.names | {_all(name)})
 
 
 def _all(name: str) -> str:
     return f"all_{name}"
 
 
-def _arguments(program: Program, text: str, scope: LoopScope, apart: tuple[Workspace, ...]) -> tuple[Argument, ...]:
-    """Those that the text names: sizes, arrays and scalars, scratch arrays, variables of host loops."""
+def _arguments(
+    program: Program, names: frozenset[str], scope: LoopScope, apart: tuple[Workspace, ...]
+) -> tuple[Argument, ...]:
+    """Those that statements name: sizes, arrays and scalars, scratch arrays, variables of host loops."""
     buffers = [b for b in program.buffers if b.kind != "local"]
     candidates = [
         *(Argument(c_name(size), "integer") for size in program.sizes),
@@ -174,7 +181,7 @@ def _arguments(program: Program, text: str, scope: LoopScope, apart: tuple[Works
         *(Argument(_all(c_name(w.name)), "scratch", w.dtype) for w in apart),
         *(Argument(variable, "integer") for variable in scope.variables),
     ]
-    return tuple(argument for argument in candidates if _occurs(argument.name, text))
+    return tuple(argument for argument in candidates if argument.name in names)
 
 
 def _parameter(program: Program, argument: Argument) -> Parameter:
@@ -197,7 +204,3 @@ def scratch_name(workspace: Workspace) -> str:
 def units(program: Program) -> int:
     """How many groups run at a time."""
     return program.isa.units if isinstance(program.isa, DeviceISA) else 1
-
-
-def _occurs(name: str, text: str) -> bool:
-    return re.search(rf"\b{name}\b", text) is not None

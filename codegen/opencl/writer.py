@@ -13,6 +13,7 @@ from codegen.loop_ir import Block, For, If, Node, Once, Run
 from codegen.loops import LoopScope, Writer, around, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Instructions
+from codegen.style import Line
 
 
 @dataclass
@@ -43,7 +44,7 @@ class DeviceWriter(Writer):
 
         Else PoCL 3.1 forgets the conditions of shared loops that stand before it, for all items but the first.
         """
-        wait = [cgen.Line(WAIT)] * (isinstance(node, If) and has_barriers(self.program, node))
+        wait = [Line(WAIT)] * (isinstance(node, If) and has_barriers(self.program, node))
         return [*wait, *super().write(node, scope)]
 
     def _once(self, loop: Once, scope: LoopScope) -> list[cgen.Generable]:
@@ -57,7 +58,7 @@ class DeviceWriter(Writer):
             share, inner = self._share(loop, scope)
             return [shared(loop, share, super().write(loop.body, inner))]
         if loop.mark.parallel and scope.shares < self.items:
-            return [around(loop, [*self.write(loop.body, scope.inside(loop)), cgen.Line(WAIT)])]
+            return [around(loop, [*self.write(loop.body, scope.inside(loop)), Line(WAIT)])]
         return super()._for(loop, scope)
 
     def _share(self, loop: For | Once, scope: LoopScope) -> tuple[SharedLoop, LoopScope]:

@@ -128,7 +128,10 @@ def _enqueue_function(made: Standalone) -> str:
         finish,
     ]
     parameters = enqueue(made)
-    return f"{prototype('cl_int', 'pfx_enqueue', parameters)}\n{block([*unused(parameters, ' '.join(lines)), *lines])}"
+    launched = {argument.name for kernel in program.kernels for argument in kernel.arguments}
+    idle_scalars = {c_name(b.name) for b in program.buffers if b.kind == "scalar"} - launched
+    void = unused(parameters, {parameter.name for parameter in parameters} - idle_scalars)
+    return f"{prototype('cl_int', 'pfx_enqueue', parameters)}\n{block([*void, *lines])}"
 
 
 def _check_array(buffer: Buffer, call: str) -> str:

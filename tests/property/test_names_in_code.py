@@ -1,0 +1,69 @@
+"""The names that generated statements report, and the parameters that functions are given because of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from operator import attrgetter
+
+import classic_nests
+import pytest
+from machines import LARGE
+
+from codegen.loops import LoopScope, Writer
+from codegen.opencl.plan import device_program
+from codegen.parameters import call_parameters, data_parameters, scratch_parameters
+from codegen.program import Program
+from codegen.style import Braces, names_in
+from microkernels.isa import AVX2, AVX512, ISA, PORTABLE
+from microkernels.opencl_isa import OPENCL256, OPENCLGPU
+from poly.autoschedule.default import default_schedule
+from poly.lowering.lower import lower
+from poly.model.core import Target
+
+NESTS = {nest.name: nest for nest in classic_nests.SIZES}
+FUNCTION = re.compile(r"^(?:static )?void \w+\((?P<parameters>[^{}]*)\)\n(?P<body>\{\n.*?^\})", re.M | re.S)
+
+
+def lowered(name: str, isa: ISA) -> Iterator[Program]:
+    """The default schedule at open sizes and at known ones."""
+    nest = NESTS[name]
+    for known in (nest, nest.with_sizes(classic_nests.SIZES[nest])):
+        made = default_schedule(known, Target.nominal(isa, LARGE, 2))
+        yield lower(made.nest, made.tree, isa)
+
+
+def words(text: str) -> set[str]:
+    """What C sees as a name; compilers may not know the pragmas."""
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"^ *#.*|/\*.*?\*/", "", text, flags=re.M)))
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2, PORTABLE], ids=attrgetter("name"))
+@pytest.mark.parametrize("name", NESTS)
+def test_names_are_those_of_the_text(name: str, isa: ISA) -> None:
+    """Of the parameters that a function may take, the statements report those that their text has, and no others."""
+    for program in lowered(name, isa):
+        candidates = (*data_parameters(program), *scratch_parameters(program), *call_parameters())
+        for threading, bounds in (("openmp", False), ("pthreads", True), ("none", True)):
+            writer = Writer(program, threading, bounds)
+            body = writer.write(program.named_loops, LoopScope.of(program))
+            found = words(str(Braces(body)))
+            assert {p.name for p in candidates} & names_in(body) == {p.name for p in candidates} & found
+            assert all(check_parameters(text) > 0 for text in writer.functions)
+
+
+@pytest.mark.parametrize("isa", [OPENCL256, OPENCLGPU], ids=attrgetter("name"))
+@pytest.mark.parametrize("name", NESTS)
+def test_kernels_take_what_they_name(name: str, isa: ISA) -> None:
+    for program in lowered(name, isa):
+        made = device_program(program)
+        assert check_parameters(made.source[made.source.index("__kernel") :]) == len(made.kernels)
+
+
+def check_parameters(text: str) -> int:
+    """Each function names all of its parameters; how many functions there are."""
+    functions = list(FUNCTION.finditer(text))
+    for function in functions:
+        names = {parameter.split()[-1].lstrip("*") for parameter in function["parameters"].split(",")}
+        assert names - {"void"} <= words(function["body"]), function[0]
+    return len(functions)
