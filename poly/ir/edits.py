@@ -10,7 +10,7 @@ import islpy as isl
 
 from microkernels.errors import plain
 from poly.errors import ScheduleError
-from poly.ir.tree import Band, Copy, Node, Sequence, bands, children
+from poly.ir.tree import Band, Copy, Node, Sequence, bands, children, mapped
 
 
 def find_loop(tree: Node, name: str) -> Band:
@@ -80,18 +80,14 @@ def rename_repeats(tree: Node) -> Node:
     seen: set[str] = set()
 
     def visit(node: Node) -> Node:
-        match node:
-            case Band(name=name, body=body):
-                if name in seen:
-                    name = next(n for n in _numbered(name, "_") if n not in used)
-                    used.add(name)
-                seen.add(name)
-                return replace(node, name=name, body=visit(body))
-            case Copy(body=body):
-                return replace(node, body=visit(body))
-            case Sequence(nodes):
-                return Sequence(tuple(visit(child) for child in nodes))
-        return node
+        if isinstance(node, Band):
+            name = node.name
+            if name in seen:
+                name = next(n for n in _numbered(name, "_") if n not in used)
+                used.add(name)
+            seen.add(name)
+            node = replace(node, name=name)
+        return mapped(node, visit)
 
     return visit(tree)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import islpy as isl
 
 from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence
+from poly.ir.tree import Band, Micro, Node, map_absorbed, mapped
 
 Values = Mapping[str, int]
 
@@ -55,17 +55,11 @@ def fix_expr(expr: Expr, values: Values) -> Expr:
 
 def fix_tree(node: Node, values: Values) -> Node:
     match node:
-        case Sequence(children):
-            return Sequence(tuple(fix_tree(child, values) for child in children))
         case Band():
-            return replace(_fix_band(node, values), body=fix_tree(node.body, values))
-        case Copy():
-            return replace(node, body=fix_tree(node.body, values))
+            node = _fix_band(node, values)
         case Micro():
-            rows, columns = (band and _fix_band(band, values) for band in (node.rows, node.columns))
-            return replace(node, rows=rows, columns=columns, reduce=tuple(_fix_band(b, values) for b in node.reduce))
-        case Leaf():
-            return node
+            return map_absorbed(node, lambda band: _fix_band(band, values))
+    return mapped(node, lambda child: fix_tree(child, values))
 
 
 def _fix_band(band: Band, values: Values) -> Band:

@@ -13,8 +13,8 @@ functions and of the positions in sequences, outermost first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import islpy as isl
@@ -118,6 +118,22 @@ def children(node: Node) -> tuple[Node, ...]:
         case Band(body=body) | Copy(body=body):
             return (body,)
     return ()
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The node with its children changed."""
+    match node:
+        case Sequence(nodes):
+            return Sequence(tuple(map(change, nodes)))
+        case Band(body=body) | Copy(body=body):
+            return replace(node, body=change(body))
+    return node
+
+
+def map_absorbed(micro: Micro, change: Callable[[Band], Band]) -> Micro:
+    """The microkernel with the loops that it absorbs changed: rows, columns, then the reduction from outside in."""
+    rows, columns = (band and change(band) for band in (micro.rows, micro.columns))
+    return replace(micro, rows=rows, columns=columns, reduce=tuple(map(change, micro.reduce)))
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -27,7 +27,7 @@ from poly.analysis.contraction import recognise
 from poly.ir.instances import Instances, coordinate, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import own_names
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, mapped, walk
 from poly.lowering.box import Box, enclose
 from poly.lowering.box_loops import copy_loops
 from poly.lowering.box_place import BoxLayout, CopyPlace
@@ -198,15 +198,12 @@ class _Change:
     redirected: Mapping[str, Statement] = field(default_factory=dict)
 
     def visit(self, node: Node) -> Node:
-        match node:
-            case Sequence(nodes):
-                return Sequence(tuple(self.visit(child) for child in nodes))
-            case Copy():
-                return self.visit(self.body) if node is self.node else replace(node, body=self.visit(node.body))
-            case Band():
-                functions = tuple((name, self._function(name, function)) for name, function in node.functions)
-                return replace(node, functions=(*functions, *self._copied(node)), body=self.visit(node.body))
-        return node
+        if node is self.node:
+            return self.visit(self.body)
+        if isinstance(node, Band):
+            functions = tuple((name, self._function(name, function)) for name, function in node.functions)
+            node = replace(node, functions=(*functions, *self._copied(node)))
+        return mapped(node, self.visit)
 
     def _function(self, name: str, function: isl.PwAff) -> isl.PwAff:
         """The loop's value in terms of a redirected statement's iterators, of which it does not use the last."""

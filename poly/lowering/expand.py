@@ -22,7 +22,7 @@ from codegen.program import Assign, PrintedStatement, Workspace
 from microkernels.isa import ISA
 from poly.ir.instances import coordinate
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, children, statements, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, children, map_absorbed, mapped, statements, walk
 from poly.lowering.box_copy import reading_kernels
 from poly.lowering.calls import Panel, RoutineCall
 from poly.lowering.micro_call import kernel_call
@@ -81,22 +81,18 @@ def _unique_names(tree: Node, others: frozenset[str]) -> Node:
     """Bands with names that differ along every path, and from `others`, since they become C variables."""
 
     def visit(node: Node, taken: frozenset[str]) -> Node:
+        def named(band: Band) -> Band:
+            nonlocal taken
+            name = fresh(band.name, taken)
+            taken |= {name}
+            return replace(band, name=name)
+
         match node:
-            case Sequence(nodes):
-                return Sequence(tuple(visit(child, taken) for child in nodes))
-            case Copy():
-                return replace(node, body=visit(node.body, taken))
             case Band():
-                name = fresh(node.name, taken)
-                return replace(node, name=name, body=visit(node.body, taken | {name}))
-            case Micro(rows=rows, columns=columns, reduce=reduce):
-                inner: list[Band | None] = []
-                for band in (rows, columns, *reduce):
-                    name = fresh(band.name, taken) if band else ""
-                    taken |= {name}
-                    inner.append(replace(band, name=name) if band else None)
-                return replace(node, rows=inner[0], columns=inner[1], reduce=tuple(b for b in inner[2:] if b))
-        return node
+                node = named(node)
+            case Micro():
+                return map_absorbed(node, named)
+        return mapped(node, lambda child: visit(child, taken))
 
     return visit(tree, others)
 
@@ -112,8 +108,8 @@ def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) ->
                 statement.iterators, Assign(statement.target, statement.op, statement.expr)
             )
             return node
-        case Sequence(nodes):
-            return Sequence(tuple(_expand(nest, child, target, path, out) for child in nodes))
+        case Sequence():
+            return mapped(node, lambda child: _expand(nest, child, target, path, out))
         case Band():
             return _band(nest, node, target, path, out)
         case Copy():

@@ -20,7 +20,7 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
 from poly.ir.nest import Array, Nest
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, bands, statements, walk
+from poly.ir.tree import Band, Leaf, Micro, Node, bands, mapped, statements, walk
 from poly.lowering.box_copy import with_boxes
 from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
@@ -99,28 +99,18 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Progra
 
 def _without_idle(nest: Nest, node: Node) -> Node:
     """The tree without the microkernels of statements that have no instances: there is no tile to call them for."""
-    match node:
-        case Sequence(nodes):
-            return Sequence(tuple(_without_idle(nest, child) for child in nodes))
-        case Copy() | Band():
-            return replace(node, body=_without_idle(nest, node.body))
-        case Micro() if nest.statement(node.statement).domain.is_empty():
-            return Leaf(node.statement)
-    return node
+    if isinstance(node, Micro) and nest.statement(node.statement).domain.is_empty():
+        return Leaf(node.statement)
+    return mapped(node, lambda child: _without_idle(nest, child))
 
 
 def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:
     """The tree where no parallel loop of one iteration keeps the threads from a parallel loop inside of it."""
-    match node:
-        case Sequence(nodes):
-            return Sequence(tuple(_shared_once(nest, child, above) for child in nodes))
-        case Copy():
-            return replace(node, body=_shared_once(nest, node.body, above))
-        case Band():
-            idle = node.parallel and any(b.parallel for b in bands(node.body)) and _runs_once(nest, node, above)
-            body = _shared_once(nest, node.body, (*above, node))
-            return replace(node, parallel=node.parallel and not idle, body=body)
-    return node
+    if isinstance(node, Band):
+        idle = node.parallel and any(b.parallel for b in bands(node.body)) and _runs_once(nest, node, above)
+        above = (*above, node)
+        node = replace(node, parallel=node.parallel and not idle)
+    return mapped(node, lambda child: _shared_once(nest, child, above))
 
 
 def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:

@@ -17,7 +17,7 @@ from codegen.loop_text import INDENT, assignment, flags, loop_lines
 from poly.ir.budget import TooCostly
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, bands
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, bands, map_absorbed, mapped
 from poly.lowering.scan import ast
 from poly.schedules.steps.sinking import rebuild
 
@@ -76,15 +76,9 @@ def _named_apart(node: Node, taken: frozenset[str]) -> Node:
     match node:
         case Band():
             return band(node)
-        case Copy(body=body):
-            return replace(node, body=_named_apart(body, taken))
-        case Sequence(nodes):
-            return Sequence(tuple(_named_apart(child, taken) for child in nodes))
-        case Micro(rows=rows, columns=columns, reduce=reduce):
-            return replace(
-                node, rows=rows and band(rows), columns=columns and band(columns), reduce=tuple(map(band, reduce))
-            )
-    return node
+        case Micro():
+            return map_absorbed(node, band)
+    return mapped(node, lambda child: _named_apart(child, taken))
 
 
 def _mark(band: Band) -> LoopMark:
@@ -100,17 +94,12 @@ def _plain(tree: Node) -> tuple[Node, Notes]:
     kernels: Notes = {}
 
     def visit(node: Node) -> Node:
-        match node:
-            case Micro():
-                absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
-                zeroing = f", which does {node.initial}" if node.initial else ""
-                kernels[absorbed[0].name] = [f"microkernel {node.kernel}{zeroing}"]
-                return rebuild(absorbed, Leaf(node.statement))
-            case Band(body=body) | Copy(body=body):
-                return replace(node, body=visit(body))
-            case Sequence(nodes):
-                return Sequence(tuple(visit(child) for child in nodes))
-        return node
+        if not isinstance(node, Micro):
+            return mapped(node, visit)
+        absorbed = [band for band in (node.rows, node.columns, *node.reduce) if band is not None]
+        zeroing = f", which does {node.initial}" if node.initial else ""
+        kernels[absorbed[0].name] = [f"microkernel {node.kernel}{zeroing}"]
+        return rebuild(absorbed, Leaf(node.statement))
 
     return visit(tree), kernels
 

@@ -30,7 +30,7 @@ from poly.ir.edits import chain, edit, sequence
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Array, Nest, Op, Statement
 from poly.ir.sets import own_names
-from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
+from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements
 from poly.ir.work_groups import LaunchedLoops, kernels, width
 from poly.lowering.address_spaces import LOCAL_BARRIER
 from poly.lowering.box_copy import Boxed
@@ -194,20 +194,13 @@ def _loop(tree: Node, name: str) -> Band:
 
 def completed(shared: Shared, node: Node, depth: int) -> Node:
     """The tree with a function in every loop for the statements that have none yet: the value of that loop itself."""
-    match node:
-        case Sequence(nodes):
-            return Sequence(tuple(completed(shared, child, depth) for child in nodes))
-        case Copy(body=body):
-            return replace(node, body=completed(shared, body, depth))
-        case Band(functions=functions, body=body):
-            known = dict(functions)
-            added = [name for name in statements(node) if name not in known]
-            return replace(
-                node,
-                functions=(*functions, *((name, coordinate(domain(shared, name), depth)) for name in added)),
-                body=completed(shared, body, depth + 1),
-            )
-    return node
+    inner = depth
+    if isinstance(node, Band):
+        known = dict(node.functions)
+        added = (name for name in statements(node) if name not in known)
+        functions = ((name, coordinate(domain(shared, name), depth)) for name in added)
+        node, inner = replace(node, functions=(*node.functions, *functions)), depth + 1
+    return mapped(node, lambda child: completed(shared, child, inner))
 
 
 def passes(shared: Shared, node: Node, around: tuple[Band, ...]) -> isl.Set:
