@@ -11,8 +11,7 @@ import cgen
 
 from codegen.expr import Load, loads
 from codegen.instruction_text import line
-from codegen.instructions import Call, names_in
-from codegen.integer import Int, in_c
+from codegen.instructions import Call, inside, names_in
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import StatementPrinter
 from codegen.style import Line
@@ -37,15 +36,3 @@ def checks(statement: Assign, program: Program, printer: StatementPrinter) -> li
 def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> Iterable[Call]:
     indices = printer.at(access).indices
     return (call for index, extent in zip(indices, buffer.shape, strict=True) for call in inside(index, extent))
-
-
-def inside(index: Int, extent: Int) -> list[Call]:
-    """The assertion that an index, in terms of C's variables, is within its dimension; none if that is known."""
-    if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
-        return []
-    return [within(index, in_c(extent))]
-
-
-def within(index: Int, count: Int) -> Call:
-    """The assertion that an index is one of so many, in terms of C's variables."""
-    return Call("PFX_IN", (index, count))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from codegen.expr import Expr, loads
-from codegen.integer import Compare, Connected, Int, Linear, Test, names_of, replaced
+from codegen.integer import Compare, Connected, Int, Linear, Test, in_c, names_of, replaced
 from codegen.names import c_name
 from microkernels.dtypes import DType
 
@@ -172,3 +172,15 @@ def _replaced(value: Value, values: Mapping[str, Int]) -> Value:
 
 def _cell(cell: Cell, values: Mapping[str, Int]) -> Cell:
     return Cell(cell.table, cell.index.substitute(values))
+
+
+def inside(index: Int, extent: Int) -> list[Call]:
+    """The assertion that an index, in terms of C's variables, is within its dimension; none if that is known."""
+    if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
+        return []
+    return [within(index, in_c(extent))]
+
+
+def within(index: Int, count: Int) -> Call:
+    """The assertion that an index is one of so many, in terms of C's variables."""
+    return Call("PFX_IN", (index, count))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from codegen.bounds import inside, within
-from codegen.instructions import Call
+from codegen.instructions import Call, inside, within
 from codegen.integer import Int, Linear, quotient
 from codegen.integer import product as multiplied
 from poly.lowering.calls import Operand, Panel

@@ -27,7 +27,7 @@ from poly.lowering.tile import KernelTile
 
 
 @dataclass(frozen=True)
-class Line:
+class OperandLine:
     """The rows or the columns of an operand: a stride, or else a table of the part of the offset that they have."""
 
     operand: Operand
@@ -55,18 +55,18 @@ class Line:
 class Lines:
     """The rows and columns of a tile, in each of the arrays that have them."""
 
-    a_rows: Line
-    b_columns: Line
-    c_rows: Line
-    c_columns: Line
+    a_rows: OperandLine
+    b_columns: OperandLine
+    c_rows: OperandLine
+    c_columns: OperandLine
 
     @staticmethod
     def of(tile: KernelTile, taken: frozenset[str]) -> Lines:
         node = tile.node
         row, column = (band.name if band else "" for band in (node.rows, node.columns))
 
-        def line(operand: Operand, loop: str, name: str) -> Line:
-            return Line(operand, loop, fresh(f"{node.statement}_{name}", taken))
+        def line(operand: Operand, loop: str, name: str) -> OperandLine:
+            return OperandLine(operand, loop, fresh(f"{node.statement}_{name}", taken))
 
         return Lines(
             line(tile.left, row, "a_rows"),
@@ -76,12 +76,12 @@ class Lines:
         )
 
     @property
-    def rows(self) -> tuple[Line, ...]:
+    def rows(self) -> tuple[OperandLine, ...]:
         """Those with tables."""
         return tuple(line for line in (self.a_rows, self.c_rows) if line.is_tabled)
 
     @property
-    def columns(self) -> tuple[Line, ...]:
+    def columns(self) -> tuple[OperandLine, ...]:
         """Those with tables."""
         return tuple(line for line in (self.b_columns, self.c_columns) if line.is_tabled)
 
@@ -115,7 +115,7 @@ def group_call(nest: Nest, tile: KernelTile, kernel: GroupKernel, isa: DeviceISA
     )
 
 
-def _tables(lines: Iterable[Line], count: int) -> list[Workspace]:
+def _tables(lines: Iterable[OperandLine], count: int) -> list[Workspace]:
     return [Workspace(line.table, i64, Linear.of(count), space="local") for line in lines]
 
 
@@ -139,7 +139,7 @@ def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[Node]:
     return [LOCAL_BARRIER, *filled, LOCAL_BARRIER] if filled else []
 
 
-def _entries(lines: Sequence[Line], at: str, count: str, items: int, this: Let) -> list[Node]:
+def _entries(lines: Sequence[OperandLine], at: str, count: str, items: int, this: Let) -> list[Node]:
     """The loop that fills the tables of rows, or those of columns."""
     if not lines:
         return []
@@ -166,7 +166,7 @@ def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> C
     return Call(kernel.c_name, arguments)
 
 
-def _start(operand: Operand, tabled: Iterable[Line]) -> Pointer:
+def _start(operand: Operand, tabled: Iterable[OperandLine]) -> Pointer:
     """Where an operand begins, without what its tables add."""
     offset = operand.offset
     for line in tabled:
