@@ -104,14 +104,15 @@ class Grid:
         }
 
     def allows(self, structure: TileStructure, values: Values) -> bool:
-        """Whether the register tile fits, and copies leave half of the caches free."""
+        """Whether the register tile fits, and copies leave half of the caches free or are the smallest possible."""
         rows, vectors = values["rows"] or 1, values["vectors"] or 1
         if not fits(self.work.isa, rows, vectors):
             return False
         small = rows * vectors < self.work.isa.registers // BUSY
         if self.coarse and small and (rows, vectors) != (self._usual.rows, self._usual.vectors):
             return False
-        return self._copied(self.choice(structure, values)) <= self.caches.l2 // 2 + self.caches.l3 // 2
+        copied = self._copied(self.choice(structure, values))
+        return copied <= self.caches.l2 // 2 + self.caches.l3 // 2 or copied <= self._least_copied
 
     def choice(self, structure: TileStructure, values: Values) -> Choice:
         """The choice for a structure and values."""
@@ -156,6 +157,13 @@ class Grid:
         elif choice.parallel == "rows":
             right, left = right * (self.threads if choice.panel_by_panel else 1), left * self.threads
         return (right + left) * steps * w.dtype.size
+
+    @cached_property
+    def _least_copied(self) -> int:
+        """The bytes of the smallest copies with the usual register tile: no caches are too small for every point."""
+        tile: Values = {"rows": self._usual.rows, "vectors": self._usual.vectors}
+        first = ((s, {name: values[0] for name, values in self.knobs(s).items()}) for s in self.structures())
+        return min(self._copied(self.choice(structure, {**values, **tile})) for structure, values in first)
 
     @cached_property
     def _usual(self) -> OuterProduct:

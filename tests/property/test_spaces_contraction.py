@@ -136,6 +136,18 @@ def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
         assert sum(copy.count.constant * copy.dtype.size for copy in copies) <= (CACHES.l2 + CACHES.l3) // 2 * 1.05
 
 
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 64, 1 << 10, 1 << 12])
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_caches_are_too_small(spec: str, size: int, coarse: bool) -> None:
+    """There is a point whose copies go beyond them, and the default schedule is in the space."""
+    target = Target.nominal(HOST, Caches(size, size, size), 2)
+    for nest in (Contraction(spec).nest(), Contraction(spec).nest().with_sizes(Contraction(spec).sizes(dict.fromkeys("abcdeijk", 100)))):
+        found = derive(nest, target, coarse)
+        assert found.schedule(found.choice).steps
+        assert coarse or found.schedule(found.choice) == default_schedule(nest, target)
+
+
 @pytest.mark.parametrize("isa", ISAS.values(), ids=lambda isa: isa.name)
 def test_every_instruction_set_has_a_space(isa: ISA) -> None:
     nest = Contraction("ik,kj->ij").nest().with_sizes({"Ni": 16, "Nj": 16, "Nk": 16})
