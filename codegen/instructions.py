@@ -142,18 +142,19 @@ def with_values(instruction: Instruction, values: Mapping[str, Int]) -> Instruct
     """The instruction with variables replaced by expressions."""
     match instruction:
         case Let():
-            return replace(instruction, value=_replaced(instruction.value, values))
+            return replace(instruction, value=replaced_in(instruction.value, values))
         case Table():
-            return replace(instruction, values=tuple(_replaced(value, values) for value in instruction.values))
+            return replace(instruction, values=tuple(replaced_in(value, values) for value in instruction.values))
         case Write():
-            cell, value = _cell(instruction.cell, values), _replaced(instruction.value, values)
+            cell, value = _cell(instruction.cell, values), replaced_in(instruction.value, values)
             return replace(instruction, cell=cell, value=value)
         case Call():
-            return replace(instruction, arguments=tuple(_replaced(value, values) for value in instruction.arguments))
+            return replace(instruction, arguments=tuple(replaced_in(value, values) for value in instruction.arguments))
     return instruction
 
 
-def _replaced(value: Value, values: Mapping[str, Int]) -> Value:
+def replaced_in(value: Value, values: Mapping[str, Int]) -> Value:
+    """The value with variables replaced by expressions."""
     match value:
         case Cell():
             return _cell(value, values)

@@ -85,6 +85,11 @@ class Linear(Generic[A]):
         return self.terms[0][0] if single else None
 
     @property
+    def is_simple(self) -> bool:
+        """Whether it is a number or a name."""
+        return not self.terms or isinstance(self.atom, str)
+
+    @property
     def largest(self) -> int:
         """The largest magnitude among its coefficients and its constant."""
         return max(abs(self.constant), *(abs(factor) for _, factor in self.terms), 0)

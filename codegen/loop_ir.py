@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from codegen.instructions import START, Instruction, Let, names_in, with_values
+from codegen.instructions import START, Instruction, Let, names_in, replaced_in, with_values
 from codegen.integer import Compare, Int, Linear, Test, names_of, replaced
 from codegen.names import fresh
 
@@ -196,12 +196,25 @@ def names(node: Node) -> frozenset[str]:
 
 
 def below(definitions: Sequence[Let], nodes: Sequence[Node]) -> Block:
-    """The nodes below those definitions that they use, directly or through others."""
-    kept, used = list(nodes), frozenset[str]().union(*map(names, nodes))
-    for definition in reversed(dict.fromkeys(definitions)):
-        if definition.name in used:
-            kept.insert(0, definition)
-            used |= names(definition)
+    """The nodes below those definitions that they use, directly or through others; numbers and names are put in place.
+
+    lanes = 16; this_row = row; b = 6*b_tile                  b = 6*b_tile
+    pack(B_panels, lanes, B + b)                      ->      pack(B_panels, 16, B + b)
+    """
+    simple: dict[str, Int] = {}
+    others: list[Let] = []
+    for definition in dict.fromkeys(definitions):
+        value = replaced_in(definition.value, simple)
+        if isinstance(value, Linear) and value.is_simple:
+            simple[definition.name] = value
+        else:
+            others.append(replace(definition, value=value))
+    kept = [substituted(node, simple) for node in nodes]
+    used = frozenset[str]().union(*map(names, kept))
+    for other in reversed(others):
+        if other.name in used:
+            kept.insert(0, other)
+            used |= names(other)
     return Block(tuple(kept))
 
 

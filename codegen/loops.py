@@ -217,8 +217,7 @@ class Writer:
     def _statement(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Instructions):
-            body = statement.body.body(self.bounds)
-            return [routine(statement.iterators, run.values, body, scope.taken, statement.body.comment)]
+            return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(run.statement)
@@ -226,26 +225,30 @@ class Writer:
         return [*asserted, Line(text, printer.names(statement.body, into is None))] if text else asserted
 
 
-def routine(
-    iterators: tuple[str, ...], values: tuple[Int, ...], body: Block, taken: frozenset[str], comment: str = ""
-) -> cgen.Generable:
-    """The C of a routine's body; an iterator in it whose value is more than a name or a number is declared first.
+def instructed(
+    iterators: tuple[str, ...], values: tuple[Int, ...], body: Instructions, taken: frozenset[str], bounds: bool
+) -> list[cgen.Generable]:
+    """The C of instructions. An iterator whose value is more than a name or a number is declared first.
 
     One whose name something else has there is given another name.
     """
-    used = names(body)
-    lets: list[Let] = []
+    used = names(body.body(bounds))
     known: dict[str, Int] = {}
+    declared: list[Let] = []
     for iterator, value in zip(iterators, values, strict=True):
-        simple = value.number is not None or isinstance(value.atom, str)
-        if iterator in used and simple and (value == Linear.name(iterator) or value.names.isdisjoint(used)):
+        if value.is_simple and (value == Linear.name(iterator) or value.names.isdisjoint(used)):
             known[iterator] = value
-        elif iterator in used:
+        else:
             name = fresh(iterator, taken | used) if iterator in taken else iterator
             taken |= {name}
-            lets.append(Let(name, value))
+            declared.append(Let(name, value))
             known[iterator] = Linear.name(name)
-    return block([*[Line(f"/* {comment} */")] * bool(comment), *plain(Block((*lets, substituted(body, known))))])
+    nodes = body.body(bounds, known)
+    lets = [let for let in declared if let.name in names(nodes)]
+    remark = [Line(f"/* {body.comment} */")] * bool(body.comment)
+    lines = [*remark, *plain(Block((*lets, nodes)))]
+    scoped = lets or any(isinstance(node, Let | Table) for node in nodes.nodes)
+    return [block(lines)] if scoped else lines
 
 
 def plain(node: Node) -> list[cgen.Generable]:

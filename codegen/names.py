@@ -30,9 +30,9 @@ FUNCTIONS = frozenset({
     "sqrtf", "tanh", "tanhf",
 })
 VARIABLES = frozenset({
-    "at", "barrier", "call", "first", "given", "group", "item", "lane", "lanes", "length", "mine", "number", "offsets",
-    "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2", "this_column", "this_lane",
-    "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "workspace",
+    "at", "barrier", "call", "first", "first_a", "first_c", "given", "group", "item", "lane", "lanes", "length", "mine",
+    "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2",
+    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "workspace",
 })
 # fmt: on
 QUOTIENT = re.compile(r".+__\d+")

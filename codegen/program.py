@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from codegen.expr import Expr, Load
-from codegen.instructions import Call, Let
+from codegen.instructions import Call, Let, replaced_in
 from codegen.integer import Affine, Int, Linear, Test
-from codegen.loop_ir import Block, Node, below, renamed
+from codegen.loop_ir import Block, Node, below, renamed, substituted
 from codegen.names import RESERVED, c_name
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
@@ -60,9 +60,12 @@ class Instructions:
     comment: str = ""
     """What it does."""
 
-    def body(self, bounds: bool) -> Block:
-        """The definitions that are used, the assertions if `bounds`, and the nodes."""
-        return below(self.definitions, (*(self.checks if bounds else ()), *self.nodes))
+    def body(self, bounds: bool, values: Mapping[str, Int] | None = None) -> Block:
+        """The definitions that are used, the assertions if `bounds`, and the nodes; `values` are those of iterators."""
+        known = values or {}
+        nodes = (substituted(node, known) for node in (*(self.checks if bounds else ()), *self.nodes))
+        definitions = (Let(let.name, replaced_in(let.value, known), let.type) for let in self.definitions)
+        return below(tuple(definitions), tuple(nodes))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from math import prod
 
 import islpy as isl
 
-from codegen.instructions import Call, Cell, Pointer, Table, Write
+from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Write
 from codegen.integer import Int, Linear, Test, product
 from codegen.loop_ir import For, Node, below
 from codegen.program import Instructions
@@ -23,7 +23,6 @@ from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
     UNUSED,
-    Operand,
     Panel,
     RoutineCall,
     along,
@@ -145,20 +144,16 @@ def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_o
     to_type = f"{c_type} *" if has_own else f"{word(kernel.isa, 'global')}{c_type} *"
     own = [Table(f"{c_type} ", "tile", count * kernel.columns, aligned=True)] if has_own else []
     if (panel or left.is_linear(row)) and (has_own or output.is_linear(row)):
-        sources = tuple(panel.start(Linear.of(r)) if panel else _row(tile, left, row, r) for r in range(count))
-        results = tuple(_own(kernel, Linear.of(r)) if has_own else _row(tile, output, row, r) for r in range(count))
-        tables = [
-            Table(f"{from_type}const ", "row_a", count, sources),
-            Table(f"{to_type}const ", "row_c", count, results),
-        ]
-        return [*own, *tables]
+        source = (panel.start(), Linear.of(1)) if panel else (tile.start(left), left.stride(row))
+        result = (Pointer("tile"), Linear.of(kernel.columns)) if has_own else (tile.start(output), output.stride(row))
+        return [*own, *_rows("a", from_type, *source, count), *_rows("c", to_type, *result, count)]
     (left_atoms, left_offset), (output_atoms, output_offset) = (
         moved(op, op.offset, row, "this_row") for op in (left, output)
     )
     number = Linear.name("row")
-    source = panel.start(number) if panel else Pointer(left.array, left_offset)
-    result = _own(kernel, number) if has_own else Pointer(output.array, output_offset)
-    stores = (Write(Cell("row_a", number), source), Write(Cell("row_c", number), result))
+    from_row = panel.start(number) if panel else Pointer(left.array, left_offset)
+    to_row = Pointer("tile", number * kernel.columns) if has_own else Pointer(output.array, output_offset)
+    stores = (Write(Cell("row_a", number), from_row), Write(Cell("row_c", number), to_row))
     return [
         *own,
         Table(from_type, "row_a", count),
@@ -167,14 +162,14 @@ def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_o
     ]
 
 
-def _own(kernel: OuterProduct, row: Int) -> Pointer:
-    """Where a row of the tile on the stack begins."""
-    return Pointer("tile", row * kernel.columns)
-
-
-def _row(tile: KernelTile, op: Operand, row: str, number: int) -> Pointer:
-    """Where a row of a tile begins."""
-    return tile.start(op, op.stride(row) * number)
+def _rows(name: str, type_: str, first: Pointer, apart: Int, count: int) -> list[Node]:
+    """A table of pointers to rows so far `apart`; what the first one adds to its array is computed once."""
+    lets: list[Node] = []
+    if count > 1 and first.offset != START:
+        lets = [Let(f"first_{name}", first, f"{type_}const ")]
+        first = Pointer(f"first_{name}")
+    pointers = tuple(Pointer(first.base, apart * row) for row in range(count)) if count > 1 else (first,)
+    return [*lets, Table(f"{type_}const ", f"row_{name}", count, pointers)]
 
 
 def _call(

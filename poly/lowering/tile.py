@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.instructions import START, Factor, Let, Pointer
+from codegen.instructions import Factor, Let, Pointer
 from codegen.integer import Int, Linear, Test, compare, connected
 from microkernels.dtypes import DType
 from poly.analysis.contraction import Contraction
@@ -44,15 +44,14 @@ class KernelTile:
         """How many iterations a loop has; 1 where there is no such loop."""
         return value(self.counts[band.name], self.instances.names) if band else Linear.of(1)
 
-    def start(self, op: Operand, further: Int = START) -> Pointer:
-        """Where an operand begins, or so much further; loops that begin at one number in all tiles are that number.
+    def start(self, op: Operand) -> Pointer:
+        """Where an operand begins; loops that begin at the same number in all tiles are that number.
 
         `A + K*i + k` where the tiles begin at different i and at k = 0 is `A + K*i`.
         """
         functions = ((band.name, band.function(self.statement.name)) for band in inner_bands(self.node))
         firsts = ((name, value(self.instances.low(function), self.instances.names)) for name, function in functions)
-        begin = op.offset.substitute({name: low for name, low in firsts if low.number is not None})
-        return Pointer(op.array, begin + further)
+        return Pointer(op.array, op.offset.substitute({name: low for name, low in firsts if low.number is not None}))
 
     @property
     def values(self) -> dict[str, Int]:

@@ -5,18 +5,14 @@
 static void scaled_copy_i(int64_t N, const float *restrict x, float *restrict y, float alpha, float *restrict all,
         float *restrict one, int64_t i)
 {
-    {
-        for (int64_t j = 0; j < N; j += 1) {
-            one[j] = x[N*i + j];
-            all[N*i + j] = x[N*i + j];
-        }
+    for (int64_t j = 0; j < N; j += 1) {
+        one[j] = x[N*i + j];
+        all[N*i + j] = x[N*i + j];
     }
-    {
-        for (int64_t j = 0; j < N; j += 1) {
-            y[N*i + j] = one[j];
-            y[N*i + j] += all[N*i + j];
-            y[N*i + j] *= (alpha * 0.5f);
-        }
+    for (int64_t j = 0; j < N; j += 1) {
+        y[N*i + j] = one[j];
+        y[N*i + j] += all[N*i + j];
+        y[N*i + j] *= (alpha * 0.5f);
     }
 }
 
