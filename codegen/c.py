@@ -1,4 +1,4 @@
-"""A program as readable C."""
+"""Print a program as readable C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNFUSED = """#if defined(__clang__)
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=off")
 #endif"""
-"""Below it a product and a sum are rounded each by itself."""
+"""The directives after which products and sums are rounded separately."""
 
 
 def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
