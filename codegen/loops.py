@@ -156,7 +156,7 @@ class Writer:
         return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
-        """The line at the start of a loop whose iterations gcc would otherwise reorder wrongly."""
+        """The line at the start of a loop that gcc might otherwise miscompile."""
         found = loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable)
         return [Line(IN_ORDER)] * found
 
