@@ -1,7 +1,7 @@
-"""Races between the work-items of a group, found by running through the instances of a lowered tree one by one.
+"""Races between the work-items of a group, found by enumerating the instances of a lowered tree.
 
-It shares nothing with the placing of barriers: instances are enumerated for fixed sizes and sorted by the tree; the
-item of each is reckoned from the values of its loops, and a barrier ends a phase.
+This shares nothing with the placement of barriers: instances are enumerated for fixed sizes and sorted by the tree; the
+item of each is computed from the values of its loops, and a barrier ends a phase.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from poly.lowering.mapping.partials import Shared
 
 DIMENSIONS = 3
 ALL = -1
-"""Instead of an item: every one of them."""
+"""In place of an item's number: all items."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Access:
 
 
 def races(shared: Shared, removed: frozenset[str] = frozenset()) -> list[tuple[Instance, Instance]]:
-    """Two instances that use an element in one phase of a group, by different items, and one of which writes it.
+    """Two instances of different items that access an element in one phase of a group, of which one writes it.
 
     Barriers named in `removed` are left out.
     """
@@ -61,7 +61,7 @@ def _instances(shared: Shared) -> list[Instance]:
 
 
 def groups(node: Node, found: list[Instance]) -> Iterator[list[Instance]]:
-    """What each work-group runs, in order."""
+    """The instances that each work-group runs, in order."""
     match node:
         case Band(parallel=True):
             yield from _grouped(node, found, DIMENSIONS)
@@ -107,7 +107,7 @@ def ordered(node: Node, found: list[Instance]) -> list[Instance]:
 
 
 def _accesses(shared: Shared, group: list[Instance], removed: frozenset[str]) -> Iterator[Access]:
-    """Those of one group; each kind of memory has phases of its own, which end at a barrier that makes it visible."""
+    """The accesses of one group; each kind of memory has its own phases, which end at barriers that fence it."""
     known = {s.name: s for s in shared.nest.statements}
     phases = {"LOCAL": 0, "GLOBAL": 0}
     private = {w.name for w in shared.workspaces if w.space == "private"}
@@ -132,7 +132,7 @@ def _element(load: Load, statement: Statement, instance: Instance) -> Element:
 
 
 def _item(tree: Node, statement: Statement, instance: Instance, private: set[str]) -> int:
-    """The item that runs an instance: the remainders of the shared loops' values, the innermost counted fastest."""
+    """The item that runs an instance: the remainders of the shared loops' values, the innermost fastest."""
     around = [band for band in bands(tree) if statement.name in statements(band) and band.items]
     if not around and statement.target.array in private:
         return ALL
