@@ -19,7 +19,7 @@ WIDTH = 120
 COMMENTED = re.compile(r"(\s*)(?:(\S.*?)\s+)?/\* ((?:(?!\*/).)*) \*/")
 """A line that is or ends in a comment, which is moved above the line if this is too long."""
 WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
-"""The parts of a line whose blanks are not broken at."""
+"""The parts of a line that are not broken at their blanks."""
 
 
 class Line(cgen.Line):

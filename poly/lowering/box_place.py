@@ -76,12 +76,12 @@ class CopyPlace:
             )
         if memory != "private" and self.items_above > 1:
             raise ScheduleError(
-                f"{called}: the copy is one for a work-group, and work-items share a loop around it. "
+                f"{called}: the copy belongs to a work-group, but work-items share a loop around it. "
                 "Remedy: memory='private', or a loop further out."
             )
         if memory == "private" and self.items_above < self.items:
             raise ScheduleError(
-                f"{called}: the copy is one for a work-item, and work-items share a loop inside of it. "
+                f"{called}: the copy belongs to a work-item, but work-items share a loop inside it. "
                 "Remedy: memory='local', or a loop further in."
             )
 
@@ -98,7 +98,7 @@ class CopyPlace:
         called, tiles = _called(self.node), "Remedy: smaller tiles."
         if count.number is None:
             raise ScheduleError(
-                f"{called}: the copy has {count} elements, and that must be a number. Remedy: tile the loops that "
+                f"{called}: the copy has {count} elements, which must be a known number. Remedy: tile the loops that "
                 f"read {self.node.array}, and copy at a loop over the tiles."
             )
         wanted, there = count.number * dtype.size, _room(isa, self.node.memory)

@@ -135,7 +135,7 @@ def _check_types(nest: Nest, isa: ISA) -> None:
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):
             remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
-            problem = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
+            problem = f"{isa.name} does not support {array.dtype}, the type of {array.name}"
             raise TargetError(f"{problem}: take {remedy}.")
 
 

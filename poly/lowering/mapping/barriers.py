@@ -185,7 +185,7 @@ class _Placing:
         for clash in clashes:
             if self._crosses(clash):
                 raise ScheduleError(
-                    f"work-items would have to wait for each other inside of loop {loop.name}, which they share: "
+                    f"work-items would have to wait for each other inside loop {loop.name}, which they share: "
                     f"{clash.source} and {clash.sink} use the same elements of {clash.array}."
                 )
 

@@ -80,7 +80,7 @@ def obstacle(runners: Runners, reduction: Reduction) -> str | None:
                 continue
             touched = _runs(runners, region, name).reverse().apply_range(statement.relation(access))
             if not touched.intersect(reduction.elements).is_empty():
-                return f"{name} needs the element of {reduction.array} inside of loop {loop}"
+                return f"{name} needs the element of {reduction.array} inside loop {loop}"
     return None
 
 
