@@ -18,7 +18,7 @@ from codegen.style import Line
 
 
 def checks(statement: Assign, program: Program, printer: StatementPrinter) -> list[cgen.Generable]:
-    """One assertion for each index of each access of a statement; for a workspace array, one for the offset in it."""
+    """Assertions for each index of each access of a statement; for a workspace array, for the offset in it."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
     counts = {workspace.name: workspace.count for workspace in program.workspaces}
     lines: dict[str, frozenset[str]] = {}

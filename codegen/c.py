@@ -1,4 +1,4 @@
-"""A program as readable C."""
+"""Print a program as readable C."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ UNFUSED = """#if defined(__clang__)
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=off")
 #endif"""
-"""Below it a product and a sum are rounded each by itself."""
+"""The directives after which products and sums are rounded separately."""
 
 
 def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
-    """The C text of a program, with the guard of Python's calls."""
+    """The C text of a program, with the guard for calls from Python."""
     return f"{kernel_source(program, threading, bounds)}\n\n{wrapped(guard(Signature.of(program)))}"
 
 
 def kernel_source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
-    """The C text of a program: its helpers, the bodies of its parallel loops, the kernel, the workspace's size."""
+    """The C text of a program: helpers, the bodies of parallel loops, the kernel, and the workspace's size."""
     code = wrapped("\n\n".join([functions(program, "", threading, bounds), workspace_function(program)]))
     helpers = used_helpers(code)
     unfused = "" if program.fused else UNFUSED
@@ -53,12 +53,12 @@ def kernel_source(program: Program, threading: Threading = "openmp", bounds: boo
 
 
 def routines(program: Program) -> str:
-    """The part of the source that is microkernels and packing."""
+    """The source's microkernels and packing routines."""
     return wrapped(program.preamble.strip("\n"))
 
 
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
-    """The kernel, below the bodies of its parallel loops; with `bounds`, statements assert that they keep to them."""
+    """The kernel, after the bodies of its parallel loops; with `bounds`, accesses are asserted to be in bounds."""
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
     body = writer.write(program.named_loops, LoopScope.of(program))
@@ -71,7 +71,7 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
 
 
 def heading(program: Program) -> str:
-    """The comment atop: the nest as it was written, the loops that run, and what the scratch arrays hold."""
+    """The comment at the top: the nest as written, the loops that run, and the contents of the scratch arrays."""
     fixed = ", ".join(f"{name} = {value}" for name, value in program.fixed)
     first = " ".join([program.comment, *[f"Sizes: {fixed}"] * bool(fixed)]).strip()
     if not first:
@@ -89,13 +89,13 @@ def _owner(workspace: Workspace) -> str:
 
 
 def _harmless(text: str) -> str:
-    """A text that can stand in a comment: it ends none, begins none, and has no characters of which compilers warn."""
+    """The text made safe for a comment: ASCII without comment delimiters and trigraphs."""
     plain = text.encode("ascii", "backslashreplace").decode()
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 
 def _outlined(program: Program, run: Run) -> list[str]:
-    """What stands for an instance of a statement in the heading."""
+    """The lines for an instance of a statement in the heading."""
     statement = program.statements[run.statement]
     if isinstance(statement.body, Instructions):
         return [statement.body.comment or run.statement]
@@ -109,7 +109,7 @@ def includes(code: str) -> str:
 
 
 def used_helpers(code: str) -> str:
-    """The small functions that the code calls, each below those that it calls itself."""
+    """The helper functions that the code calls, each after those that it calls itself."""
     known = {**HELPERS, **arithmetic.functions(), **elementary.functions()}
     text = lanes.helpers(code)
     for name, helper in reversed(known.items()):
@@ -119,7 +119,7 @@ def used_helpers(code: str) -> str:
 
 
 def workspace_function(program: Program) -> str:
-    """`NAME_workspace(sizes, threads)`: the bytes that a call needs."""
+    """The C function `NAME_workspace(sizes, threads)`, which returns the bytes that a call needs."""
     parameters = (*size_parameters(program.sizes), Parameter("int64_t ", "threads"))
     layout = Layout.of(program)
     void = map(cgen.Line, unused(parameters, layout.bytes_of("threads").names))
@@ -128,11 +128,10 @@ def workspace_function(program: Program) -> str:
 
 
 def link_flags(text: str) -> tuple[str, ...]:
-    """The compiler's flags that a C text made here needs to be built: OpenMP only where a loop is parallel.
+    """The compiler flags that a generated C text needs: OpenMP only if a loop is parallel.
 
-    clang takes UNFUSED for less than `-ffp-contract=fast`, so a text that has it needs the flag, too.
-
-    A library with OpenMP stays loaded: its threads sleep in code that would go with the last library that needs it.
+    clang ignores UNFUSED with `-ffp-contract=fast`, so a text that has it needs `-ffp-contract=off` too. A library with
+    OpenMP stays loaded, since OpenMP's threads sleep in code that is otherwise unloaded with the last such library.
     """
     parallel = ("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()
     return (*parallel, *(("-ffp-contract=off",) if UNFUSED in text else ()), "-lm")

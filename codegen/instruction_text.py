@@ -1,4 +1,4 @@
-"""Instructions as lines of C and OpenCL C."""
+"""Print instructions as lines of C and OpenCL C."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codegen.scalar import literal
 from microkernels.dtypes import DType
 
 FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}
-"""What makes the work-items of a group see what the others wrote."""
+"""The fences that make writes of the other work-items of a group visible."""
 
 
 def line(instruction: Instruction) -> str:

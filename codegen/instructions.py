@@ -1,10 +1,10 @@
-"""What a statement runs that is not an assignment: calls of routines, the variables and tables they need, barriers.
+"""Instructions of statements that are not assignments: calls of routines, their variables and tables, and barriers.
 
 Let j = 64*j_tile                                const int64_t j = 64*j_tile;
 Table row_a[2] = A + K*i, A + K*i + K            const float *const row_a[2] = {A + K*i, A + K*i + K};
 Call gemm_f32(2, row_a, B + j)                   gemm_f32(2, row_a, B + j);
 
-All of them are values: names are asked for and replaced, and no text is ever read.
+Instructions are values: names are listed and replaced in them without parsing text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from microkernels.dtypes import DType
 
 Memory: TypeAlias = Literal["local", "global"]
 MEMORIES: tuple[Memory, ...] = ("local", "global")
-"""What the work-items of a group share."""
+"""The memories that the work-items of a group share."""
 ITEM = "item"
 """The variable that counts the work-items of a group."""
 
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Pointer:
-    """`A + K*i`, `row_c[row] + 64`, `run + row_offset[row]`: where an element is, so far from what a name points to."""
+    """`A + K*i`, `row_c[row] + 64`, `run + row_offset[row]`: the address of an element, as an offset from a pointer."""
 
     base: str | Cell
     offset: Int | Cell = START
@@ -47,7 +47,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Factor:
-    """A product of numbers and scalar arguments, in a type."""
+    """An expression of numbers and scalar arguments, computed in a type."""
 
     expr: Expr
     dtype: DType
@@ -67,19 +67,19 @@ class Let:
 
 @dataclass(frozen=True)
 class Table:
-    """`type name[count] = {values};`; without values, these are stored later."""
+    """`type name[count] = {values};`, or without values, if these are stored later."""
 
     type: str
     name: str
     count: int
     values: tuple[Value, ...] = ()
     aligned: bool = False
-    """Whether it begins at a multiple of 64 bytes."""
+    """Whether it is aligned to 64 bytes."""
 
 
 @dataclass(frozen=True)
 class Write:
-    """`cell = value;`, or with an operator and a type `cell += value;`."""
+    """`cell = value;`, or with an operator and a type, `cell += value;`."""
 
     cell: Cell
     value: Value
@@ -97,7 +97,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Barrier:
-    """All work-items of a group come here, their writes to these memories done, before one goes on."""
+    """A barrier of the work-items of a group, which makes their writes to these memories visible to each other."""
 
     memories: tuple[Memory, ...]
 
@@ -120,7 +120,7 @@ def values_of(instruction: Instruction) -> tuple[Value, ...]:
 
 
 def names_in(instruction: Instruction) -> frozenset[str]:
-    """The names in an instruction, also that of the variable or table that it declares."""
+    """The names in an instruction, including that of a variable or table that it declares."""
     own = frozenset({instruction.name} if isinstance(instruction, Let | Table) else ())
     return own.union(*map(_names, values_of(instruction)))
 
@@ -176,12 +176,12 @@ def _cell(cell: Cell, values: Mapping[str, Int]) -> Cell:
 
 
 def inside(index: Int, extent: Int) -> list[Call]:
-    """The assertion that an index, in terms of C's variables, is within its dimension; none if that is known."""
+    """The assertion that an index, in terms of C variables, is within its dimension; empty if this is known."""
     if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
         return []
     return [within(index, in_c(extent))]
 
 
 def within(index: Int, count: Int) -> Call:
-    """The assertion that an index is one of so many, in terms of C's variables."""
+    """The assertion that 0 <= index < count, in terms of C variables."""
     return Call("PFX_IN", (index, count))

@@ -1,11 +1,11 @@
-"""Loops as values: read from isl's syntax tree, and printed as C, OpenCL C and Python.
+"""The intermediate representation of loops: made from isl's syntax tree, and printed as C, OpenCL C and Python.
 
     For i_tile = 0; i_tile < M; 6             for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
       For i = 0; i < min(6, M - i_tile); 1      for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
         Run S0(i_tile + i)                        A[i_tile + i] = 0.0f;
 
-Every name is a size or the variable of an enclosing loop; nested loops have distinct variables. What a statement runs
-instead of an assignment is made of the same nodes, with instructions in place of `Run`.
+Every name is a size or the variable of an enclosing loop; nested loops have distinct variables. The bodies of
+statements that are not assignments consist of the same nodes, with instructions in place of `Run`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codegen.names import fresh
 
 @dataclass(frozen=True)
 class LoopMark:
-    """The name of a loop in the schedule, and how the loop is printed."""
+    """The name of a loop in the schedule, and the ways in which the loop runs."""
 
     name: str
     parallel: bool = False
@@ -52,7 +52,7 @@ class For:
 
     @property
     def end(self) -> Int | None:
-        """The first value that is too large; None if the test is more than an upper bound."""
+        """The first value past the end; None if the test is more than one upper bound."""
         test = self.test
         if not isinstance(test, Compare) or test.symbol not in ("<", "<=") or test.left != Linear.name(self.variable):
             return None
@@ -70,7 +70,7 @@ class For:
 
 @dataclass(frozen=True)
 class Once:
-    """A loop of one iteration, at `value`; its body has this value in place of the variable."""
+    """A loop of one iteration; its body already has `value` in place of the variable."""
 
     value: Int
     body: Node
@@ -88,7 +88,7 @@ class If:
 
 @dataclass(frozen=True)
 class Block:
-    """Nodes one after the other."""
+    """Nodes in sequence."""
 
     nodes: tuple[Node, ...]
 
@@ -161,7 +161,7 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
 
 
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:
-    """The node with sizes renamed as `names` says, and its loops' variables in C by names that are not `taken`."""
+    """The node with sizes renamed as in `names`, and loop variables renamed to C identifiers that are not `taken`."""
     match node:
         case For():
             new = fresh(node.variable, taken)
@@ -178,7 +178,7 @@ def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node
 
 
 def names(node: Node) -> frozenset[str]:
-    """All names in a node, those of the variables that it declares, too."""
+    """All names in a node, including those of the variables that it declares."""
     match node:
         case For():
             own = node.start.names | names_of(node.test)

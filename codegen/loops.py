@@ -1,4 +1,4 @@
-"""Loops as C (cgen nodes).
+"""Print loops as C (cgen nodes).
 
 // codegen.loop_ir                           // C
 For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
@@ -35,28 +35,28 @@ from codegen.style import Line, block, branch, names_in
 
 @dataclass(frozen=True)
 class LoopScope:
-    """What is known at a place in the loops."""
+    """The facts known at a place in the loops."""
 
     taken: frozenset[str]
     """C names in use."""
     variables: tuple[str, ...] = ()
     """Loop variables around, outermost first."""
     parallel: bool = False
-    """Inside a loop that is marked as parallel, shared by threads or gone since it runs once: below it each thread has
-    scratch arrays of its own, so no loop inside is shared again."""
+    """Whether the place is inside a loop marked as parallel, even one that runs once: each thread has its own scratch
+    arrays there, so no loop inside is parallelised again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
-    """The variables that stand for elements, by the names of the statements that reduce into them."""
+    """The variables that accumulate elements, by the statements that reduce into them."""
     held: Mapping[Element, str] = field(default_factory=dict)
-    """The variables that hold elements which are only read."""
+    """The variables that hold hoisted elements, which are only read."""
     ranges: Ranges = field(default_factory=Ranges)
     """The intervals of sizes and loop variables."""
     known: frozenset[Int | Test] = frozenset()
-    """What the conditions say that hold here (`facts`)."""
+    """The facts that follow from the conditions around."""
     shares: int = 1
-    """On an OpenCL device: among so many work-items the loops around are shared out."""
+    """On an OpenCL device: the number of work-items that share the loops around."""
 
     def inside(self, loop: For | Once) -> LoopScope:
-        """The place below a loop."""
+        """The scope inside a loop."""
         own = (loop.variable,) if isinstance(loop, For) else ()
         parallel = self.parallel or loop.mark.parallel
         variables = (*self.variables, *own)
@@ -64,18 +64,18 @@ class LoopScope:
         return inner.where([loop.test], self.ranges.inside(loop)) if isinstance(loop, For) else inner
 
     def where(self, tests: Iterable[Test], ranges: Ranges | None = None) -> LoopScope:
-        """The place where some conditions hold."""
+        """The scope inside some conditions."""
         said = (fact for test in tests for fact in facts(test))
         return replace(self, known=self.known.union(said), ranges=ranges or self.ranges)
 
     def unknown(self, tests: Iterable[Test]) -> tuple[Test, ...]:
-        """Those of some conditions that aren't known to hold here."""
+        """The conditions, simplified, without those known to hold here."""
         simpler = (self.ranges.test(test) for test in tests if not self.ranges.holds(test))
         return tuple(dict.fromkeys(test for test in simpler if not self.known.issuperset(facts(test))))
 
     @staticmethod
     def of(program: Program) -> LoopScope:
-        """What is known around all loops."""
+        """The scope outside all loops."""
         return LoopScope(program.taken, ranges=Ranges.of_sizes(map(c_name, program.sizes)))
 
 
@@ -88,18 +88,18 @@ def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
 
 @dataclass
 class Writer:
-    """Walks one program's AST. `functions` collects the bodies of parallel loops, each a C function of its own.
+    """Prints the loops of one program. `functions` collects the bodies of parallel loops, each as a C function.
 
-    A function of its own keeps the `restrict` of its parameters, which gcc forgets when it outlines a parallel region.
+    A separate function keeps the `restrict` of its parameters, which gcc drops when it outlines a parallel region.
     """
 
     program: Program
     threading: Threading = "openmp"
     bounds: bool = False
-    """Before each statement stand assertions that it stays inside of the arrays."""
+    """Whether assertions before each statement check that it stays inside the arrays."""
     functions: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """What these are called."""
+    """The names of these functions."""
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -140,11 +140,11 @@ class Writer:
         return [branch(conjunction(needed), self._loop(loop, scope.where(needed)))]
 
     def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
-        """What must hold for the loop to do anything, as far as it isn't known to."""
+        """The conditions, not known to hold, without which the loop does nothing."""
         return scope.unknown(independent_of(conditions(loop.body), loop.variable))
 
     def _loop(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
-        """A loop, as its mark says."""
+        """A loop, printed according to its mark."""
         inner = scope.inside(loop)
         if loop.mark.parallel and not scope.parallel and loop.end is not None:
             return self._parallel(loop, loop.end, inner)
@@ -156,12 +156,12 @@ class Writer:
         return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
-        """What stands first in a loop whose iterations a compiler must be kept from confusing."""
+        """The line at the start of a loop that gcc might otherwise miscompile."""
         found = loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable)
         return [Line(IN_ORDER)] * found
 
     def _parallel(self, loop: For, end: Int, scope: LoopScope) -> list[cgen.Generable]:
-        """The loop shared out to threads, its body a function."""
+        """The loop distributed to threads, with its body as a function."""
         body = block(self.write(loop.body, scope))
         counters = tuple(Parameter("int64_t ", variable) for variable in scope.variables)
         candidates = (*data_parameters(self.program), *scratch_parameters(self.program), *counters)
@@ -185,7 +185,7 @@ class Writer:
         return lines
 
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
-        """The loop in vector lanes; what it reduces goes to variables, and from these to the elements after it."""
+        """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
             return [Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
         read = invariants(loop.body, self.program, loop.variable)
@@ -210,7 +210,7 @@ class Writer:
         return [branch(replaced(statement.where, self._values(run)), self._statement(run, scope))]
 
     def _values(self, run: Run) -> dict[str, Int]:
-        """What sizes and the statement's iterators stand for."""
+        """The values of the sizes and of the statement's iterators."""
         iterators = self.program.statements[run.statement].iterators
         return {**self._sizes, **dict(zip(iterators, run.values, strict=True))}
 
@@ -230,7 +230,7 @@ def instructed(
 ) -> list[cgen.Generable]:
     """The C of instructions. An iterator whose value is more than a name or a number is declared first.
 
-    One whose name something else has there is given another name.
+    An iterator whose name is taken there gets a new one.
     """
     used = names(body.body(bounds))
     known: dict[str, Int] = {}
@@ -252,7 +252,7 @@ def instructed(
 
 
 def plain(node: Node) -> list[cgen.Generable]:
-    """The C of loops, conditions and instructions as they are."""
+    """The C of loops, conditions and instructions, without regard to marks."""
     match node:
         case For():
             return [around(node, plain(node.body))]

@@ -36,15 +36,15 @@ VARIABLES = frozenset({
 })
 # fmt: on
 QUOTIENT = re.compile(r".+__\d+")
-"""The quotient of a loop's variable: `i_j__28` is `i_j / 28`."""
+"""The name of a loop variable's quotient: `i_j__28` is `i_j / 28`."""
 RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | FUNCTIONS | VARIABLES
 
 
 def c_name(name: str) -> str:
-    """The C identifier for a size, array, scalar or loop: the name, with `_` where C or the generated code has its own.
+    """The C identifier for a size, array, scalar or loop: the name, with `_` if C or the generated code uses it.
 
-    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`. What begins with `_` may
-    be the compiler's with any number of them behind: it gets a letter too.
+    Different names stay different: `double` becomes `double_`, `double_` becomes `double__`. A name that begins with
+    `_` and may be the compiler's gets `_v`, since the compiler may have reserved it with any number of `_` at the end.
     """
     if COMPILERS.fullmatch(name):
         return f"{name}_v"
@@ -53,9 +53,9 @@ def c_name(name: str) -> str:
 
 
 def function_name(name: str) -> str:
-    """The C identifier for a kernel: `c_name`, with `_` also where a header declares a function of the name.
+    """The C identifier for a kernel: `c_name`, with `_` also if a header declares a function of the name.
 
-    A header's own functions may begin with `_` as well as the compiler's, so that all of these names get a letter.
+    Functions that begin with `_` may be those of headers as well as the compiler's, so that all such names get `_v`.
     """
     if name.startswith("_"):
         return f"{name}_v"
@@ -63,12 +63,12 @@ def function_name(name: str) -> str:
 
 
 def fresh(name: str, taken: frozenset[str]) -> str:
-    """`name` as a C identifier, numbered where it is taken: `i`, `i_2`, `i_3`."""
+    """`name` as a C identifier, numbered if it is taken: `i`, `i_2`, `i_3`."""
     return another(c_name(re.sub(r"\W", "_", name)), taken)
 
 
 def another(name: str, taken: frozenset[str]) -> str:
-    """A name that is not taken, for an array or size that is added to a nest: in C, it is `c_name` of it as all are."""
+    """`name`, numbered if it is taken, for an array or size added to a nest; as for all, its `c_name` is used in C."""
     candidate, count = name, 1
     while candidate in taken:
         count += 1

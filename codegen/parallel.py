@@ -1,4 +1,4 @@
-"""Ways to run a parallel loop, whose iterations are calls of a function: OpenMP, POSIX threads, one after the other.
+"""Parallel loops, whose iterations are calls of a function: with OpenMP, with POSIX threads, or run serially.
 
 for (i = 0; i < M; i += 6)          static void f_i_chunk(void *call, int64_t thread, int64_t first, int64_t past)
   f_i(M, A, i);               ->    {
@@ -37,10 +37,10 @@ from codegen.workspace import Layout
 
 @dataclass(frozen=True)
 class Iteration:
-    """The function `name` that does one iteration; it takes `parameters`.
+    """The function `name` that runs one iteration of a parallel loop, with its `parameters`.
 
     The loop's variable runs from `start` to before `end` by `step`; `counters` are the variables of the loops around
-    it. `around` is the C loop with a body. `taken` are names in use.
+    it. `around` makes the C loop from a body. `taken` are names in use.
     """
 
     program: Program
@@ -55,19 +55,19 @@ class Iteration:
     taken: frozenset[str]
 
     def call(self, names: Mapping[str, str]) -> cgen.Generable:
-        """The call; some arguments have other names here."""
+        """The call; `names` maps parameters to arguments with other names."""
         arguments = [names.get(p.name, p.name) for p in self.parameters]
         return Line(f"{self.name}({', '.join(arguments)});", arguments)
 
     @property
     def private(self) -> dict[str, str]:
-        """The scratch arrays of one thread that it takes, and what to call them where their thread is known."""
+        """The private scratch arrays among the parameters, and the names for the current thread's."""
         own = {c_name(workspace.name) for workspace in Layout.of(self.program).private}
         return {p.name: fresh(f"my_{p.name}", self.taken) for p in self.parameters if p.name in own}
 
 
 def shared_out(iteration: Iteration, threading: Threading) -> tuple[list[str], list[cgen.Generable]]:
-    """C functions that the loop needs beside its body, and what stands in its place."""
+    """The C functions that the loop needs besides its body, and the statements in place of the loop."""
     match threading:
         case "openmp":
             return [], _openmp(iteration)
@@ -105,14 +105,14 @@ def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:
 
 
 def _candidates(iteration: Iteration) -> tuple[Parameter, ...]:
-    """All that a chunk may need to be told, which is the same for all chunks."""
+    """The values that a chunk may need and that are the same for all chunks."""
     shared = {c_name(workspace.name) for workspace in Layout.of(iteration.program).shared}
     scratch = [parameter for parameter in scratch_parameters(iteration.program) if parameter.name in shared]
     return (*data_parameters(iteration.program), workspace_parameter(), *scratch, *iteration.counters)
 
 
 def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
-    """The iterations from number `first` to before number `past`, with the scratch arrays of `thread`."""
+    """The loop from iteration `first` to before `past`, with the scratch arrays of `thread`."""
     mine = iteration.private
     setup = private_setup(iteration.program, mine, "thread") if mine else [Line("(void)thread;")]
     low, high = (iteration.start + Linear.name(name) * iteration.step for name in ("first", "past"))
@@ -127,13 +127,13 @@ def _chunk_lines(iteration: Iteration) -> list[cgen.Generable]:
 
 
 def _structure(name: str, members: Sequence[Parameter]) -> str:
-    """The type of what all chunks are told."""
+    """The type of the values that all chunks share."""
     lines = [f"    {_plain(member)};" for member in members]
     return "\n".join(["typedef struct {", *lines, f"}} {name};"])
 
 
 def _chunk(name: str, type_name: str, members: Sequence[Parameter], lines: Sequence[cgen.Generable]) -> str:
-    """The function that a thread calls."""
+    """The function that a thread calls for its chunk."""
     given = f"const {type_name} *const given = (const {type_name} *)call;"
     constants = [given, *(f"{_constant(member)} = given->{member.name};" for member in members)]
     parameters = (Parameter("void *", "call"), *(Parameter("int64_t ", n) for n in ("thread", "first", "past")))
@@ -146,6 +146,6 @@ def _plain(parameter: Parameter) -> Parameter:
 
 
 def _constant(parameter: Parameter) -> Parameter:
-    """As a variable that doesn't change: `const int64_t M`, `const float *const A`."""
+    """The parameter as a constant: `const int64_t M`, `const float *const A`."""
     prefix = _plain(parameter).prefix
     return Parameter(f"{prefix}const " if prefix.endswith("*") else f"const {prefix}", parameter.name)

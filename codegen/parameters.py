@@ -14,7 +14,7 @@ from codegen.workspace import Layout, pointers
 
 @dataclass(frozen=True)
 class Parameter:
-    """A C parameter: what stands before its name, and the name."""
+    """A C parameter: the text before its name, and the name."""
 
     prefix: str
     name: str
@@ -43,41 +43,41 @@ def data_parameters(program: Program) -> tuple[Parameter, ...]:
 
 
 def call_parameters() -> tuple[Parameter, ...]:
-    """What comes last in every kernel: the number of threads, and the workspace."""
+    """The last parameters of every kernel: the number of threads, and the workspace."""
     return Parameter("int64_t ", "threads"), workspace_parameter()
 
 
 def workspace_parameter() -> Parameter:
-    """Where the scratch arrays are."""
+    """The parameter for the memory of the scratch arrays."""
     return Parameter("void *", "workspace")
 
 
 def scratch_parameters(program: Program) -> tuple[Parameter, ...]:
-    """The scratch arrays, as a function that runs inside a parallel loop takes them."""
+    """The scratch arrays as parameters of a function that runs inside a parallel loop."""
     layout = Layout.of(program)
     workspaces = layout.shared + layout.private
     return tuple(Parameter(f"{w.dtype.c_name} *restrict ", c_name(w.name)) for w in workspaces)
 
 
 def needed(parameters: Sequence[Parameter], names: Container[str]) -> tuple[Parameter, ...]:
-    """Those that some statements name."""
+    """The parameters that are among the names that statements use."""
     return tuple(parameter for parameter in parameters if parameter.name in names)
 
 
 def unused(parameters: Sequence[Parameter], names: Container[str]) -> list[str]:
-    """C lines for the other ones, which tell the compiler that they are meant to be there."""
+    """C lines for the other parameters, which keep compilers from warning that they are unused."""
     return [f"(void){parameter.name};" for parameter in parameters if parameter.name not in names]
 
 
 def serial_setup(program: Program, names: Container[str]) -> list[Line]:
-    """Lines that find the scratch arrays that statements name; private ones are those of the first thread."""
+    """Lines that declare the scratch arrays that statements name, with the first thread's private ones."""
     layout = Layout.of(program)
     wanted = {parameter.name: parameter.name for parameter in needed(scratch_parameters(program), names)}
     return pointers(layout.shared + layout.private, "(char *)workspace", wanted)
 
 
 def private_setup(program: Program, names: Mapping[str, str], thread: str) -> list[Line]:
-    """Lines that find scratch arrays of one thread, behind the shared ones; `names` has those wanted, by C names."""
+    """Lines that declare a thread's scratch arrays, after the shared ones; `names` maps their C names to new ones."""
     layout = Layout.of(program)
     shared = [str(layout.shared_bytes)] * bool(layout.shared)
     terms = ["(char *)workspace", *shared, f"{thread}*{primary(layout.private_bytes)}"]
@@ -86,5 +86,5 @@ def private_setup(program: Program, names: Mapping[str, str], thread: str) -> li
 
 
 def prototype(result: str, name: str, parameters: Sequence[Parameter]) -> str:
-    """The head of a C function."""
+    """The head of a C function, without a semicolon."""
     return f"{result} {name}({', '.join(map(str, parameters)) or 'void'})"

@@ -1,4 +1,4 @@
-"""What code generation is handed: buffers, sizes, loops, and for each statement what to print."""
+"""The input of code generation: buffers, sizes, loops, and the text of each statement."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
 
 Threading = Literal["openmp", "pthreads", "none"]
-"""How the iterations of a parallel loop are shared out."""
+"""The way to distribute the iterations of a parallel loop to threads."""
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """An argument of the generated function.
+    """An argument of the generated function, or a local array.
 
     `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) name sizes or
     are integers; None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local is
     stored in the workspace: in the scratch array of its name in `Program.workspaces`, with the strides `layout`, or if
-    there is none in a dense shared one.
+    there is none, in a dense shared one.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Assign:
 
 @dataclass(frozen=True)
 class Instructions:
-    """What an instance runs that is not an assignment: loops and instructions, in terms of iterators as C variables.
+    """The loops and instructions of a statement that is not an assignment, with its iterators as C variables.
 
-    `checks` assert that it stays inside of the arrays. `definitions` are constants that some of both use. On an OpenCL
-    device, `items` work-items run it together (0: all of their group; None: one alone).
+    `checks` assert that they stay inside the arrays. `definitions` are constants that nodes and checks use. On an
+    OpenCL device, `items` work-items run it together (0: the whole group; None: one alone).
     """
 
     nodes: tuple[Node, ...]
@@ -58,7 +58,7 @@ class Instructions:
     definitions: tuple[Let, ...] = ()
     items: int | None = None
     comment: str = ""
-    """What it does."""
+    """A description for readers of the generated code."""
 
     def body(self, bounds: bool, values: Mapping[str, Int] | None = None) -> Block:
         """The definitions that are used, the assertions if `bounds`, and the nodes; `values` are those of iterators."""
@@ -70,9 +70,9 @@ class Instructions:
 
 @dataclass(frozen=True)
 class PrintedStatement:
-    """What an instance `name(e0, e1, …)` becomes: `body`, with the iterators standing for e0, e1, …
+    """The text of an instance `name(e0, e1, …)`: `body`, with the iterators replaced by e0, e1, …
 
-    It runs where the condition `where` holds, in iterators and sizes; always without one.
+    It runs if the condition `where` on iterators and sizes holds, or always if this is None.
     """
 
     iterators: tuple[str, ...]
@@ -84,9 +84,9 @@ class PrintedStatement:
 class Workspace:
     """A scratch array of `count` elements (in terms of the sizes, by their names in C), aligned to 64 bytes.
 
-    A private one exists once a thread, and is declared inside the parallel loop; a shared one exists once a call. On an
-    OpenCL device, a private one exists once a work-group, in the address space `space`: `__global` memory, `__local`
-    memory, or once a work-item, in `private` memory.
+    A private one exists once per thread, and is declared inside the parallel loop; a shared one exists once per call.
+    On an OpenCL device, a private one exists once per work-group in `global` or `local` memory, or once per work-item
+    in `private` memory, as `space` says.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Workspace:
     private: bool = True
     space: Literal["global", "local", "private"] = "global"
     holds: str = ""
-    """What is in it, for readers."""
+    """A description of the contents for readers of the generated code."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Program:
 
     Its C prototype is `int32_t NAME(int64_t SIZE…, T *restrict ARRAY… (const where only read), T SCALAR…, int64_t
     threads, void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t
-    SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that goes before the function
-    (microkernels). `isa` has the vectors' width. Unless `fused`, a product and a sum are rounded each by itself.
+    SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that precedes the function
+    (microkernels). `isa` determines the vectors' width. Unless `fused`, products and sums are rounded separately.
     `comment`, `fixed` sizes and the nest's `text` are for the heading. Names in C are those of `codegen.names.c_name`.
     """
 
@@ -124,16 +124,16 @@ class Program:
 
     @property
     def size_names(self) -> dict[str, Int]:
-        """What sizes stand for: variables by their names in C."""
+        """The C variable of each size."""
         return {size: Linear.name(c_name(size)) for size in self.sizes}
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names in C that no variable may have."""
+        """The C names that are not available for variables."""
         names = (*self.sizes, *(b.name for b in self.buffers), *(w.name for w in self.workspaces))
         return frozenset(map(c_name, names)) | RESERVED
 
     @property
     def named_loops(self) -> Node:
-        """The loops by the names in C of sizes and variables."""
+        """The loops with the C names of sizes and variables."""
         return renamed(self.loops, {size: c_name(size) for size in self.sizes}, self.taken)

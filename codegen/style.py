@@ -15,15 +15,15 @@ from codegen.integer import Test, connected, parts_of
 DIRECTIVE = re.compile(r"\s*#\s*(?:define|include(?= [<\"])|pragma|if|elif|error|warning)\b")
 INDENT = "    "
 WIDTH = 120
-"""Columns of a line."""
+"""The most columns of a line."""
 COMMENTED = re.compile(r"(\s*)(?:(\S.*?)\s+)?/\* ((?:(?!\*/).)*) \*/")
-"""A line that is or ends in a comment. One that is too long stands above the line, in lines of its own."""
+"""A line that is or ends in a comment, which is moved above the line if this is too long."""
 WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
-"""What has blanks at which no line is broken."""
+"""The parts of a line that are not broken at their blanks."""
 
 
 class Line(cgen.Line):
-    """A line, or a part of a loop's head, with the names in it that its function may have to take as parameters."""
+    """A line, or a part of a loop's head, with the names in it that may have to be parameters of its function."""
 
     def __init__(self, text: str, names: Iterable[str] = ()) -> None:
         super().__init__(text)
@@ -66,7 +66,7 @@ class IfStatement(cgen.If):
 
 
 class Branch(IfStatement):
-    """One whose condition is known as a value."""
+    """An if statement whose condition is a `Test`."""
 
     def __init__(self, test: Test, then: cgen.Generable, other: cgen.Generable | None = None) -> None:
         super().__init__(Line(str(test), test.names), then, other)
@@ -74,7 +74,7 @@ class Branch(IfStatement):
 
 
 def branch(test: Test, body: list[cgen.Generable], other: list[cgen.Generable] | None = None) -> Branch:
-    """A condition around statements; around nothing but another one, it is one condition."""
+    """A condition around statements; if these are a single condition, the two are joined."""
     inner = body[0] if len(body) == 1 else None
     if other is None and isinstance(inner, Branch) and inner.else_ is None:
         return Branch(connected("&&", (*parts_of(test), *parts_of(inner.test))), inner.then_)
@@ -82,7 +82,7 @@ def branch(test: Test, body: list[cgen.Generable], other: list[cgen.Generable] |
 
 
 def names_in(nodes: Iterable[cgen.Generable | None]) -> frozenset[str]:
-    """The names that statements take from their function's parameters, and its variables."""
+    """The names in statements that may be those of parameters or variables of their function."""
     return frozenset().union(*map(_names, nodes))
 
 
@@ -102,25 +102,25 @@ def _names(node: cgen.Generable | None) -> frozenset[str]:
 
 
 def block(nodes: list[cgen.Generable]) -> Braces:
-    """The nodes in braces; nodes that are one block already as they are."""
+    """The nodes in braces; a single block is returned unchanged."""
     return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Braces) else Braces(nodes)
 
 
 def _headed(head: str, body: cgen.Generable) -> Iterator[str]:
-    """A block behind the head of a statement."""
+    """A block with the head of a statement on its first line."""
     opening, *lines = body.generate()
     yield f"{head} {opening}"
     yield from lines
 
 
 def wrapped(code: str) -> str:
-    """C code, its lines no longer than `WIDTH` where they have blanks outside of strings; lines of macros stay."""
+    """C code with long lines wrapped to `WIDTH` at blanks outside strings; preprocessor lines are not wrapped."""
     return "\n".join(part for line in code.split("\n") for part in _wrapped(line))
 
 
 @lru_cache(maxsize=2048)
 def _wrapped(line: str) -> tuple[str, ...]:
-    """A line as several; kept, since many programs have the lines of the same microkernels."""
+    """The lines that a line is wrapped to; cached, since many programs contain the same microkernels."""
     if len(line) <= WIDTH or DIRECTIVE.match(line) or line.endswith("\\"):
         return (line,)
     commented = COMMENTED.fullmatch(line)
@@ -142,12 +142,12 @@ def _wrapped(line: str) -> tuple[str, ...]:
 
 
 def _depths(text: str) -> list[int]:
-    """At each character, the brackets around it."""
+    """The number of brackets around each character."""
     return list(accumulate((c in "([{") - (c in ")]}") for c in text))
 
 
 def _broken(text: str, depths: list[int], most: int, behind: str | None) -> list[str]:
-    """Lines broken at blanks in at most so many brackets, behind some characters or any."""
+    """The text broken at blanks inside at most `most` brackets, and only after a character in `behind` if given."""
     start = len(text) - len(text.lstrip())
     indent = text[:start]
     held = "".join(

@@ -36,7 +36,7 @@ if __name__ == "__main__":
     matmul.reference(A, B, expected)
     assert np.allclose(C, expected)
 
-    # A wrong argument is refused before anything is changed. The message names the array, what was expected, and a fix.
+    # A wrong argument is refused before anything changes. The message names the array, what was expected, and a fix.
     try:
         matmul(A.astype(np.float64), B, C)
     except poly.ArgumentError as error:

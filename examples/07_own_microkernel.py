@@ -1,4 +1,4 @@
-"""A microkernel of your own: its contract is a small nest, its text is C, and schedules use it by its name.
+"""A microkernel of your own: its contract is a small nest, its implementation is C, and schedules use it by its name.
 
 The contract says what one call computes, and that each array is contiguous along its last index. The C function
 computes one whole tile; poly computes the tiles at the edges.
@@ -48,8 +48,8 @@ static inline void outer_f32_avx2_4x16(int64_t k, const float *A, int64_t A_i, c
 """
 
 
-# A family that poly doesn't have: sums of four products, as some processors have them in one instruction. Here it is
-# plain C, for any processor. All three loops have a number in the tile, so the function needs no counts.
+# A family that poly doesn't have: sums of four products, which some processors compute in one instruction. Here it is
+# plain C, for any processor. The tile fixes the counts of all three loops, so that the function takes none.
 @poly.nest
 def dot4(A: f32[M, K], B: f32[N, K], C: f32[M, N]):
     for i in range(M):
@@ -77,7 +77,7 @@ outer_tile = poly.microkernel(outer, c=OUTER, isa="avx2", tile={"i": 4, "j": 16}
 dot4_tile = poly.microkernel(dot4, c=DOT4, isa="portable", tile={"i": 2, "j": 4, "k": 4})
 
 
-# Any nest whose loops compute the same can use them: here the second operand is transposed, so `dot4` fits as it lies.
+# Any nest whose loops compute the same can use them: here the second operand is transposed, as `dot4` expects it.
 @poly.nest
 def scores(queries: f32[M, K], keys: f32[N, K], out: f32[M, N]):
     for q in range(M):
@@ -98,7 +98,7 @@ if __name__ == "__main__":
     kernel(queries, keys, out)
     assert np.allclose(out, queries @ keys.T, rtol=1e-5)
 
-    # `outer` reads rows of B: not `keys` as they lie, but panels of them, which are contiguous along the columns.
+    # `outer` reads rows of B: not `keys` in place, but panels of them, which are contiguous along the columns.
     try:
         poly.schedule(scores).distribute("q").tile(q_2=4, p_2=16).microkernel(outer_tile.name)
     except poly.ScheduleError as error:

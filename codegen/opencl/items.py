@@ -1,4 +1,4 @@
-"""How the work-items of a group share loops, and what one of them runs alone.
+"""Distribute loops to the work-items of a group; the other statements are run by item 0.
 
 for i:  # 8 items                 for (int64_t i = 8*i_tile + item/32; i < …; i += 8)
   for j:  # 32 items       ->       for (int64_t j = item % 32; j < N; j += 32)
@@ -6,7 +6,7 @@ for i:  # 8 items                 for (int64_t i = 8*i_tile + item/32; i < …; 
 S1                                if (item == 0)
                                     S1
 
-An item runs the iterations whose number leaves its own as a remainder, wherever the loop starts: i mod 8 = item/32.
+An item runs the iterations that are congruent to its own number, wherever the loop starts: i mod 8 = item/32.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from codegen.program import Assign, Instructions, Program
 from codegen.style import Line, block
 
 WAIT = line(Barrier(MEMORIES))
-"""All items of a group come here before one goes on."""
+"""The barrier of all items of a group, for both memories."""
 
 
 @dataclass(frozen=True)
 class SharedLoop:
-    """A loop that `count` items share, each of them `inner` items that share the loops in it; `whole` is the group."""
+    """A loop with `count` shares, each of `inner` items that share the loops inside; the group has `whole` items."""
 
     count: int
     inner: int
@@ -45,7 +45,7 @@ class SharedLoop:
         return f"{number} % {self.count}" if outer else number
 
     def first(self, start: Int) -> str:
-        """The first iteration from `start` on that is the item's."""
+        """The item's first iteration from `start` on."""
         ahead = _remainder(start, self.count)
         if ahead == 0:
             return f"{start} + {self.own}" if start.terms or start.constant else self.own
@@ -54,25 +54,25 @@ class SharedLoop:
         return f"{start} + {self._modulo(f'{self.own} - {primary(start)}')}"
 
     def owns(self, value: Int) -> str:
-        """The condition that an iteration is the item's."""
+        """The condition that an iteration belongs to the item."""
         known = _remainder(value, self.count)
         return f"{self.own} == {self._modulo(primary(value)) if known is None else known}"
 
     def _modulo(self, number: str) -> str:
-        """The remainder of a number that may be negative."""
+        """The non-negative remainder of a number that may be negative."""
         if self.count & (self.count - 1) == 0:
             return f"(({number}) & {self.count - 1})"
         return f"((({number}) % {self.count} + {self.count}) % {self.count})"
 
 
 def _remainder(value: Int, count: int) -> int | None:
-    """The remainder where it is the same for all values of the names."""
+    """The remainder, if it is the same for all values of the names; otherwise None."""
     common = gcd(count, *(coefficient for _, coefficient in value.terms))
     return value.constant % count if common == count else None
 
 
 def shared(loop: For, share: SharedLoop, body: list[cgen.Generable]) -> cgen.Generable:
-    """The C loop over the item's iterations. Where the loop counts by more than one, it looks for them."""
+    """The C loop over the item's iterations; if its step is not 1, it tests each iteration instead."""
     if loop.step != 1:
         return around(loop, [owned(share, Linear.name(loop.variable), body)])
     start = Line(f"int64_t {loop.variable} = {share.first(loop.start)}", loop.start.names)
@@ -81,17 +81,17 @@ def shared(loop: For, share: SharedLoop, body: list[cgen.Generable]) -> cgen.Gen
 
 
 def owned(share: SharedLoop, value: Int, body: list[cgen.Generable]) -> cgen.Generable:
-    """What the item runs to whom an iteration belongs."""
+    """The statements under the condition that the iteration belongs to the item."""
     return style.IfStatement(Line(share.owns(value), value.names), block(body))
 
 
 def alone(body: list[cgen.Generable]) -> cgen.Generable:
-    """What item 0 runs."""
+    """The statements under the condition that the item is item 0."""
     return style.IfStatement(Line(f"{ITEM} == 0"), block(body))
 
 
 def is_for_all(program: Program, node: Node) -> bool:
-    """Whether all items of a group run the node: it shares out a loop, waits, or sets what each item has of its own."""
+    """Whether all items of a group run the node: it has a shared loop, a barrier, or a write to private memory."""
     return any(_concerns_all(program, part) for part in walk(node))
 
 
@@ -107,6 +107,6 @@ def _concerns_all(program: Program, node: Node) -> bool:
 
 
 def has_barriers(program: Program, node: Node) -> bool:
-    """Whether items wait for each other at or below a node."""
+    """Whether a node has barriers."""
     bodies = (program.statements[part.statement].body for part in walk(node) if isinstance(part, Run))
     return any(isinstance(body, Instructions) and body.items is not None for body in bodies)

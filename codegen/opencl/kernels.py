@@ -1,4 +1,4 @@
-"""A kernel: the outermost parallel loops become its work-groups, what stands below them its body.
+"""OpenCL kernels: the outermost parallel loops become work-groups, and their contents the kernel's body.
 
 for i in range(M):  # parallel        __kernel void f_i(int64_t M, …, __global float *restrict B)
   for j in range(N):            ->    {
@@ -33,18 +33,18 @@ from microkernels.ctext import KEYWORDS
 from microkernels.opencl_isa import DeviceISA
 
 GROUP, NUMBER = "group", "number"
-"""The variables that count the groups, and the iterations of a loop that few groups share."""
+"""The variables that count the groups, and the iterations of a loop that fewer groups share."""
 ONE: tuple[Int, ...] = (Linear.of(1),)
 """One group."""
 NARROW = 256
-"""Bits of vectors that every compiler takes by itself."""
+"""The widest vectors, in bits, that every compiler uses by default."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel's text, what the host has to know of it, and its launch.
+    """A kernel's text, its description for the host, and its launch.
 
-    Where one of the conditions `needed` does not hold, the groups have nothing to do.
+    If one of the conditions `needed` does not hold, the groups have nothing to do.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Written:
 
 
 def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: LoopScope) -> Written:
-    """The kernel for a parallel loop; its name is none of those `taken`."""
+    """The kernel for a parallel loop; its name is not among those `taken`."""
     made = grouped(node, scope)
     needed = conditions(made.body)
     for loop in made.loops:
@@ -77,14 +77,14 @@ def parallel_kernel(program: Program, taken: frozenset[str], node: Node, scope: 
 
 
 def task_kernel(program: Program, taken: frozenset[str], nodes: Sequence[Node], scope: LoopScope) -> Written:
-    """The kernel for what one group runs alone."""
+    """The kernel for nodes that a single group runs."""
     body = _Body.of(program, nodes, scope)
     return _written(program, taken, scope, body, (), body.lines, ONE)
 
 
 @dataclass(frozen=True)
 class _Body:
-    """What one group runs: its lines, its work-items, declarations at the kernel's top.
+    """The body of a kernel: its lines, the number of work-items of a group, and the declarations at the top.
 
     `apart` are the scratch arrays in `__global` memory of which each group has its own part.
     """
@@ -108,7 +108,7 @@ class _Body:
 
 
 def _few_groups(loop: GroupLoop, body: _Body) -> list[cgen.Generable]:
-    """As many groups as run at a time share a loop, each with scratch arrays of its own."""
+    """The loop in which each group runs every n-th iteration; the n groups each have their own scratch arrays."""
     wait = [Line(WAIT)] * (body.items > 1)
     counted = style.ForStatement(
         Line(f"int64_t {NUMBER} = {GROUP}"),
@@ -146,7 +146,7 @@ def _written(
 
 
 def _attributes(program: Program, items: int) -> list[str]:
-    """The group's size; and for a CPU how wide its vectors are, since clang takes halves of the widest by itself."""
+    """The group's size, and for a CPU the width of its vectors, since clang halves the widest ones by default."""
     bits = 8 * program.isa.vector_bytes
     return [f"reqd_work_group_size({items}, 1, 1)", *[f"min_vector_width({bits})"] * (bits > NARROW)]
 
@@ -159,7 +159,7 @@ def _declaration(workspace: Workspace) -> Line:
 
 
 def _part(workspace: Workspace) -> Line:
-    """The group's part of an array of which each has one; the argument is called after all of them."""
+    """The declaration of the group's part of a scratch array; the argument with all parts has another name."""
     c_type, name = workspace.dtype.c_name, c_name(workspace.name)
     text = f"{KEYWORDS['global']}{c_type} *const {name} = {_all(name)} + {GROUP}*{primary(workspace.count)};"
     return Line(text, workspace.count.names | {_all(name)})
@@ -172,7 +172,7 @@ def _all(name: str) -> str:
 def _arguments(
     program: Program, names: frozenset[str], scope: LoopScope, apart: tuple[Workspace, ...]
 ) -> tuple[Argument, ...]:
-    """Those that statements name: sizes, arrays and scalars, scratch arrays, variables of host loops."""
+    """The arguments that statements name: sizes, arrays and scalars, scratch arrays, variables of host loops."""
     buffers = [b for b in program.buffers if b.kind != "local"]
     candidates = [
         *(Argument(c_name(size), "integer") for size in program.sizes),
@@ -196,11 +196,11 @@ def _parameter(program: Program, argument: Argument) -> Parameter:
 
 
 def scratch_name(workspace: Workspace) -> str:
-    """What the argument of a scratch array is called."""
+    """The name of a scratch array's argument."""
     name = c_name(workspace.name)
     return _all(name) if workspace.private else name
 
 
 def units(program: Program) -> int:
-    """How many groups run at a time."""
+    """The number of groups that run at a time."""
     return program.isa.units if isinstance(program.isa, DeviceISA) else 1

@@ -1,4 +1,4 @@
-"""The body of a kernel: loops and statements as one work-group runs them."""
+"""The body of an OpenCL kernel: the loops and statements that one work-group runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from codegen.style import Line
 
 @dataclass
 class DeviceWriter(Writer):
-    """Walks what one work-group runs, which has `items` work-items."""
+    """Prints the loops that a work-group of `items` work-items runs."""
 
     items: int = 1
 
     def write(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
-        """The C of a node, which all items reach or, below a loop that they share, one of them."""
+        """The C of a node that all items of the group reach or, inside shared loops, some or one of them."""
         if scope.shares < self.items:
             return self.together(node.nodes if isinstance(node, Block) else [node], scope)
         return super().write(node, scope)
 
     def together(self, nodes: Sequence[Node], scope: LoopScope) -> list[cgen.Generable]:
-        """The C of nodes in order that all items reach: item 0 runs alone what they don't share."""
+        """The C of a sequence of nodes that all items reach; item 0 alone runs those that are not for all items."""
         lines: list[cgen.Generable] = []
         for for_all, run in groupby(nodes, lambda node: is_for_all(self.program, node)):
             if for_all:
@@ -40,9 +40,9 @@ class DeviceWriter(Writer):
         return lines
 
     def _by_all(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
-        """A node that all items run. One with barriers below a condition begins with a barrier of its own.
+        """The C of a node that all items run, after a barrier if it has barriers inside a condition.
 
-        Else PoCL 3.1 forgets the conditions of shared loops that stand before it, for all items but the first.
+        Without that barrier, PoCL 3.1 drops the conditions of preceding shared loops for all items except the first.
         """
         wait = [Line(WAIT)] * (isinstance(node, If) and has_barriers(self.program, node))
         return [*wait, *super().write(node, scope)]
@@ -62,16 +62,16 @@ class DeviceWriter(Writer):
         return super()._for(loop, scope)
 
     def _share(self, loop: For | Once, scope: LoopScope) -> tuple[SharedLoop, LoopScope]:
-        """How items share a loop, and what is known inside."""
+        """The distribution of a loop to items, and the scope inside."""
         shares = scope.shares * loop.mark.items
         return SharedLoop(loop.mark.items, self.items // shares, self.items), replace(scope.inside(loop), shares=shares)
 
     def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
-        """Nothing where items work together: no barrier stands below a condition that a loop doesn't need."""
+        """Nothing for groups of several items, so that no barrier gets inside a condition without need."""
         return super()._needed(loop, scope) if self.items == 1 else ()
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
-        """Nothing: it is gcc that has to be told, and no driver is built on it."""
+        """Nothing: only gcc needs this line, and no OpenCL driver is built on it."""
         return []
 
     def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:

@@ -1,4 +1,4 @@
-"""The comments at the top of a package's files, and their table of the arguments."""
+"""The comments at the top of a package's files, and the table of arguments in them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ DIRECTIONS = {"in": "read", "out": "written", "inout": "read and written", "scal
 Rows = list[tuple[str, str]]
 """Names with their meanings."""
 PROSE = "   "
-"""The indentation of a comment's prose; tables and loops have more."""
+"""The indentation of a comment's prose; tables and loops are indented more."""
 
 
 def comment(text: str) -> str:
-    """A text as a C comment on lines of its own."""
+    """A text as a C comment on separate lines."""
     plain = text.replace("*/", "* /").replace("/*", "/ *")
     return "\n".join(f"{' ' * 3 * (at > 0)}{line}".rstrip() for at, line in enumerate(f"/* {plain} */".split("\n")))
 
 
 def filled_comments(text: str) -> str:
-    """The text with its comments' lines of prose no longer than `WIDTH`: what is too much goes to the next line.
+    """The text with the prose in its comments wrapped to `WIDTH`; the rest of a long line is moved to the next line.
 
-    Prose has the indentation of the comment itself; what is indented more (tables, loops) stays. The next line is one
-    of its own behind the end of a sentence.
+    Prose has the indentation of the comment itself; lines that are indented more (tables, loops) are not changed. If
+    the rest ends a sentence, it becomes a new line.
     """
     left, made, inside = deque(text.split("\n")), list[str](), False
     while left:
@@ -43,7 +43,7 @@ def filled_comments(text: str) -> str:
 
 
 def _goes_on(rest: str, left: Sequence[str]) -> bool:
-    """Whether a comment's next line continues the sentence that a line's rest belongs to."""
+    """Whether the comment's next line continues the sentence of a line's rest."""
     prose = bool(left) and left[0].startswith(PROSE) and not left[0].startswith(PROSE + " ")
     return prose and not rest.endswith((".", "*/"))
 
@@ -58,7 +58,7 @@ def arguments(
     strides: Callable[[Buffer], Rows] = lambda _: [],
     more: Rows | None = None,
 ) -> str:
-    """Each argument with its meaning, in order; `strides` gives an array's strides, `more` comes last."""
+    """The table of the arguments and their meanings; `strides` gives the rows of an array's strides, `more` is last."""
     rows = [(", ".join(map(c_name, sizes)), "sizes, from 0 to PFX_SIZE_LIMIT")] if sizes else []
     for buffer in buffers:
         shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""

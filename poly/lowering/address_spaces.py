@@ -1,4 +1,4 @@
-"""Which memory of an OpenCL device a copy lies in, and how pointers to it are written."""
+"""The memory of an OpenCL device that holds a copy, and the qualifiers of pointers to it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 
 LOCAL_BARRIER = Barrier(("local",))
-"""All work-items of a group have written to its `__local` memory before one goes on."""
+"""A barrier after which all work-items of a group see each other's writes to its `__local` memory."""
 ALIGNMENT = 64
-"""Bytes: what scratch arrays are aligned to."""
+"""The alignment of scratch arrays in bytes."""
 
 
 def word(isa: ISA, space: Space) -> str:
-    """What stands before the type that a pointer points to; nothing in C."""
+    """The address-space qualifier of a pointer's target; empty in C."""
     return KEYWORDS[space] if isinstance(isa, DeviceISA) else ""
 
 
 def panel_space(isa: ISA, private: bool, dtype: DType, count: Int, others: Iterable[Workspace]) -> Space:
-    """Where panels lie: those of one work-group in its `__local` memory, where they fit beside the others there."""
+    """The address space of panels: a work-group's `__local` memory if they fit there beside the others, or `global`."""
     if not (isinstance(isa, DeviceISA) and private and count.number is not None):
         return "global"
     taken = sum(_bytes(w.dtype, w.count) for w in others if w.space == "local")

@@ -1,4 +1,4 @@
-"""The dense box that holds what each iteration of some loops reads of an array.
+"""The dense box around the footprint of an array in each iteration of the surrounding loops.
 
     { copy[i_tile] -> u[x0, x1] : 64*i_tile - 1 <= x0 <= 64*i_tile + 64 and 0 <= x1 < N }
 
@@ -17,10 +17,10 @@ from poly.lowering.ctext import value
 
 @dataclass(frozen=True)
 class Box:
-    """Where a box starts, and how large it is in every iteration.
+    """The start and extents of a box, and the elements to copy.
 
-    `starts` has, for each dimension of the array, a function `{ copy[loops] -> [x] }`; `extents` are in terms of the
-    sizes alone. `elements` is `{ copy[loops] -> A[x0, x1] }`: what is to be copied.
+    `starts` has a function `{ copy[loops] -> [x] }` for each dimension of the array; `extents` depend on the sizes
+    alone. `elements` is `{ copy[loops] -> A[x0, x1] }`.
     """
 
     starts: tuple[isl.PwAff, ...]
@@ -29,10 +29,10 @@ class Box:
 
 
 def enclose(footprint: isl.Map, array: isl.Set) -> Box:
-    """The box around a footprint `{ copy[loops] -> A[x0, x1] }` that is not empty; `array` is `{ A[x0, x1] }`.
+    """The box around a non-empty footprint `{ copy[loops] -> A[x0, x1] }`; `array` is `{ A[x0, x1] }`.
 
-    What is copied is exact where it is one piece. Several pieces, as the cross that a stencil reads, are filled up. A
-    footprint of statements without their conditions may go beyond the array.
+    A footprint of one piece is copied exactly; of several pieces, such as the cross that a stencil reads, the hull is
+    copied. The footprint is cut to the array: with conditions of statements left out, it may go beyond.
     """
     inside = footprint.range().is_subset(array)
     elements = (footprint if inside else footprint.intersect_range(array)).coalesce()
@@ -44,10 +44,10 @@ def enclose(footprint: isl.Map, array: isl.Set) -> Box:
 
 
 def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, Int]:
-    """The box's start along a dimension, and its extent.
+    """The box's start and its extent along a dimension.
 
-    Of the bounds from below, `max(0, 64*i_tile - 1)`, one alone keeps the indices simple. It is taken where it leaves
-    the extent bounded by a number, and only otherwise their maximum.
+    One of several lower bounds, such as those in `max(0, 64*i_tile - 1)`, keeps the indices simpler than their maximum.
+    It is the start if the extent then has a constant bound; otherwise the maximum is.
     """
     least, high = footprint.dim_min(dimension), footprint.dim_max(dimension)
     domain = footprint.domain()
@@ -63,11 +63,11 @@ def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, Int]:
 
 
 def _counts(start: isl.PwAff, high: isl.PwAff) -> isl.Set:
-    """`{ [count] }`: the extents that occur."""
+    """`{ [count] }`: all extents of the box."""
     return isl.Map.from_pw_aff(high.sub(start).add_constant_val(isl.Val(1))).range().coalesce()
 
 
 def _number(counts: isl.Set) -> int | None:
-    """The greatest count for any sizes, if there is one."""
+    """The greatest count over all sizes; None if it is unbounded."""
     most = counts.project_out(isl.dim_type.param, 0, counts.dim(isl.dim_type.param)).dim_max_val(0)
     return int(most.to_python()) if most.is_int() else None

@@ -1,4 +1,4 @@
-"""Copies that no microkernel reads: dense boxes of their own, which plain statements read instead of the array.
+"""Copies that no microkernel reads: dense boxes, which plain statements read in place of the array.
 
     for i_tile:                                for i_tile:
       pack A                                     for A_0: for A_1:
@@ -7,7 +7,8 @@
                                                    B[j, i] = A_box[i - 64*i_tile, j]
 
 The copy is a statement `A_box_copy[i_tile, x0, x1]` over the elements read in one iteration of the loops around it. A
-statement that reads the box has its start as further iterators, `S0[i, j, s0, s1]`, so that its indices stay affine.
+statement that reads the box has the box's start as further iterators, `S0[i, j, s0, s1]`, so that its indices stay
+affine.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from poly.lowering.box_place import BoxLayout, CopyPlace
 class Boxed:
     """A nest and its tree with the copies as statements, and the memory of the boxes.
 
-    The nest has the boxes among its arrays, and the tree as its order, so its dependences are those through boxes, too.
-    `taken` has the bytes of local memory that boxes take, by the outermost loop that work-groups share.
+    The boxes are arrays of the nest, and the tree is its order, so that its dependences include those through boxes.
+    `taken` has the bytes of local memory that boxes take, by `CopyPlace.kernel_name`.
     """
 
     nest: Nest
@@ -49,10 +50,10 @@ class Boxed:
 
 
 def with_boxes(nest: Nest, tree: Node, isa: ISA) -> Boxed:
-    """The nest with a statement for each copy that no microkernel reads; inner copies first, which the outer ones feed.
+    """The nest with a statement for each copy that no microkernel reads, from inner to outer copies, which feed them.
 
     Raises:
-        ScheduleError: a memory that `isa` lacks, that is too small, or that not all who read the copy can reach.
+        ScheduleError: a memory that `isa` lacks, that is too small, or that is not accessible to all readers.
     """
     boxed = Boxed(nest, tree)
     while packs := [n for n in walk(boxed.tree) if isinstance(n, Copy) and not reading_kernels(nest, n)]:
@@ -67,9 +68,9 @@ def reading_kernels(nest: Nest, node: Copy) -> list[Micro]:
 
 
 def boxed_reads(written: Nest, nest: Nest, node: Copy) -> dict[str, tuple[Load, ...]]:
-    """For each plain statement below a copy that reads it, what it reads there; `written` is the nest without copies.
+    """The accesses that read a copy, by the plain statements below it; `written` is the nest without copies.
 
-    With a role, that is a contraction's operand in that role alone.
+    With a role, only the operand of a contraction in this role reads the copy.
     """
     names = [n.statement for n in walk(node.body) if isinstance(n, Leaf) and node.statement in (None, n.statement)]
     found = {name: tuple(dict.fromkeys(nest.statement(name).reads)) for name in names}
@@ -81,7 +82,7 @@ def boxed_reads(written: Nest, nest: Nest, node: Copy) -> dict[str, tuple[Load, 
 
 
 def _operand(nest: Nest, statement: Statement, role: str) -> Load | None:
-    """What a contraction reads in a role; None where the statement is none."""
+    """The operand of a contraction in a role; None if the statement is not a contraction."""
     contraction = recognise(nest, statement)
     if contraction is None:
         return None
@@ -89,7 +90,7 @@ def _operand(nest: Nest, statement: Statement, role: str) -> Load | None:
 
 
 def _with_box(written: Nest, boxed: Boxed, node: Copy, isa: ISA) -> Boxed:
-    """One copy made a statement; `written` is the nest without any."""
+    """The nest with one copy as a statement; `written` is the nest without copies."""
     nest, tree = boxed.nest, boxed.tree
     place = CopyPlace.of(tree, node)
     place.check(isa)
@@ -99,7 +100,7 @@ def _with_box(written: Nest, boxed: Boxed, node: Copy, isa: ISA) -> Boxed:
     groups = {s.name: _groups(s.domain, [band.function(s.name) for band in above]) for s in readers}
     footprints = [groups[s.name].reverse().apply_range(s.relation(load)) for s in readers for load in read[s.name]]
     footprint = reduce(isl.Map.union, footprints) if footprints else None
-    if footprint is None or footprint.is_empty():  # what is read here lies in other copies, or nothing is
+    if footprint is None or footprint.is_empty():  # nothing is read here, or only from other copies
         return replace(boxed, tree=_Change(node, node.body).visit(tree))
     array = nest.array(node.array)
     taken = {a.name for a in nest.arrays} | set(nest.sizes) | {b.name for b in boxed.buffers}
@@ -138,12 +139,12 @@ def _groups(domain: isl.Set, loops: list[isl.PwAff]) -> isl.Map:
 
 @dataclass(frozen=True)
 class Starts:
-    """Where the box `buffer` starts, and which of several it is: functions `{ copy[loops] -> [x] }`."""
+    """The start of the box `buffer`, and its number if there are several: functions `{ copy[loops] -> [x] }`."""
 
     buffer: str
     functions: tuple[isl.PwAff, ...]
     turns: bool
-    """The last function is the number of the box."""
+    """Whether the last function is the number of the box."""
 
     @staticmethod
     def of(buffer: str, box: Box, buffers: int) -> Starts:
@@ -155,7 +156,7 @@ class Starts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The iterators that hold them."""
+        """The iterators that hold the functions' values."""
         return own_names(f"{self.buffer}_start", len(self.functions))
 
     def shifted(self, load: Load) -> Load:
@@ -164,14 +165,14 @@ class Starts:
         return Load(self.buffer, (*[Affine.name(self.names[-1])] * self.turns, *indices))
 
     def added(self, statement: Statement, groups: isl.Map) -> Statement:
-        """The statement with them as its last iterators."""
+        """The statement with these as its last iterators."""
         starts = loop_values(isl.Set.universe(groups.get_space().range()), self.functions)
         domain = groups.apply_range(starts).wrap().flatten().set_tuple_name(statement.name)
         return replace(statement, iterators=(*statement.iterators, *self.names), domain=domain)
 
 
 def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
-    """`A_box_copy[i_tile, x0, x1, s0, s1]`, which is `A_box[x0 - s0, x1 - s1] = A[x0, x1]`."""
+    """The statement `A_box_copy[i_tile, x0, x1, s0, s1]`: `A_box[x0 - s0, x1 - s1] = A[x0, x1]`."""
     name = f"{starts.buffer}_copy"
     domain = box.elements.wrap().flatten().set_tuple_name(name)
     iterators = own_names(starts.buffer, depth + len(box.starts))
@@ -182,14 +183,14 @@ def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
 
 
 def _redirected(statement: Statement, read: tuple[Load, ...], starts: Starts, groups: isl.Map) -> Statement:
-    """The statement with the box in place of the array, where it reads these elements."""
+    """The statement with these accesses going to the box in place of the array."""
     expr = map_loads(statement.expr, lambda load: starts.shifted(load) if load in read else load)
     return replace(starts.added(statement, groups), expr=expr)
 
 
 @dataclass(frozen=True)
 class _Change:
-    """The tree with `body` in place of the copy `node`, and every loop's functions on the statements' new iterators."""
+    """Puts `body` in place of the copy `node`, and adapts each loop's functions to the statements' new iterators."""
 
     node: Copy
     body: Node
@@ -206,7 +207,7 @@ class _Change:
         return mapped(node, self.visit)
 
     def _function(self, name: str, function: isl.PwAff) -> isl.PwAff:
-        """The loop's value in terms of a redirected statement's iterators, of which it does not use the last."""
+        """The loop's function on a redirected statement's iterators, of which it ignores the new ones."""
         if name not in self.redirected:
             return function
         old, new = function.dim(isl.dim_type.in_), len(self.redirected[name].iterators)
@@ -215,6 +216,6 @@ class _Change:
         return function.pullback_multi_aff(dropped.set_tuple_name(isl.dim_type.out, name))
 
     def _copied(self, band: Band) -> tuple[tuple[str, isl.PwAff], ...]:
-        """The function of the copy's statement in a loop around it."""
+        """The copy statement's function in a band, if the band is around the copy."""
         depth = next((d for d, one in enumerate(self.above) if one is band), None)
         return () if self.copy is None or depth is None else ((self.copy.name, coordinate(self.copy.domain, depth)),)

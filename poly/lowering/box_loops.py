@@ -1,7 +1,7 @@
-"""The loops that fill a box: threads, work-groups or work-items share them as they share what is around.
+"""The loops that fill a box, shared by threads, work-groups or work-items like the loops around.
 
 for A_0: for A_1:  # vectorize            one thread, or a work-group of one item
-for A_0:  # parallel …                    above parallel loops: a copy for all of them
+for A_0:  # parallel …                    above parallel loops: a copy for all their iterations
 for A_0:  # 8 items                       a group of 256 items, neighbours along the contiguous dimension
   for A_1:  # 32 items
 """
@@ -43,7 +43,7 @@ def copy_loops(nest: Nest, tree: Node, place: CopyPlace, copy: Statement, extent
 
 
 def _counted(copy: Statement, memory: Memory, position: int, rank: int) -> isl.PwAff:
-    """What a loop over a dimension counts: indices of the array, or in local and private memory places in the box."""
+    """The function of a loop over a dimension: the array's index or, in local and private memory, the box's."""
     index = coordinate(copy.domain, position)
     return index if memory == "global" else index.sub(coordinate(copy.domain, position + rank))
 
@@ -53,7 +53,7 @@ def _last_alone(rank: int, items: int) -> tuple[int, ...]:
 
 
 def _fastest_last(array: Array) -> list[int]:
-    """The dimensions of an array, the one whose neighbours lie side by side last."""
+    """The dimensions of an array, with the contiguous one last."""
     steps = [stride.number for stride in strides(array)]
     fastest = next((d for d, step in enumerate(steps) if step == 1), len(steps) - 1)
     return [*(d for d in range(len(steps)) if d != fastest), fastest]

@@ -1,9 +1,9 @@
-"""Where a box lies: which memory, how its rows are apart, and which work-items fill it.
+"""The placement of a box: its memory, its layout, and the work-items that fill it.
 
-    A_box[x0 - s0, x1 - s1]       of 66 x 34 elements in local memory, rows 1 further apart, 2 boxes in turn:
+    A_box[x0 - s0, x1 - s1]       of 66 x 34 elements in local memory, rows padded by 1, double-buffered:
       ->  A_box[i_tile mod 2, x0 - s0, x1 - s1]       strides 66*35, 35, 1; 2*66*35 elements
 
-A box in local memory is one for a work-group, whose items copy it together; one in private memory is for a work-item.
+A box in local memory belongs to a work-group, whose items fill it together; one in private memory to a work-item.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from poly.ir.tree import Band, Copy, Node, bands, statements
 from poly.ir.work_groups import LaunchedLoops, item_loops, kernels, width
 
 GUESS = 1024
-"""The extent that a side is taken to have, where it is not known."""
+"""The assumed extent of a side whose extent is not known."""
 
 
 @dataclass(frozen=True)
 class CopyPlace:
-    """What stands around a copy: the loops, outermost first, and the kernel of which a group makes the copy.
+    """The surroundings of a copy: the loops above it, outermost first, and the kernel that contains it.
 
-    `kernel` is None where the copy is made before the groups start. `items` is how many work-items a group has.
+    `kernel` is None if the copy is made before the work-groups start. `items` is the number of work-items of a group.
     """
 
     node: Copy
@@ -45,24 +45,24 @@ class CopyPlace:
 
     @property
     def kernel_name(self) -> str:
-        """A name of the kernel: its last statement's, which is no copy."""
+        """A name for the kernel: its last statement, which is not a copy."""
         return statements(self.kernel.body)[-1] if self.kernel else ""
 
     @property
     def is_private(self) -> bool:
-        """Whether each thread or work-group has a box of its own."""
+        """Whether each thread or work-group has its own box."""
         return any(band.parallel for band in self.above) or self.node.memory != "global"
 
     @property
     def items_above(self) -> int:
-        """How many work-items share the loops around the copy."""
+        """The number of work-items that share the loops around the copy."""
         return prod(band.items for band in item_loops(self.above))
 
     def check(self, isa: ISA) -> None:
-        """Refuse a memory that the target lacks, or that not all who read the box can reach.
+        """Refuse a memory that the target lacks, or that is not accessible to all readers of the box.
 
         Raises:
-            ScheduleError: names the copy, and what to do.
+            ScheduleError: names the copy and the remedy.
         """
         memory, called = self.node.memory, _called(self.node)
         if memory != "global" and not isinstance(isa, DeviceISA):
@@ -76,27 +76,29 @@ class CopyPlace:
             )
         if memory != "private" and self.items_above > 1:
             raise ScheduleError(
-                f"{called}: the copy is one for a work-group, and work-items share a loop around it. "
+                f"{called}: the copy belongs to a work-group, but work-items share a loop around it. "
                 "Remedy: memory='private', or a loop further out."
             )
         if memory == "private" and self.items_above < self.items:
             raise ScheduleError(
-                f"{called}: the copy is one for a work-item, and work-items share a loop inside of it. "
+                f"{called}: the copy belongs to a work-item, but work-items share a loop inside it. "
                 "Remedy: memory='local', or a loop further in."
             )
 
     def check_size(self, isa: ISA, count: Int, dtype: DType, taken: int) -> int:
-        """The bytes of a box of `count` elements on a device; `taken` bytes of its memory are in use.
+        """The bytes of a box of `count` elements on a device, of whose memory `taken` bytes are in use.
+
+        0 if the box is not in a device's local or private memory.
 
         Raises:
-            ScheduleError: the size is not known, or there is not so much memory.
+            ScheduleError: the size is not a known number, or exceeds the memory that is left.
         """
         if self.node.memory == "global" or not isinstance(isa, DeviceISA):
             return 0
         called, tiles = _called(self.node), "Remedy: smaller tiles."
         if count.number is None:
             raise ScheduleError(
-                f"{called}: the copy has {count} elements, and that must be a number. Remedy: tile the loops that "
+                f"{called}: the copy has {count} elements, which must be a known number. Remedy: tile the loops that "
                 f"read {self.node.array}, and copy at a loop over the tiles."
             )
         wanted, there = count.number * dtype.size, _room(isa, self.node.memory)
@@ -106,10 +108,10 @@ class CopyPlace:
         return wanted
 
     def shares(self, extents: tuple[Int, ...]) -> tuple[int, ...]:
-        """How many work-items share the copying loop over each dimension, the last one contiguous; 1 for no sharing.
+        """The number of work-items that share the copying loop over each dimension, of which the last is contiguous.
 
-        Together they are as many as share the loops below the copy, and take the fewest turns; neighbours along the
-        last dimension come first.
+        Their product is the size of the group (all are 1 if the items don't share the copy). The split takes the fewest
+        turns; among equals it favours the last dimension, in which neighbouring items access neighbouring elements.
         """
         if self.node.memory == "private" or self.items == 1:
             return (1,) * len(extents)
@@ -124,7 +126,7 @@ class CopyPlace:
 
 @dataclass(frozen=True)
 class BoxLayout:
-    """Strides of a box, one for the number of the box first where there are two, and the elements of all."""
+    """The strides of a box, after the stride between buffers if there are several, and the element count of all."""
 
     strides: tuple[Int, ...]
     count: Int
@@ -144,7 +146,7 @@ def _called(node: Copy) -> str:
 
 
 def _room(isa: DeviceISA, memory: str) -> int:
-    """Bytes that a work-group has in local memory, or that a work-item has in registers."""
+    """The bytes of a work-group's local memory, or of a work-item's registers."""
     return isa.local_bytes if memory == "local" else isa.registers * isa.vector_bytes
 
 

@@ -1,4 +1,4 @@
-"""Calls of hand-tuned routines as statements: what the texts of microkernels and copies have in common."""
+"""Calls of routines as statements: what microkernels and packing have in common."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from poly.ir.tree import Node as TreeNode
 from poly.lowering.ctext import value
 
 UNUSED: tuple[Int, Int, Int] = (Linear.of(1), Linear(), Linear())
-"""The arguments for a loop that a reduction lacks: its steps, and its strides in two arrays."""
+"""The arguments for a missing loop of a reduction: its count, and its strides in two arrays."""
 
 
 @dataclass(frozen=True)
 class RoutineCall:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `body`.
 
-    `routine` is the family's name; `rows` and `columns` are the extents that calls can have (None: any); `spaces` are
-    the address spaces of a microkernel's operands, `to` is that of a copy's panels, `workspaces` scratch arrays of its
-    own.
+    `routine` is the family's name; `rows` and `columns` are the possible extents of calls (None: any); `spaces` are the
+    address spaces of a microkernel's operands; `to` is that of a copy's panels; `workspaces` are scratch arrays that
+    only this statement uses.
     """
 
     name: str
@@ -49,10 +49,10 @@ class RoutineCall:
 
 @dataclass(frozen=True)
 class Panel:
-    """An operand's copy: panels of `width` lanes, one after another for each step of the reduction.
+    """The packed copy of an operand, in panels that hold `width` lanes for each step of the reduction.
 
-    `offset` is where in the buffer the panel that a microkernel call reads begins; the buffer has `count` elements, in
-    the address space `space` of an OpenCL device.
+    `offset` is the start in the buffer of the panel that a microkernel call reads. The buffer has `count` elements and
+    is in the address space `space` on an OpenCL device.
     """
 
     buffer: str
@@ -62,15 +62,15 @@ class Panel:
     space: Space = "global"
 
     def start(self, further: Int = START) -> Pointer:
-        """Where its first element is, or so much further."""
+        """The address of its first element plus `further`."""
         return Pointer(self.buffer, self.offset + further)
 
 
 @dataclass(frozen=True)
 class Operand:
-    """How one call addresses an array: an offset in terms of loops, sizes and atoms, and the atoms' quotients.
+    """The addressing of an array in a call: an offset in terms of loops, sizes and the atoms of `coordinates`.
 
-    `places` has the index in each dimension, in the same terms, with the dimension's extent.
+    `places` has the index in each dimension, in the same terms, and the dimension's extent.
     """
 
     array: str
@@ -79,7 +79,7 @@ class Operand:
     places: tuple[tuple[Int, Int], ...]
 
     def is_linear(self, loop: str) -> bool:
-        """Whether neighbours along the loop are the same distance apart everywhere."""
+        """Whether the operand has a constant stride along the loop."""
         return not any(name in self.offset.names for name, (of, _) in self.coordinates.atoms.items() if of == loop)
 
     def stride(self, loop: str) -> Int:
@@ -102,13 +102,13 @@ def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
 
 
 def absorbed(nest: Nest, micro: Micro) -> Contraction | None:
-    """The contraction that the microkernel computes, with the operands on the sides that the kernel gives them."""
+    """The contraction that the microkernel computes, with the operands exchanged if the microkernel exchanges them."""
     contraction = recognise(nest, nest.statement(micro.statement))
     return exchange(contraction) if contraction and micro.exchanged else contraction
 
 
 def untaken(nest: Nest, tree: TreeNode, name: str) -> isl.Set:
-    """The instances of a statement, without those whose element a microkernel sets at its first visit."""
+    """The instances of a statement except those whose element a microkernel initialises."""
     statement = nest.statement(name)
     for node in walk(tree):
         if isinstance(node, Micro) and node.initial == name:
@@ -120,12 +120,12 @@ def untaken(nest: Nest, tree: TreeNode, name: str) -> isl.Set:
 
 
 def inner_bands(micro: Micro) -> tuple[Band, ...]:
-    """The bands that a microkernel absorbs: rows, columns, then the reduction from outside in."""
+    """The bands that a microkernel absorbs: rows, columns, then the reduction, outermost first."""
     return tuple(b for b in (micro.rows, micro.columns, *micro.reduce) if b is not None)
 
 
 def taken_bands(micro: Micro) -> dict[str, Band]:
-    """The bands that a microkernel absorbs, by the loops of its contract; loops that it does without are left out."""
+    """The bands that a microkernel absorbs, by the loops of its contract; loops without a band are left out."""
     contract = micro.kernel.contract
     loops = (
         (contract.rows, micro.rows),
@@ -150,19 +150,19 @@ def involves(statement: Statement, function: isl.PwAff, iterators: frozenset[str
 
 
 def lows(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[Let]:
-    """The bands' first values in a tile, under the bands' names."""
+    """Definitions of the bands' first values in a tile, by the bands' names."""
     names = instances.names
     return [Let(band.name, value(instances.low(band.function(statement)), names)) for band in bands]
 
 
 def quotients(coordinates: Coordinates, used: frozenset[str], loops: frozenset[str]) -> list[Let]:
-    """The quotients that `used` names, of the given loops."""
+    """Definitions of the quotients in `used` whose loops are in `loops`."""
     found = coordinates.atoms.items()
     return [_quotient(atom, loop, divisor) for atom, (loop, divisor) in found if atom in used and loop in loops]
 
 
 def moved(op: Operand, part: Int, loop: str, name: str) -> tuple[list[Let], Int]:
-    """A part of an operand's offset where the loop stands at `name`: the quotients there, and the offset."""
+    """A part of an operand's offset with the loop at the value `name`: the quotients there, and the offset."""
     atoms = {atom: divisor for atom, (of, divisor) in op.coordinates.atoms.items() if of == loop and atom in part.names}
     lets = [_quotient(f"{name}__{divisor}", name, divisor) for divisor in atoms.values()]
     return lets, part.renamed({loop: name, **{atom: f"{name}__{divisor}" for atom, divisor in atoms.items()}})
@@ -173,10 +173,10 @@ def _quotient(name: str, loop: str, divisor: int) -> Let:
 
 
 def each_row(body: Node) -> For:
-    """The loop over a tile's rows, by their number in it."""
+    """The loop over the numbers of a tile's rows."""
     return For.counted("row", Linear.name("tile_rows"), body)
 
 
 def along(band: Band | None, steps: str, name: str) -> Let:
-    """The value that a loop has so many steps from its first; 0 where there is no such loop."""
+    """The definition of a loop's value `steps` after its first, or of `steps` itself if there is no such loop."""
     return Let(name, (Linear.name(band.name) if band else Linear()) + Linear.name(steps))

@@ -1,4 +1,4 @@
-"""Assertions that a call stays inside of the arrays that it is handed, at the corners of the box that it covers.
+"""Assertions that a routine's call stays inside its arrays, for the corners of the box of iterations that it covers.
 
 C[i + 1, j] for rows from i and columns from j    ->    PFX_IN(i + 1, M); PFX_IN(i + tile_rows, M); …
 """
@@ -16,7 +16,7 @@ from poly.lowering.tile import KernelTile
 
 
 def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tuple[Call, ...]:
-    """Assertions for the operands of a call; `counts` tells how many iterations each loop inside has."""
+    """Assertions for the operands of a call; `counts` has the number of iterations of each loop inside."""
     all_places = ((op, index, extent) for op in operands for index, extent in op.places)
     places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
     return tuple(dict.fromkeys(check for corner, extent in places for check in inside(corner, extent)))
@@ -34,12 +34,12 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
 
 
 def panel_check(panel: Panel, elements: Int) -> Call:
-    """The assertion for some elements of a panel from its first."""
+    """The assertion for the first `elements` elements of a panel."""
     return within(panel.offset + elements - 1, panel.count)
 
 
 def _corners(op: Operand, index: Int, counts: Mapping[str, Int]) -> Iterator[Int]:
-    """The index at the box's corners: its least and its greatest value, unless it holds quotients."""
+    """The index at the box's corners: only its least and greatest values, unless it contains quotients."""
     atoms = {atom: of for atom, of in op.coordinates.atoms.items() if atom in index.names}
     loops = [loop for loop in counts if loop in index.names or any(loop == of for of, _ in atoms.values())]
     if not atoms:

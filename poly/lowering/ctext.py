@@ -1,4 +1,4 @@
-"""Quasi-affine functions of loop values and sizes as integer expressions."""
+"""Convert quasi-affine functions of loop values and sizes to integer expressions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from codegen.ranges import Ranges
 from poly.ir.sets import parameters
 
 MOST_PIECES = 5
-"""A function of more pieces is printed piece by piece."""
+"""A function of more pieces is not simplified to a minimum or maximum."""
 
 
 def value(function: isl.PwAff, names: Sequence[str]) -> Int:
     """The expression of a function of the sizes (its parameters) and of loops (its input dimensions).
 
-    `names` are the variables of the loops in C.
+    `names` are the C variables of the loops.
     """
     function = function.coalesce()
     return Ranges.of_sizes(map(c_name, parameters(function))).value(_whole(function, names))
@@ -38,7 +38,7 @@ def _whole(function: isl.PwAff, names: Sequence[str]) -> Int:
 
 
 def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
-    """The expression that isl makes of a function."""
+    """The expression that isl generates for a function."""
     known = function.dim(isl.dim_type.param)
     own = [f"#{position}" for position in range(len(names))]  # no size has such a name
     for position, name in enumerate(own):
@@ -54,7 +54,7 @@ def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
 
 
 def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:
-    """Those functions among a function's pieces of which it is the minimum (the maximum); none where it isn't.
+    """The pieces of a function whose minimum (maximum, unless `above`) it is; empty if it is not of that form.
 
     `N if N < 64 else 64` is the minimum of N and 64.
     """
@@ -67,7 +67,7 @@ def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:
 
 
 def constants(function: isl.PwAff) -> frozenset[int] | None:
-    """The values that the function takes, or None where some piece is not constant."""
+    """The values that the function takes; None if a piece is not constant."""
     values = set()
     for _, piece in function.get_pieces():
         if not piece.is_cst():

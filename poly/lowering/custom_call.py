@@ -1,4 +1,4 @@
-"""The call of a microkernel that a user added: counts of its contract's loops, then each operand with its strides."""
+"""The call of a user-defined microkernel: the counts of its contract's loops, then each operand with its strides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poly.lowering.tile import KernelTile
 
 
 def custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, right: Panel | None) -> RoutineCall:
-    """The statement that calls the kernel for a tile of any size, on operands in place or in panels."""
+    """The call of a user-defined kernel for one tile, on operands in place or in panels."""
     contract, node = kernel.contract, tile.node
     counts = _counts(tile, kernel)
     operands = (
@@ -35,7 +35,7 @@ def custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, righ
 
 
 def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, Int]:
-    """By the contract's loops, the C variables of their counts."""
+    """The C variable of each count, by the contract's loops."""
     contract, levels = kernel.contract, reversed(range(len(tile.node.reduce)))
     steps = zip(contract.reduce, (f"steps{level}" for level in levels), strict=True)
     rows = {} if contract.rows is None else {contract.rows: "tile_rows"}
@@ -44,14 +44,14 @@ def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, Int]:
 
 
 def _arguments(tile: KernelTile, access: Access, operand: Operand, panel: Panel | None) -> tuple[Value, ...]:
-    """Where an operand begins, and its strides along all indices but the last."""
+    """A pointer to an operand, and its strides along all indices except the last."""
     bands = taken_bands(tile.node)
     strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
     return (panel.start() if panel else tile.start(operand), *strides[:-1])
 
 
 def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:
-    """How far apart neighbours along a loop are in a panel: lanes are neighbours, steps are a row of lanes apart."""
+    """The stride of a loop in a panel: 1 for lanes, and a multiple of the panel's width for steps of the reduction."""
     inward = list(reversed(tile.node.reduce))
     level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)
     return Linear.of(1) if level is None else product(Linear.name(f"steps{at}") for at in range(level)) * panel.width

@@ -1,11 +1,11 @@
-"""Replace the copies and microkernels of a loop tree by statements of their own, whose instances are panels and tiles.
+"""Replace the copies and microkernels of a loop tree by statements whose instances are panels and tiles.
 
     for j_tile:                    for j_tile:
       pack B                         B_pack[j_tile]          one call of the packing routine
       for i_tile:              ->    for i_tile:
         microkernel over i, j, k       S_tile[j_tile, i_tile]  one call of the microkernel
 
-What remains is a tree of plain statements, sequences and bands, which isl can scan.
+The result is a tree of plain statements, sequences and bands, which isl can scan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_TEXTS: Texts = MappingProxyType({})
 
 @dataclass
 class Expansion:
-    """What expanding a tree yields: a plain tree, the domains and texts of its statements, and scratch arrays."""
+    """The result of expanding a tree: a plain tree, the domains and bodies of its statements, and scratch arrays."""
 
     tree: Node
     domains: dict[str, isl.Set] = field(default_factory=dict)
@@ -43,12 +43,12 @@ class Expansion:
     calls: list[RoutineCall] = field(default_factory=list)
     marks: dict[str, LoopMark] = field(default_factory=dict)
     initials: dict[str, str] = field(default_factory=dict)
-    """For a statement whose start value a microkernel takes over: the kernel's statement."""
+    """For each initialising statement that a microkernel takes over: the microkernel's statement."""
 
 
 @dataclass(frozen=True)
 class _Path:
-    """The bands above a node, and the panels that copies above it have laid out."""
+    """The bands above a node, and the panels of the copies above it by statement and role."""
 
     bands: tuple[Band, ...] = ()
     panels: Mapping[tuple[str, str], Panel] = field(default_factory=dict)
@@ -62,9 +62,9 @@ class _Path:
 
 
 def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expansion:
-    """The tree with every copy and microkernel turned into a statement; `nest` is not changed.
+    """The tree with every copy and microkernel turned into a statement.
 
-    `texts` has the domains and lines of leaves that are no statements of the nest.
+    `texts` has the domains and bodies of leaves that are not statements of the nest.
     """
     expansion = Expansion(tree)
     for name, (domain, printed) in texts.items():
@@ -78,7 +78,7 @@ def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expa
 
 
 def _unique_names(tree: Node, others: frozenset[str]) -> Node:
-    """Bands with names that differ along every path, and from `others`, since they become C variables."""
+    """The tree with bands whose names, which become C variables, differ along every path and from `others`."""
 
     def visit(node: Node, taken: frozenset[str]) -> Node:
         def named(band: Band) -> Band:
@@ -120,7 +120,7 @@ def _expand(nest: Nest, node: Node, target: ISA, path: _Path, out: Expansion) ->
 
 
 def _left_over(nest: Nest, zero: Statement, taken_by: str | None) -> isl.Set:
-    """The instances of a statement that are still its own: those whose element no microkernel writes."""
+    """The instances of a statement whose element is not initialised by a microkernel."""
     if taken_by is None:
         return zero.domain
     other = nest.statement(taken_by)
@@ -148,14 +148,14 @@ def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) ->
 
 
 def _done_by(micro: Micro) -> str:
-    """What a microkernel's call does: `S1 by gemm_avx512_6x64: a tile of i by j, summed over k`."""
+    """The comment on a microkernel's call: `S1 by gemm_avx512_6x64: a tile of i by j, summed over k`."""
     tile = " by ".join(band.name for band in (micro.rows, micro.columns) if band is not None)
     summed = f", summed over {', '.join(band.name for band in micro.reduce)}" if micro.reduce else ""
     return f"{micro.statement} by {micro.kernel}: a tile of {tile}{summed}"
 
 
 def _along(micro: Micro, role: str) -> str:
-    """Which loop goes through the lanes of a copy, and which ones through its vectors."""
+    """The part of a copy's comment on its lanes and vectors: ` of j for each k`."""
     side = micro.rows if role == "left" else micro.columns
     steps = ", ".join(band.name for band in micro.reduce)
     return (f" of {side.name}" if side is not None else "") + (f" for each {steps}" if steps else "")

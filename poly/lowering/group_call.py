@@ -1,4 +1,4 @@
-"""A microkernel's tile as a call that a whole work-group makes: pointers, strides, and tables where there is no stride.
+"""The call of a GPU microkernel by a whole work-group: pointers and strides, or tables if there is no constant stride.
 
 rows p_q of A[p, q, k], which has 30 columns, 28 values of q
     ->      S_a_rows[row] = 30*(this_row / 28) + … for the rows of the tile, by all work-items
@@ -28,7 +28,7 @@ from poly.lowering.tile import KernelTile
 
 @dataclass(frozen=True)
 class OperandLine:
-    """The rows or the columns of an operand: a stride, or else a table of the part of the offset that they have."""
+    """The addressing of an operand's rows or columns: a stride, or a table of their part of the offset."""
 
     operand: Operand
     loop: str
@@ -40,20 +40,20 @@ class OperandLine:
 
     @property
     def arguments(self) -> tuple[Value, Value]:
-        """The table and what divides its entries, or none and the stride."""
+        """The table and a common divisor of its entries, or a null pointer and the stride."""
         if not self.is_tabled:
             return Linear(), self.operand.stride(self.loop)
         return Pointer(self.table), Linear.of(gcd(*(count for _, count in self.operand.part(self.loop).terms)))
 
     def entry(self, at: str, this: str) -> tuple[list[Let], Write]:
-        """An entry: its quotients, and what stores it."""
+        """The quotients that a table's entry needs, and the write that stores the entry."""
         lets, offset = moved(self.operand, self.operand.part(self.loop), self.loop, this)
         return lets, Write(Cell(self.table, Linear.name(at)), offset)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The rows and columns of a tile, in each of the arrays that have them."""
+    """The addressing of a tile's rows and columns in each array that has them."""
 
     a_rows: OperandLine
     b_columns: OperandLine
@@ -77,12 +77,12 @@ class Lines:
 
     @property
     def rows(self) -> tuple[OperandLine, ...]:
-        """Those with tables."""
+        """The rows with tables."""
         return tuple(line for line in (self.a_rows, self.c_rows) if line.is_tabled)
 
     @property
     def columns(self) -> tuple[OperandLine, ...]:
-        """Those with tables."""
+        """The columns with tables."""
         return tuple(line for line in (self.b_columns, self.c_columns) if line.is_tabled)
 
 
@@ -130,7 +130,7 @@ def _check_device(kernel: GroupKernel, local_bytes: int, isa: DeviceISA) -> None
 
 
 def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[Node]:
-    """The loops in which all work-items fill the tables; nothing where all rows and columns have a stride."""
+    """The loops in which all work-items fill the tables; empty if all rows and columns have a constant stride."""
     rows, columns = tile.node.rows, tile.node.columns
     filled = [
         *_entries(lines.rows, "row", "tile_rows", kernel.items, along(rows, "row", "this_row")),
@@ -140,7 +140,7 @@ def _filled(tile: KernelTile, kernel: GroupKernel, lines: Lines) -> list[Node]:
 
 
 def _entries(lines: Sequence[OperandLine], at: str, count: str, items: int, this: Let) -> list[Node]:
-    """The loop that fills the tables of rows, or those of columns."""
+    """The loop that fills the tables of the rows or of the columns."""
     if not lines:
         return []
     entries = [line.entry(at, this.name) for line in lines]
@@ -150,7 +150,7 @@ def _entries(lines: Sequence[OperandLine], at: str, count: str, items: int, this
 
 
 def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> Call:
-    """The kernel's call: where operands begin, their rows and columns, then the reduction's loops from inside out."""
+    """The kernel's call: the operands with their rows and columns, then the reduction's loops, innermost first."""
     levels: list[Value] = []
     for level, band in enumerate(reversed(tile.node.reduce)):
         strides = (operand.stride(band.name) for operand in (tile.left, tile.right))
@@ -167,7 +167,7 @@ def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> C
 
 
 def _start(operand: Operand, tabled: Iterable[OperandLine]) -> Pointer:
-    """Where an operand begins, without what its tables add."""
+    """The address of an operand's first element, without the parts of the offset that its tables add."""
     offset = operand.offset
     for line in tabled:
         if line.operand is operand:

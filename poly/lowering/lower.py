@@ -1,4 +1,4 @@
-"""From a nest and a loop tree to the program that code generation prints."""
+"""Lower a nest and its loop tree to the program that code generation prints."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from poly.lowering.mapping.items import with_items
 from poly.lowering.scan import scan
 
 LOWERED = 1_000_000
-"""Operations that isl may take for copies, microkernels and loops, and once more for loops with conditions inside."""
+"""Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
-"""The C text of the routines beside the outer-product kernels and packing."""
+"""Generators of the C text of the routines other than packing and the outer-product kernels."""
 
 
 def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     """The program that runs `nest` in the order of `tree` on `isa`.
 
-    Raises ScheduleError where a microkernel does not fit the loops below which it stands, or an integer may leave 64
-    bits, TargetError where the target does not compute with a type of the nest.
+    Raises ScheduleError if a microkernel does not fit the loops around it, if an integer may exceed 64 bits, or if the
+    loops take too much work to find, and TargetError if the target does not support a type of the nest.
     """
     _check_types(nest, isa)
     try:
@@ -57,10 +57,11 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
 
 
 def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
-    """The program with conditions inside of its loops, none of them in vector lanes.
+    """The program with the conditions of its statements inside the loops, which are not vectorised.
 
     Raises:
-        TooCostly: even that takes too much work; microkernels and work-items need loops without conditions.
+        TooCostly: this takes too much work, too, or the tree has microkernels or work-items, which need loops without
+            such conditions.
     """
     simple, conditions = guarded(nest)
     if not conditions or any(isinstance(n, Micro) or (isinstance(n, Band) and n.items) for n in walk(tree)):
@@ -98,14 +99,14 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Progra
 
 
 def _without_idle(nest: Nest, node: Node) -> Node:
-    """The tree without the microkernels of statements that have no instances: there is no tile to call them for."""
+    """The tree without the microkernels of statements that have no instances, and thus no tiles."""
     if isinstance(node, Micro) and nest.statement(node.statement).domain.is_empty():
         return Leaf(node.statement)
     return mapped(node, lambda child: _without_idle(nest, child))
 
 
 def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:
-    """The tree where no parallel loop of one iteration keeps the threads from a parallel loop inside of it."""
+    """The tree with serial loops in place of parallel ones that run once and have a parallel loop inside."""
     if isinstance(node, Band):
         idle = node.parallel and any(b.parallel for b in bands(node.body)) and _runs_once(nest, node, above)
         above = (*above, node)
@@ -114,7 +115,7 @@ def _shared_once(nest: Nest, node: Node, above: tuple[Band, ...]) -> Node:
 
 
 def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:
-    """Whether the loop has one iteration in each of those around it."""
+    """Whether the loop has a single iteration in each iteration of the loops around it."""
     outer = {name: tuple((b.name, b.function(name)) for b in above) for name in statements(band)}
     return all(
         Instances("once", nest.statement(name).domain, loops).values([band.function(name)]).is_single_valued()
@@ -123,7 +124,7 @@ def _runs_once(nest: Nest, band: Band, above: tuple[Band, ...]) -> bool:
 
 
 def _marks(made: Expansion, conditions: Conditions) -> dict[str, LoopMark]:
-    """What is said of the loops; a statement with a condition is in no vector lanes."""
+    """The marks of the loops; statements with conditions are not vectorised."""
     if not conditions:
         return made.marks
     return {name: replace(mark, vectorize=False) for name, mark in made.marks.items()}
@@ -134,12 +135,12 @@ def _check_types(nest: Nest, isa: ISA) -> None:
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):
             remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
-            problem = f"{isa.name} does not compute with {array.dtype}, the type of {array.name}"
+            problem = f"{isa.name} does not support {array.dtype}, the type of {array.name}"
             raise TargetError(f"{problem}: take {remedy}.")
 
 
 def arguments(nest: Nest) -> tuple[Buffer, ...]:
-    """The arrays and scalars that the C function takes."""
+    """The array and scalar parameters of the C function."""
     return tuple(_buffer(nest, array) for array in nest.arguments)
 
 
@@ -158,7 +159,7 @@ def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scala
 
 
 def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
-    """The C text of every routine that is called, each with the extents that its calls have."""
+    """The C text of the routines that are called, specialised to the extents of the calls."""
     texts = []
     micros = [node for node in walk(tree) if isinstance(node, Micro)]
     for dtype in sorted({micro.kernel.dtype for micro in micros}, key=lambda d: d.name):

@@ -1,4 +1,4 @@
-"""A microkernel's tile as a call: pointers, strides, extents, and whether the result is added to what is there."""
+"""The call of a microkernel for a tile: pointers, strides, extents, and whether to add to the output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from poly.lowering.tile import KernelTile, tile_of
 from poly.lowering.vector_call import vector_call
 
 SHORT, FAR = 96, 4 << 20
-"""Steps of a reduction too few to hide how long the output takes to come, and bytes of an output that lies far away."""
+"""Limits for prefetching results: the most steps of the reduction, and the fewest bytes of the output."""
 
 
 def kernel_call(
@@ -48,9 +48,9 @@ def kernel_call(
     loops: tuple[tuple[str, isl.PwAff], ...],
     panels: Mapping[tuple[str, str], Panel],
 ) -> RoutineCall:
-    """The statement that stands for all the iterations below the loops that surround the microkernel.
+    """The statement that computes all iterations inside the loops around the microkernel by one call.
 
-    Raises TargetError if the kernel is made for another instruction set.
+    Raises TargetError if the kernel is for another instruction set.
     """
     kernel, made_for = node.kernel, node.kernel.isa.name
     if made_for != isa.name:
@@ -75,7 +75,7 @@ def kernel_call(
 def _tile_call(
     tile: KernelTile, kernel: OuterProduct, isa: ISA, left: Panel | None, right: Panel | None
 ) -> RoutineCall:
-    """The call of an outer-product kernel, whose operands are read in place or from panels."""
+    """The call of an outer-product kernel, which reads its operands in place or from panels."""
     node, output, instances = tile.node, tile.output, tile.instances
     run, accumulate = run_length(output, node), tile.accumulate
     spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
@@ -98,12 +98,12 @@ def _tile_call(
 
 
 def _space(panel: Panel | None) -> Space:
-    """Where an operand lies."""
+    """The address space of an operand."""
     return panel.space if panel else "global"
 
 
 def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
-    """Ask for the lines of the next tile's results, where the sum is short and the output larger than caches nearby."""
+    """Prefetch the next tile's results if the reduction is short and the output is larger than the nearer caches."""
     steps = [tile.extents(band) for band in tile.node.reduce]
     shape = tile.target.shape
     extents = [extent.constant for extent in shape if not extent.terms]
@@ -128,14 +128,14 @@ def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
 
 
 def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
-    """Whether a loop over tiles moves along a band's iterators."""
+    """Whether a loop over tiles depends on the iterators of a band."""
     own = band.function(statement.name)
     counted = frozenset(name for name in statement.iterators if involves(statement, own, frozenset({name})))
     return involves(statement, function, counted)
 
 
 def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_own: bool) -> list[Node]:
-    """Tables with a pointer for each row of the left operand, and of the output or the tile that it `has_own`."""
+    """Tables of pointers to the rows of the left operand, and of the output or (`has_own`) a tile on the stack."""
     left, output = tile.left, tile.output
     band = tile.node.rows
     row = band.name if band else ""
@@ -180,7 +180,7 @@ def _call(
     spaces: Spaces,
     accumulate: Int | Test,
 ) -> Call:
-    """The kernel's call, with the extents and strides of the reduction's loops from inside out."""
+    """The kernel's call, with the extents and strides of the reduction's loops, innermost first."""
     levels: list[Int] = []
     for level, band in enumerate(reversed(tile.node.reduce)):
         before = product(Linear.name(f"steps{inner}") for inner in range(level))

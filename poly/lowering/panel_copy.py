@@ -1,4 +1,4 @@
-"""Packing: copy an operand into panels that a microkernel reads from first to last.
+"""Packing: copy an operand into panels that a microkernel reads sequentially.
 
 A panel holds `width` lanes (the kernel's rows for the left operand, its columns for the right) for every step of the
 reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zero.
@@ -51,7 +51,7 @@ Loops = tuple[tuple[str, isl.PwAff], ...]
 
 @dataclass(frozen=True)
 class PanelCopy:
-    """The copying statement, its loops inside those around it, the buffer, and the panel that the microkernel reads."""
+    """The packing statement, its own loops, the buffer, and the panel that the microkernel reads."""
 
     role: str
     call: RoutineCall
@@ -70,11 +70,11 @@ def panel_copy(
     private: bool,
     workspaces: Sequence[Workspace],
 ) -> PanelCopy:
-    """The copy of one operand of the microkernel below `between`, made below the loops `outer`.
+    """The copy of one operand of the microkernel `micro`, made inside the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
-    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError where
-    the loops don't determine what is read.
+    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError if
+    the loops don't determine the statement's iterators.
     """
     source = _source(nest, node, micro, outer, between)
     statement, numbering = source.statement, source.numbering
@@ -111,7 +111,7 @@ def panel_copy(
 
 @dataclass(frozen=True)
 class PanelSource:
-    """What is copied: an operand of a statement's microkernel, by lanes and steps of the reduction.
+    """The operand to copy, with its lanes and its steps of the reduction.
 
     The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
     """
@@ -127,7 +127,7 @@ class PanelSource:
 
 
 def role_of(nest: Nest, node: Copy, micro: Micro) -> Literal["left", "right"]:
-    """The operand of a microkernel that a copy lays out in panels.
+    """The role of the microkernel's operand that a copy packs into panels.
 
     Raises:
         ScheduleError: the kernel does not read the array in the role that the copy names.
@@ -169,7 +169,7 @@ def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[B
 
 
 def _iterators_of_lanes(statement: Statement, lanes: Band | None) -> frozenset[str]:
-    """The iterators of the loop over an operand's lanes; the operand itself may be the same for all lanes."""
+    """The iterators of the loop over an operand's lanes, even if the operand does not depend on them."""
     if lanes is None:
         return frozenset()
     function = lanes.function(statement.name)
@@ -182,9 +182,9 @@ def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
 
 @dataclass(frozen=True)
 class ContiguousPanels:
-    """The loop along which the source is contiguous from panel to panel: one call copies a row of such panels.
+    """A loop over panels along which the source is contiguous, so that one call copies a row of panels.
 
-    `apart` is how many elements lie between the starts of two panels, `count` how many panels a call copies.
+    `apart` is the number of elements from panel to panel, `count` the number of panels that a call copies.
     """
 
     band: Band
@@ -193,7 +193,7 @@ class ContiguousPanels:
 
 
 def _along_panels(source: PanelSource) -> Band | None:
-    """The loop over panels along which the source is contiguous, where it is along no loop within a panel."""
+    """The loop over panels along which the source is contiguous; None if a loop within a panel is, or if none is."""
     op = source.operand
     if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
@@ -201,7 +201,7 @@ def _along_panels(source: PanelSource) -> Band | None:
 
 
 def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[Int, list[Int]]:
-    """A panel's number (from the loops' values, counted from their least), and each loop's greatest count."""
+    """A panel's number, from the loops' values relative to their least, and the greatest count of each loop."""
     number: Int = Linear()
     extents: list[Int] = []
     for band in numbering:
@@ -212,13 +212,13 @@ def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str
 
 
 Level = tuple[Int, Int, Int]
-"""A loop's count, and its steps in the source and in the panel."""
+"""A loop's count, and its strides in the source and in the panel."""
 OFFSETS = Pointer("offsets")
-"""The table of lanes' offsets in the source."""
+"""The table of the lanes' offsets in the source."""
 
 
 def _levels(source: PanelSource, instances: Instances) -> list[Level]:
-    """The loops of the reduction. The shortest step in the source comes first, where all are known."""
+    """The loops of the reduction, sorted by their strides in the source if these are known, or else innermost first."""
     found: list[Level] = []
     pitch: Int = Linear.of(source.width)
     for band in reversed(source.reduce):
@@ -233,7 +233,7 @@ def _levels(source: PanelSource, instances: Instances) -> list[Level]:
 def _copied(
     source: PanelSource, instances: Instances, panel: Panel, ending: str, group: ContiguousPanels | None
 ) -> Instructions:
-    """One copying call: lanes a constant stride apart, or at offsets gathered before."""
+    """One call of a packing routine, for lanes with a constant stride or at offsets in a table."""
     op, statement = source.operand, source.statement.name
     lane = source.lanes.name if source.lanes else ""
     bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
@@ -258,7 +258,7 @@ def _copied(
 def _checks(
     source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: ContiguousPanels | None
 ) -> tuple[Call, ...]:
-    """Assertions that a call stays inside of the source and of the buffer."""
+    """Assertions that a call stays inside the source and the buffer."""
     elements = product([*(counts[b.name] for b in source.reduce), source.width])
     if group:
         elements = product([counts[group.band.name] - 1, group.apart]) + elements
@@ -267,9 +267,9 @@ def _checks(
 
 
 def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str, tuple[Value, ...]]:
-    """The routine and its arguments behind the source; lanes are so far `apart`, or at offsets.
+    """The routine and its arguments after the source; lanes have the stride `apart`, or offsets in a table if None.
 
-    Where it is known what is contiguous, that has a routine of its own, which is shorter.
+    A source known to be contiguous along the lanes or along the first loop has a shorter routine.
     """
     steps = [argument for level in levels for argument in level]
     (count, step, pitch), *rest = levels
@@ -285,7 +285,7 @@ def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str,
 
 
 def _gathered(source: PanelSource) -> list[Node]:
-    """The loop that sets `offsets` to each lane's offset in the source."""
+    """The table `offsets`, and the loop that stores each lane's offset in the source there."""
     band = source.lanes
     atoms, offset = moved(source.operand, source.operand.offset, band.name if band else "", "this_lane")
     store = Write(Cell("offsets", Linear.name("lane")), offset)

@@ -1,4 +1,4 @@
-"""Scan a loop tree: from the tree and the iteration domains to loops, by isl's generator."""
+"""Scan a loop tree: generate loops from the tree and the iteration domains with isl."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
 from poly.lowering.visits import is_delicate, visits_all
 
 SCANNED = 400_000
-"""Operations that isl may take to scan a tree: those on many loops, and on many pieces of loops, take it long."""
+"""Operations that isl may use to scan a tree: many loops, or loops of many pieces, take long."""
 
 CHECKED, RESERVE = 400_000, 20
-"""Operations that isl may take to see that delicate loops are right, and the percent of the budget around left then."""
+"""Operations that isl may use to verify delicate loops, and the percentage of the outer budget kept in reserve."""
 
 
 def ast(nest: Nest, tree: Node) -> loop_ir.Node:
-    """The loops of a nest in the order of `tree`, which holds no microkernels."""
+    """The loops of a nest in the order of `tree`, which contains no microkernels."""
     return scan({s.name: s.domain for s in nest.statements}, tree, nest.context)
 
 
 def scan(
     domains: Mapping[str, isl.Set], tree: Node, context: isl.Set, marks: Mapping[str, LoopMark] | None = None
 ) -> loop_ir.Node:
-    """The loops that visit `domains` in the order of `tree`; `marks` says by name how loops are to be printed.
+    """The loops that visit `domains` in the order of `tree`, with `marks` by their names.
 
-    What reads a copy that is still to be made stands below a comment that names what is copied.
+    A copy in the tree becomes a comment above the loops that read it.
 
     Raises:
-        TooCostly: isl takes too long, or has made wrong loops; `poly.ir.guards` has simpler ones.
+        TooCostly: isl takes too much work, or has generated wrong loops; `poly.ir.guards` finds simpler domains.
     """
     for domain in domains.values():
         refuse_tangled(domain)
@@ -51,7 +51,7 @@ def scan(
 
 
 def _is_wrong(made: loop_ir.Node, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
-    """Whether the loops are known to leave instances out, or to visit others; not where that takes too much work."""
+    """Whether the loops are proven not to visit exactly the domains; False if the proof takes too much work."""
     try:
         with limited(CHECKED, reserve=RESERVE):
             return not visits_all(made, domains, context)
@@ -73,7 +73,7 @@ def _schedule(domains: Mapping[str, isl.Set], node: Node) -> isl.Schedule:
 
 
 def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
-    """One loop; where work-items share it or one in it, it is never cut into several."""
+    """The schedule with a loop around it, which is never split into several if work-items share it or a loop in it."""
     inner = _schedule(domains, band.body)
     present = set(statements(band.body))
     functions = [isl.UnionPwAff.from_pw_aff(f) for name, f in band.functions if name in present]

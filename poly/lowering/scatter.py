@@ -1,4 +1,4 @@
-"""Results that are contiguous only in runs: the kernel writes a tile on the stack, which is brought out run by run.
+"""Results that are contiguous only in runs: the kernel writes a tile on the stack, which is then stored run by run.
 
 columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, c_d/30, 0]
 """
@@ -17,7 +17,7 @@ from poly.lowering.calls import Operand, along, each_row, moved
 
 
 def run_length(output: Operand, node: Micro) -> int | None:
-    """How many neighbouring columns are neighbours in the output, where not all are; None where all are."""
+    """The number of neighbouring columns that are contiguous in the output; None if all are."""
     column = node.columns.name if node.columns else ""
     if output.stride(column).number != 1:
         return 1
@@ -29,7 +29,7 @@ def run_length(output: Operand, node: Micro) -> int | None:
 def scattered(
     node: Micro, kernel: OuterProduct, isa: ISA, output: Operand, run: int, accumulate: Int | Test
 ) -> list[Node]:
-    """The loops that bring the tile on the stack to the output, run by run."""
+    """The loops that store the tile on the stack to the output, run by run."""
     columns, row = node.columns, node.rows.name if node.rows else ""
     by_column = output.part(columns.name if columns else "")
     row_quotients, row_offset = moved(output, output.offset - by_column, row, "this_row")
@@ -54,7 +54,7 @@ def _begin(columns: Band | None) -> Int:
 
 
 def _each_run(columns: Band | None, run: int, quotients: list[Let], nodes: list[Node]) -> For:
-    """The loop over the runs that have columns in the tile: by the first column of each, or single ones by number."""
+    """The loop over the runs in a tile: over the first column of each or, for runs of 1, over the columns' numbers."""
     count, begin = Linear.name("tile_columns"), _begin(columns)
     if run == 1:
         return For.counted("at", count, below([along(columns, "at", "this_column"), *quotients], nodes))

@@ -1,4 +1,4 @@
-"""What one call of a microkernel covers: its instances, its operands, and how far each loop inside runs."""
+"""The tile that one call of a microkernel computes: its instances, operands and extents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from poly.lowering.ctext import constants, value
 
 @dataclass(frozen=True)
 class KernelTile:
-    """The iterations below the loops around a microkernel, and how a call of it addresses the operands."""
+    """The iterations inside the loops around a microkernel, and how a call addresses the operands."""
 
     node: Micro
     statement: Statement
@@ -34,20 +34,20 @@ class KernelTile:
     target: Array
     """The output's array."""
     counts: Mapping[str, isl.PwAff]
-    """For each loop inside, by name, how many iterations it has."""
+    """The number of iterations of each absorbed loop, by its name."""
 
     @property
     def dtype(self) -> DType:
         return self.target.dtype
 
     def count(self, band: Band | None) -> Int:
-        """How many iterations a loop has; 1 where there is no such loop."""
+        """The number of iterations of a loop; 1 for None."""
         return value(self.counts[band.name], self.instances.names) if band else Linear.of(1)
 
     def start(self, op: Operand) -> Pointer:
         """Where an operand begins; loops that begin at the same number in all tiles are that number.
 
-        `A + K*i + k` where the tiles begin at different i and at k = 0 is `A + K*i`.
+        `A + K*i + k` becomes `A + K*i` if all tiles begin at k = 0.
         """
         functions = ((band.name, band.function(self.statement.name)) for band in inner_bands(self.node))
         firsts = ((name, value(self.instances.low(function), self.instances.names)) for name, function in functions)
@@ -55,19 +55,19 @@ class KernelTile:
 
     @property
     def values(self) -> dict[str, Int]:
-        """Each of the counts in terms of C's variables."""
+        """The counts in terms of C variables."""
         return {name: value(count, self.instances.names) for name, count in self.counts.items()}
 
     def extents(self, band: Band | None) -> frozenset[int] | None:
-        """The values that the count takes; None where it is not known."""
+        """The values that the loop's count takes; None if they are not known."""
         return constants(self.counts[band.name]) if band else frozenset({1})
 
     @property
     def definitions(self) -> tuple[Let, ...]:
-        """The constants that a call is in terms of.
+        """The definitions of the constants in a call.
 
-        The first values of the loops inside under their names, the quotients that are the same for the whole tile, the
-        extents `tile_rows` and `tile_columns`, and the reduction's `steps0` and so on, innermost first.
+        These are the first values of the absorbed loops by their names, the quotients that are constant in the tile,
+        the extents `tile_rows` and `tile_columns`, and those of the reduction: `steps0` (the innermost), `steps1`, …
         """
         node = self.node
         return (
@@ -87,12 +87,12 @@ class KernelTile:
 
     @property
     def factor(self) -> Factor:
-        """What each product is multiplied by."""
+        """The factor of each product."""
         return Factor(self.contraction.factor, self.dtype)
 
     @property
     def accumulate(self) -> Int | Test:
-        """1, or where the start value 0 is the kernel's job: whether an earlier tile has already written this one."""
+        """1, or if the kernel sets the results to 0: whether an earlier step of the reduction has written the tile."""
         if self.node.initial is None:
             return Linear.of(1)
         reduced = frozenset(self.contraction.reduce)
@@ -108,10 +108,10 @@ class KernelTile:
 
 
 def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequence[tuple[str, isl.PwAff]]) -> bool:
-    """Whether each element is first visited where all loops of the reduction around a tile have their least values.
+    """Whether each element is first visited where all reduction loops around the tile have their least values.
 
-    So it is where each result has the same steps of the reduction, each loop counts results or steps alone, and one
-    step has the least values of all loops.
+    This holds if all results have the same steps of the reduction, no loop counts both results and steps, and one step
+    has the least values of all loops.
     """
     domain, reduced = statement.domain, frozenset(contraction.reduce)
     values = coordinates(domain, statement.iterators)
@@ -132,11 +132,12 @@ def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequen
 def checked_operands(
     nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]
 ) -> tuple[Operand, Operand, Operand]:
-    """The left and the right operand and the output of a microkernel below `loops`.
+    """The left operand, the right operand and the output of a microkernel below `loops`.
 
     Raises:
-        ScheduleError: its iterations are not a full box of rows, columns and reduction steps, or the loops don't tell
-            which they are, or an array moves along a loop that is none of its own.
+        ScheduleError: its iterations are not a full box of rows, columns and reduction steps, the loops don't determine
+            the iterators, not every result is first visited where the reduction begins (with `initial`), or an array
+            moves along a loop that does not belong to it.
     """
     statement = nest.statement(node.statement)
     contraction = _contraction(nest, node)
@@ -163,7 +164,7 @@ def checked_operands(
 
 
 def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> None:
-    """Refuse a tile in which an array moves along a loop: a skewed loop around leaves that to the loops inside."""
+    """Refuse a tile in which an array moves along a loop that should not move it, because a loop around is skewed."""
     for op, band in pairs:
         if band is not None and op.part(band.name).terms:
             raise ScheduleError(
@@ -179,7 +180,7 @@ def _contraction(nest: Nest, node: Micro) -> Contraction:
 
 
 def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> KernelTile:
-    """The tile of a microkernel below `loops`, for which `checked_operands` found nothing wrong."""
+    """The tile of a microkernel below `loops`, which `checked_operands` has accepted."""
     statement = nest.statement(node.statement)
     contraction = _contraction(nest, node)
     instances = Instances(f"{statement.name}_tile", statement.domain, loops)
@@ -200,7 +201,7 @@ def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -
 
 
 def late_start(node: Micro) -> str:
-    """Why a microkernel can't set its results to 0 itself."""
+    """The error message for a microkernel that can't initialise its results."""
     return (
         f"microkernel({node.kernel}, initial={node.initial}): not every result of {node.statement} is first visited "
         "where the loops of the reduction begin, so the kernel can't tell when to start at 0. Remedy: no initial."

@@ -11,7 +11,7 @@ from poly.lowering.tile import KernelTile
 
 
 def vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
-    """The statement that calls a matrix-vector kernel for all columns and steps of a tile."""
+    """The call of a matrix-vector kernel for all columns and steps of a tile."""
     left, right, output, node = tile.left, tile.right, tile.output, tile.node
     column, reduced = node.columns, node.reduce[0]
     assert column is not None, "a matrix-vector kernel has columns"

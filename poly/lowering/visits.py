@@ -1,10 +1,11 @@
-"""The instances that loops visit: loops turned back into sets, to see that they are right.
+"""Verify generated loops by computing the set of instances that they visit.
 
     for i in 0 … N - 1:
       if i % 2 == 0:            ->        { S[i] : 0 <= i < N and i mod 2 = 0 }, each once
         S(i)
 
-isl's generator errs for some loops whose conditions divide: it has left out instances of a strip-mined skewed loop.
+isl's AST generator is wrong for some loops with divisions in conditions: it has left out instances of a strip-mined
+skewed loop.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ COMPARED = {"==": "eq_set", "!=": "ne_set", "<": "lt_set", "<=": "le_set", ">": 
 
 
 def is_delicate(node: Node) -> bool:
-    """Whether a condition in the loops divides."""
+    """Whether a condition in the loops contains a division."""
     return any(isinstance(part, If) and _divides(part.test) for part in every(node))
 
 
 def visits_all(node: Node, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
-    """Whether the loops visit each instance in the domains once, and no other. Raises isl.Error."""
+    """Whether the loops visit exactly the instances in the domains, each once. Raises isl.Error."""
     found: dict[str, list[isl.Map]] = {}
     for name, visit in _Walk(context.from_params(), ()).visits(node):
         found.setdefault(name, []).append(visit)
@@ -38,7 +39,7 @@ def visits_all(node: Node, domains: Mapping[str, isl.Set], context: isl.Set) -> 
 
 
 def _is_whole(visits: list[isl.Map], domain: isl.Set) -> bool:
-    """Whether maps from instances to values of loops have the domain, each instance in one of them and only once."""
+    """Whether maps from instances to loop values cover the domain, with each instance in one map and only once."""
     if not visits:
         return bool(domain.is_empty())
     seen = reduce(isl.Set.union, (visit.domain() for visit in visits))
@@ -54,13 +55,13 @@ def _divides(test: Test) -> bool:
 
 @dataclass(frozen=True)
 class _Walk:
-    """A place in the loops: what holds there, and the variables of the loops around it; these are parameters, too."""
+    """A place in the loops: the condition that holds there, with loop variables as parameters, and these variables."""
 
     holds: isl.Set
     variables: tuple[str, ...]
 
     def visits(self, node: Node) -> Iterator[tuple[str, isl.Map]]:
-        """For each statement below a node `{ S[i, j] -> [variables] }`."""
+        """The relation `{ S[i, j] -> [variables] }` for each run of a statement in a node."""
         match node:
             case If():
                 test = self.test(node.test)
@@ -76,7 +77,7 @@ class _Walk:
                     yield from self.visits(child)
 
     def where(self, test: isl.Set) -> _Walk:
-        """The place below a condition."""
+        """The place inside a condition."""
         return replace(self, holds=self.holds.intersect(test))
 
     def _loop(self, loop: For) -> Iterator[tuple[str, isl.Map]]:
@@ -98,18 +99,18 @@ class _Walk:
         return visit
 
     def number(self, value: int) -> isl.PwAff:
-        """A number as a function of parameters."""
+        """A number as a function of the parameters."""
         space = isl.LocalSpace.from_space(self.holds.get_space())
         return isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(number(value)))
 
     def name(self, name: str) -> isl.PwAff:
-        """A size or a variable as a function of parameters."""
+        """A size or variable as a function of the parameters."""
         space = self.holds.get_space().add_param_id(isl.Id(name))
         at = space.find_dim_by_name(isl.dim_type.param, name)
         return isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), isl.dim_type.param, at))
 
     def value(self, value: Int) -> isl.PwAff:
-        """An integer expression as a function of parameters."""
+        """An integer expression as a function of the parameters."""
         terms = (self._atom(atom).scale_val(number(factor)) for atom, factor in value.terms)
         return reduce(isl.PwAff.add, terms, self.number(value.constant))
 
@@ -131,7 +132,7 @@ class _Walk:
         return left.scale_down_val(rest[0].max_val()).floor()
 
     def test(self, test: Test) -> isl.Set:
-        """Where a condition holds."""
+        """The parameters for which a condition holds."""
         if isinstance(test, Compare):
             compared: isl.Set = getattr(self.value(test.left), COMPARED[test.symbol])(self.value(test.right))
             return compared

@@ -1,4 +1,4 @@
-"""A case: one random nest with several random schedules, made of a seed and a number alone."""
+"""A case: one random nest with several random schedules, determined by a seed and a number."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from poly.machine.target import parse
 from poly.schedules.schedule import Schedule
 
 SHARES = {"c": 0.9, "public": 0.02, "header": 0.04, "opencl": 0.04}
-"""How often a case goes by a route, where all are asked for."""
+"""The relative frequencies of the routes, if all are wanted."""
 SCHEDULES = {"c": 20, "public": 3, "header": 4, "opencl": 3}
-"""How many schedules a case of a route has."""
+"""The number of schedules in a case of each route."""
 SLOW = 2
-"""After so many schedules that take too long a nest has no more: what takes time is the nest's."""
+"""The number of schedules that take too long after which a nest is given up, since the nest is the cause."""
 HALVES = 3
 """How many one has that is in f16, and refused by all of these machines."""
 
 
 @dataclass
 class Report:
-    """What came of cases."""
+    """The outcome of cases."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    """Pairs by route (`c`, …), refused steps, refused pairs, nests that poly refused or that mean nothing."""
+    """Pairs by route (`c`, …), refused steps, refused pairs, nests that poly refused or that are meaningless."""
     seconds: Counter[str] = field(default_factory=Counter)
-    """Of processors, by part, compilers included."""
+    """CPU seconds by part, compilers included."""
     failures: list[Failure] = field(default_factory=list)
 
     @contextmanager
@@ -53,7 +53,7 @@ class Report:
 
 
 def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, announce: Callable[[Pair], None]) -> Report:
-    """Draw a case and try it; `announce` is told each pair before its code runs."""
+    """Draw a case and try it; `announce` is called with each pair before its code runs."""
     report = Report()
     rng = Random(f"poly {seed}/{number}")
     route = rng.choices(routes, [SHARES[r] for r in routes])[0]
@@ -98,7 +98,7 @@ def _with(base: Pair, steps: Steps) -> Pair:
 
 
 def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[Pair | None, list[Data]]:
-    """The pair without a schedule, and its data; None where the nest means nothing at its sizes."""
+    """The pair without a schedule, and its data; None if the nest is meaningless at its sizes."""
     known = tuple(s for s in program.sizes if rng.random() < 0.9) if rng.random() < 0.5 else ()
     told = {name for arg in program.args for extent in arg.shape or () for name, _ in extent.terms}
     if "threads" in program.sizes and "threads" not in told | set(known):
@@ -124,7 +124,7 @@ def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[P
 
 
 def targets() -> tuple[str, ...]:
-    """C's targets that this machine runs."""
+    """The C targets that this machine can run."""
     names = [name for name in ("avx512", "avx2", "neon") if _runs(name)]
     return (*(f"c:{name}" for name in names), "c:portable")
 

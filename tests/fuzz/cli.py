@@ -14,7 +14,7 @@ from fuzz.run import Plan, Total, run, shrink
 REDUCING = 30.0
 """Seconds for each fault."""
 MOST = 6
-"""How many faults are reduced and printed."""
+"""The most faults that are reduced and printed."""
 
 
 @click.command("fuzz")

@@ -31,7 +31,7 @@ WIDE = (12, 13, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 97, 127, 129, 131)
 
 
 def contraction(rng: Random) -> Drawn:
-    """`C[…] += A[…] * B[…]` with its loops in any order, and what often stands around it."""
+    """`C[…] += A[…] * B[…]` with its loops in any order, and statements that often surround it."""
     names = Names(rng, rng.random() < 0.25)
     count = rng.choices((2, 3, 4, 5), (1, 5, 4, 1))[0]
     loops: list[str] = []
@@ -166,7 +166,7 @@ def _padding(rng: Random, loops: list[str], sizes, fixed) -> Condition:
 
 
 def _around(rng, body, loops, sizes, fixed, target: Read, dtype: str, names: Names, args: list) -> tuple[Stmt, ...]:
-    """The output set to a start value before, in loops of its own or around the reduction, and changed afterwards."""
+    """The output's initialisation, in separate loops or around the reduction, and changes of it afterwards."""
     inner = body[0]
     outer: list[For] = []
     used = {n for index in target.indices for n, _ in index.terms}

@@ -1,4 +1,4 @@
-"""Arguments for a nest: arrays between guards, poison wherever no value is needed, and what they must hold after."""
+"""Arguments for a nest: arrays between guards, poison wherever no value is needed, and their expected contents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GUARD = 256
 """Bytes around each array; all bits set are NaN in floats."""
 POISON = {"i8": 0x5A, "i32": 0x5A5A5A5A, "i64": 0x5A5A5A5A5A5A5A5A}
 ROUNDING = 2.0
-"""How many times its bound a value may be off."""
+"""The multiple of its bound by which a value may be off."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Data:
 
 
 def make(program: Program, sizes: Mapping[str, int], rng: Random, most: int = 4000) -> Data:
-    """Random values. Raises Rejected where the nest means nothing with them."""
+    """Random values. Raises Rejected if the nest is meaningless with them."""
     drawn = draw(program, sizes, rng.choice(("small", "small", "small", "real", "wide")), rng.randrange(2**32))
     return poisoned(program, sizes, drawn, most)
 
@@ -79,7 +79,7 @@ class Guarded:
 
     @staticmethod
     def of(program: Program, data: Data, shift: int = 0) -> Guarded:
-        """`shift` moves arrays by so many elements from a multiple of 64 bytes."""
+        """`shift` moves arrays by this many elements from a multiple of 64 bytes."""
         made = [_guarded(data.values[arg.name], arg.shape is None, shift) for arg in program.args]
         return Guarded(tuple(a for a, _ in made), tuple(b for _, b in made))
 
@@ -106,7 +106,7 @@ def _guarded(value: Any, scalar: bool, shift: int) -> tuple[Any, np.ndarray | No
 
 
 def difference(program: Program, data: Data, arrays: tuple[Any, ...], looser: float = 1.0) -> str | None:
-    """What is wrong with the arrays that a call left behind; None where nothing is."""
+    """The problem with the arrays after a call, or None."""
     for arg, array in zip(program.args, arrays, strict=True):
         if arg.shape is None:
             continue

@@ -1,4 +1,4 @@
-"""Random einsums: the loops that poly's page on `poly.einsum` says that one stands for."""
+"""Random einsums: the loops that an einsum stands for, according to the documentation of `poly.einsum`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def einsum(rng: Random) -> Drawn:
 
 
 def _some(rng: Random, letters: list[str], share: float = 0.65) -> list[str]:
-    """Some of the letters in any order; one of them twice at times, which asks for a diagonal."""
+    """Some of the letters in any order, sometimes one of them twice, which means a diagonal."""
     found = [letter for letter in rng.sample(letters, len(letters)) if rng.random() < share]
     twice = [rng.choice(found)] if found and share < 0.8 and rng.random() < 0.04 else []
     return (found + twice)[:5]

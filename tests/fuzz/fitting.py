@@ -1,4 +1,4 @@
-"""Arrays that hold all that a nest accesses: indices are moved to start at 0, extents found, local arrays filled."""
+"""Fit arrays to a nest's accesses: indices are moved to start at 0, extents found, local arrays filled."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from random import Random
 from fuzz.syntax import Arg, Assign, For, If, Lin, Local, Name, Program, Read, Stmt, Values, map_reads, reads, walk
 
 Span = tuple[Lin, Lin]
-"""The least and the greatest value, in terms of sizes; an upper bound where the loops are empty or depend on others."""
+"""The least and the greatest value in terms of sizes; an overestimate if loops are empty or depend on others."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Where an array's indices start, and its extents."""
+    """The start of an array's indices, and its extents."""
 
     starts: tuple[Lin, ...]
     extents: tuple[Lin, ...]
@@ -146,7 +146,7 @@ def unused(program: Program) -> set[str]:
 
 
 def named_values(program: Program) -> set[str]:
-    """The sizes and constants that some bound, index, shape or value names."""
+    """The sizes and constants that occur in a bound, index, shape or value."""
     found: set[str] = set()
 
     def lin(*expressions: Lin) -> None:

@@ -1,9 +1,10 @@
-"""What a nest computes, and how far rounding may lead from it, said once more without poly.
+"""An interpreter of nests that is independent of poly, with bounds on rounding errors.
 
-Integers wrap as NumPy's do. A float is a pair: its value, reckoned in double precision, and a bound on what rounding,
-fused multiply and add, and another order of a reduction's terms make of it. Where all values are multiples of GRID and
-small enough to be exact, the bound is 0, so that a single wrong term shows. Of a nest that may not be reassociated each
-operation is rounded by itself in the order written, as IEEE 754 says: all bounds are 0 but those of library functions.
+Integers wrap as NumPy's do. A float is a pair: its value, computed in double precision, and a bound on the effects of
+rounding, of fused multiply-add, and of reordering a reduction's terms. If all values are multiples of GRID and small
+enough to be exact, the bound is 0, so that a single wrong term shows. In a nest that may not be reassociated, each
+operation is rounded separately in the order written, following IEEE 754: all bounds are 0 except those of library
+functions.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ LARGEST = {"f16": 6e4, "f32": 1e37, "f64": 1e300}
 EXACT = {"f16": 2.0**11, "f32": 2.0**24, "f64": 2.0**52}
 NUMPY_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 GRID = 64.0
-"""Values that are multiples of 1/GRID are looked upon as exact while they are small."""
+"""Values that are multiples of 1/GRID are treated as exact while they are small."""
 LIBRARY = 8.0
-"""A function such as exp may be off by so many roundings."""
+"""The number of roundings by which a function such as exp may be off."""
 
 Pair = tuple[float, float]
 Closure = Callable[[dict[str, Any]], Any]
 
 
 class Rejected(Exception):
-    """The nest means nothing at these sizes (it reads a local before it is written), or takes too long."""
+    """The nest is meaningless at these sizes (it reads a local before it is written), or takes too long."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What each array holds at the end, the bound on its error, and which elements are touched or needed.
+    """The final contents of each array, the bound on their error, and the elements that are accessed or needed.
 
     Needed are those that are read before they are written.
     """
@@ -85,7 +86,7 @@ class Cells:
         self.cells[at] = (*value, 0.0, 0, False) if self.dtype in EPSILON else value
 
     def add(self, at: int, term: Any) -> None:
-        """`+=`, which may be one of many that go into the element in any order."""
+        """`+=`, which may be one of many updates of the element in any order."""
         if self.dtype not in EPSILON:
             self.write(at, wrap(self.read(at) + term, self.dtype))
             return
@@ -115,9 +116,9 @@ def on_grid(value: float) -> bool:
 
 
 def rounded(value: float, bound: float, dtype: str, roundings: float = 1.0, ordered: bool = False) -> Pair:
-    """The value of one operation, with what rounding it adds to the bound of its operands.
+    """The value of one operation, with its rounding error added to the bounds of its operands.
 
-    `ordered`: the operation is rounded by itself. In double precision it is exact enough for the narrower types.
+    `ordered`: the operation is rounded separately. In double precision it is exact enough for the narrower types.
     """
     if not bound and on_grid(value) and abs(value) * GRID < EXACT[dtype]:
         return value, 0.0
@@ -134,17 +135,17 @@ def wrap(value: int, dtype: str) -> int:
 
 
 def interpret(program: Program, data: Mapping[str, Any], sizes: Mapping[str, int], most: int = 4000) -> Outcome:
-    """Run a nest on arrays and scalars by name, which stay as they are, for at most so many instances.
+    """Run a nest on arrays and scalars by name, which are not changed, for at most `most` instances.
 
     Raises:
-        Rejected: it means nothing, or has more instances.
+        Rejected: it is meaningless, or has more instances.
     """
     _count(program.body, {**dict(program.constants), **sizes}, most)
     return Run(program, data, sizes, most).outcome()
 
 
 def _count(body: tuple[Stmt, ...], names: dict[str, Any], left: int) -> int:
-    """How many instances are left of so many: counting them first is much cheaper than running too many.
+    """The number of instances left of a limit; counting them first is much cheaper than running too many.
 
     Raises:
         Rejected: there are more.
@@ -364,7 +365,7 @@ def joined(left: str, right: str, op: str) -> str:
 
 
 def lift(kind: str, wanted: str, closure: Closure, ordered: bool) -> Closure:
-    """A value in the type of the operation that it goes into."""
+    """A value converted to the type of the operation that uses it."""
     if kind == wanted:
         return closure
     if kind in ("int", "float"):
@@ -374,7 +375,7 @@ def lift(kind: str, wanted: str, closure: Closure, ordered: bool) -> Closure:
 
 
 def weak(kind: str, wanted: str, closure: Closure) -> Closure:
-    """A number in the type that it meets."""
+    """A number converted to the type of the other operand."""
     if wanted == "float":
         return lambda names: float(closure(names))
     if wanted in NUMPY_FLOATS:
@@ -384,7 +385,7 @@ def weak(kind: str, wanted: str, closure: Closure) -> Closure:
 
 
 def converter(kind: str, wanted: str, ordered: bool) -> Callable[[Any], Any]:
-    """From a strong type to another: integers become floats, floats are cut off."""
+    """Convert from a strong type to another: integers become floats, floats are truncated."""
     if kind == wanted:
         return lambda value: value
     if wanted in EPSILON:

@@ -1,4 +1,4 @@
-"""Kernels of many schedules built as one library: most of a small build's time is the compiler's start and linking.
+"""Build the kernels of many schedules as one library, since small builds mostly start the compiler and link.
 
 Each kernel has a function name of its own. Definitions that two texts share (helpers, microkernels) are written once.
 """
@@ -19,15 +19,15 @@ from codegen.guard import declarations
 from poly.kernel import Kernel
 
 LEVELS = {"-Og": 0.7, "-O3": 0.3}
-"""How often libraries are built at a level. poly's own is -O3, where compilers do most, and do wrong most."""
+"""The frequencies of optimisation levels. poly's own is -O3, where compilers do most, and have most bugs."""
 
 
 class BuildFailed(Exception):
-    """The compiler refused a text."""
+    """The compiler rejected a text."""
 
 
 NUMBERS = count()
-"""A library that is loaded must not be written over: each has a file of its own."""
+"""Numbers for the files of libraries, since a loaded library must not be overwritten."""
 
 
 def build(kernels: Sequence[Kernel], directory: Path, level: str) -> None:
@@ -68,7 +68,7 @@ def _compile(texts: Sequence[str], flags: tuple[str, ...], level: str, path: Pat
 
 
 def merged(texts: Sequence[str]) -> str:
-    """One text of all: what is included first, then each definition once."""
+    """All texts as one: the includes first, then each definition once."""
     parts: dict[str, None] = {}
     for text in texts:
         parts.update(dict.fromkeys(definitions(text)))
@@ -77,7 +77,7 @@ def merged(texts: Sequence[str]) -> str:
 
 
 def definitions(text: str) -> Iterator[str]:
-    """The top-level parts of a C text: definitions, directives, and what stands between `#if` and `#endif` as a whole.
+    """The top-level parts of a C text: definitions, directives, and whole blocks from `#if` to `#endif`.
 
     The guards around microkernels are left out.
     """

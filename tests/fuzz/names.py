@@ -1,6 +1,6 @@
-"""Names for arrays, sizes, loops, scalars, constants and functions: plain ones, and those that meet others.
+"""Names for arrays, sizes, loops, scalars, constants and functions: plain ones, and those that clash with others.
 
-The odd ones are words of C++ and OpenCL, of the headers, of isl's text, and those that generated code uses itself.
+The odd ones are words of C++ and OpenCL, of the headers, of isl's text, and of generated code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ODD = tuple(ODD_WORDS.split())
 
 
 class Names:
-    """Names for one nest, each given once. With `odd`, about half of them are of the odd ones."""
+    """Names for one nest, each given once. With `odd`, about half of them are odd ones."""
 
     def __init__(self, rng: Random, odd: bool) -> None:
         self._rng, self._odd = rng, odd
@@ -43,7 +43,7 @@ class Names:
         return self._one(SIZES)
 
     def loop(self, around: tuple[str, ...]) -> str:
-        """A loop's name, which may come again, but not inside of itself."""
+        """A loop's name, which may be reused, but not inside the loop."""
         free = [n for n in LOOPS if n not in self._used and n not in around]
         if self._odd and self._rng.random() < 0.4:
             return self._one(LOOPS)

@@ -38,7 +38,7 @@ LARGE = (12, 13, 15, 16, 17, 19, 24, 31, 33)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A nest with the sizes at which it is run: all settings by an open kernel, the first where sizes are known."""
+    """A nest with its settings of the sizes: an open kernel runs with all, one for known sizes with the first."""
 
     program: Program
     settings: tuple[dict[str, int], ...]
@@ -46,7 +46,7 @@ class Drawn:
 
 @dataclass
 class Place:
-    """What may be used at one place of a nest."""
+    """The names that may be used at one place of a nest."""
 
     loops: tuple[str, ...] = ()
     scalars: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class Place:
     """Local arrays with their ranks."""
     depth: int = 0
     tests: int = 0
-    """How many conditions stand around."""
+    """The number of conditions around."""
 
 
 @dataclass
 class Family:
-    """Arrays and scalars of one type; only these meet in a statement."""
+    """Arrays and scalars of one type; a statement uses only one family."""
 
     dtype: str
     arrays: list[tuple[str, int]]
@@ -81,7 +81,7 @@ def draw_program(rng: Random) -> Drawn:
 
 
 def _finished(drawn: Drawn, rng: Random) -> Drawn:
-    """Arrays that fit, no arguments and sizes without a use."""
+    """The nest with arrays that fit, and without unused arguments and sizes."""
     program = fitted(drawn.program, drawn.settings, rng)
     drop = unused(program)
     program = replace(program, args=tuple(a for a in program.args if a.name not in drop))
@@ -108,7 +108,7 @@ class Generator:
             value = rng.choice((2, 3, -1, 0.5, 0.25, 60 * 60 * 24 * 365 * 100, 2**40 + 1, 1.5))
             self.constants[self.names.constant()] = value
         self.budget = rng.choice((2, 3, 4, 6))
-        """How many statements may still be drawn."""
+        """The number of statements that may still be drawn."""
 
     def _family(self) -> Family:
         rng = self.rng
@@ -209,7 +209,7 @@ class Generator:
         return Test(left, op, right)
 
     def _local(self, place: Place) -> list[Stmt]:
-        """A local scalar with its value, or a local array that is filled; both may be used from here on."""
+        """A local scalar with its value, or a local array that is filled; both may be used afterwards."""
         rng = self.rng
         family = self.families[0]
         name = self.names.local()

@@ -1,4 +1,4 @@
-"""One pair of a nest and a schedule: what it is, how it is compiled and run, and what can be wrong with it."""
+"""One pair of a nest and a schedule: how it is compiled and run, and how it can fail."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Steps = tuple[Step, ...] | None
 
 @dataclass(frozen=True)
 class Run:
-    """Arguments: the sizes, and which values are drawn."""
+    """Arguments: the sizes, and the kind of the values."""
 
     sizes: tuple[tuple[str, int], ...]
     kind: str
@@ -42,18 +42,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Pair:
-    """A nest, what is fixed of it, a schedule, a target, and the calls that are made."""
+    """A nest, its fixed sizes, a schedule, a target, and the calls."""
 
     program: Program
     runs: tuple[Run, ...]
     known: tuple[str, ...]
-    """The sizes that are fixed when it is compiled, at the values of the first run."""
+    """The sizes that are fixed at compilation, to their values in the first run."""
     steps: Steps
     route: str = "c"
     target: str = "c"
     threads: int = 1
     level: str = "-O1"
-    """gcc's, for the route `c`."""
+    """gcc's optimisation level, for the route `c`."""
 
     def fixed(self) -> dict[str, int]:
         return {name: value for name, value in self.runs[0].sizes if name in self.known}
@@ -61,7 +61,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong: `wrong` results, bytes changed around an array, an `error` that is none of poly's, a `crash`, …"""
+    """A failure: `wrong` results, bytes changed around an array, an `error` that isn't poly's own, a `crash`, …"""
 
     kind: str
     text: str
@@ -72,7 +72,7 @@ class Failure:
 
 
 LIMIT = 500_000
-"""Operations that isl may take for one question of the fuzzer's, a part of a second; what takes more is given up."""
+"""Operations that isl may use for one query of the fuzzer, a fraction of a second; longer ones are given up."""
 
 
 class Slow(Exception):
@@ -81,7 +81,7 @@ class Slow(Exception):
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Give up what takes isl too long. Raises Slow."""
+    """Limit isl's work inside the context. Raises Slow."""
     context = isl.DEFAULT_CONTEXT
     context.reset_operations()
     context.set_max_operations(LIMIT)
@@ -100,14 +100,14 @@ class Refused(Exception):
 
 
 def failed(kind: str, error: BaseException, pair: Pair | None = None) -> Failure:
-    """An exception as a failure: what it says, and where poly raised it."""
+    """An exception as a failure: its message, and the place where poly raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/fuzz/" not in f.filename]
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].name}" if frames else ""
     return Failure(kind, f"{type(error).__name__}{where}: {str(error)[:1500]}", pair)
 
 
 def arguments(pair: Pair) -> list[Data]:
-    """The values of all runs. Raises Rejected where the nest means nothing with them."""
+    """The values of all runs. Raises Rejected if the nest is meaningless with them."""
     made = []
     for run in pair.runs:
         drawn = values.draw(pair.program, dict(run.sizes), run.kind, run.seed)
@@ -116,7 +116,7 @@ def arguments(pair: Pair) -> list[Data]:
 
 
 def prepared(pair: Pair) -> poly.Nest:
-    """The nest with its sizes fixed, proven to stay inside of its arrays. Raises Refused."""
+    """The nest with its sizes fixed, proven to stay inside its arrays. Raises Refused."""
     try:
         nest = nest_of(pair.program)
         with bounded():
@@ -137,7 +137,7 @@ def scheduled(nest: poly.Nest, steps: Steps) -> Schedule | None:
 
 
 def kernel_of(nest: poly.Nest, told: Schedule | None, target: str, threads: int, name: str) -> Kernel:
-    """A kernel under a name of its own that is translated but not built. Raises Refused where poly refuses."""
+    """A kernel with a given name that is translated but not built. Raises Refused if poly refuses."""
     isa = parse(target).isa
     try:
         with bounded():
@@ -168,12 +168,12 @@ def called(pair: Pair, kernel: Any, data: Data, run: Run, looser: float = 1.0) -
 
 
 def given_sizes(program: Program, sizes: dict[str, int], kernel: Any) -> dict[str, int]:
-    """The sizes that no array tells."""
+    """The sizes that do not follow from an array."""
     return {size: sizes[size] for size in kernel.signature.given}
 
 
 def against_reference(pair: Pair, data: Iterable[Data]) -> Failure | None:
-    """The nest's own reference agrees with the interpreter."""
+    """The failure, if the nest's reference disagrees with the interpreter."""
     nest = nest_of(pair.program)
     given = signature(nest, True).given
     for one in data:
@@ -189,7 +189,7 @@ def against_reference(pair: Pair, data: Iterable[Data]) -> Failure | None:
 
 
 def tried(pair: Pair) -> Failure | None:
-    """One pair from the start, by its route. Pairs that are refused or mean nothing have no failure."""
+    """Try one pair from the start, by its route. Pairs that are refused or meaningless have no failure."""
     from fuzz.routes import ROUTES
 
     try:

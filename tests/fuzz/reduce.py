@@ -1,4 +1,4 @@
-"""A smaller pair that fails alike: steps, statements, loops, terms and sizes are left out while the failure stays."""
+"""Reduce a pair: leave out steps, statements, loops, terms and sizes as long as the same failure occurs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def alike(one: Failure, other: Failure | None) -> bool:
 
 
 def key(failure: Failure) -> str:
-    """What tells faults apart."""
+    """The text by which faults are distinguished."""
     if failure.kind in ("wrong", "guard", "crash", "hang", "reference"):
         return failure.kind
     text = failure.text.split(": ", 1)
@@ -53,7 +53,7 @@ def key(failure: Failure) -> str:
 
 
 def group(failure: Failure) -> str:
-    """What failures are told apart by before they are reduced: for wrong results also the route and the steps."""
+    """The text by which failures are distinguished before reduction: for wrong results also by route and steps."""
     pair = failure.pair
     if pair is None or key(failure) != failure.kind:
         return key(failure)
@@ -63,7 +63,7 @@ def group(failure: Failure) -> str:
 
 
 def reduced(pair: Pair, failure: Failure, attempt: Tried, seconds: float = 120.0) -> tuple[Pair, Failure]:
-    """The smallest pair found in so many seconds that fails alike."""
+    """The smallest pair with the same failure that is found in this many seconds."""
     end = time.monotonic() + seconds
     progress = True
     while progress and time.monotonic() < end:
@@ -105,7 +105,7 @@ def _candidates(pair: Pair) -> Iterator[Pair]:
 
 
 def _fewer(steps: tuple[Step, ...] | None) -> Iterator[tuple[Step, ...] | None]:
-    """Half of the steps, then one less; no schedule at all fails another way."""
+    """Fewer steps, or fewer arguments of a step; never the schedule None, which fails differently."""
     if not steps:
         return
     for size in (len(steps) // 2, len(steps) // 4, 1):
@@ -119,7 +119,7 @@ def _fewer(steps: tuple[Step, ...] | None) -> Iterator[tuple[Step, ...] | None]:
 
 
 def _plainer(steps: tuple[Step, ...] | None) -> Iterator[tuple[Step, ...]]:
-    """Smaller numbers."""
+    """Steps with smaller numbers."""
     for at, step in enumerate(steps or ()):
         for number, (name, value) in enumerate(step.kwargs):
             for smaller in _integers(value) if isinstance(value, int) and not isinstance(value, bool) else ():
@@ -132,7 +132,7 @@ def _integers(value: int) -> Iterator[int]:
 
 
 def _settings(pair: Pair) -> Iterator[Pair]:
-    """Smaller sizes, plainer values and ways."""
+    """Smaller sizes, and simpler values, threads, routes and targets."""
     run = pair.runs[0]
     for at, (name, value) in enumerate(run.sizes):
         for smaller in dict.fromkeys(v for v in (0, 1, 2, 3, value // 2, value - 1) if 0 <= v < value):
@@ -152,7 +152,7 @@ def _settings(pair: Pair) -> Iterator[Pair]:
 
 
 def _trimmed(pair: Pair) -> Pair:
-    """Without arguments, sizes and constants that nothing names."""
+    """The pair without unused arguments, sizes and constants."""
     program = pair.program
     drop = unused(program)
     program = replace(program, args=tuple(a for a in program.args if a.name not in drop))
@@ -268,7 +268,7 @@ def _reads(read: Read) -> Iterator[Read]:
 
 
 def _at(statement: Stmt, index: str, value: Lin) -> Stmt:
-    """The statement where a loop's index has one value."""
+    """The statement with one value for a loop's index."""
 
     def lin(expression: Lin) -> Lin:
         return expression.substitute({index: value})
@@ -306,7 +306,7 @@ def _at(statement: Stmt, index: str, value: Lin) -> Stmt:
 
 
 def _as_value(lin: Lin) -> Expr:
-    """A bound as a value; one of several terms is replaced by a number, which serves as well."""
+    """A bound as a value; one of several terms becomes a number, which is good enough."""
     if len(lin.terms) == 1 and lin.terms[0][1] == 1 and not lin.constant:
         return Name(lin.terms[0][0])
     return Number(lin.constant)
@@ -360,7 +360,7 @@ PLAIN = {"size": "NMKPQRT", "loop": "ijklpqrst", "array": "ABCDEXYZ"}
 
 
 def _renamed(pair: Pair) -> Iterator[Pair]:
-    """Plain names, all at once, and else one after the other."""
+    """Plain names, all at once, or else one after the other."""
     program = pair.program
     used = _all_names(program)
     plain: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Other names in a pair: the values are walked as they are, so that no place is forgotten."""
+"""Rename in a pair, by a walk over all values, so that no place is forgotten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def renamed(pair: Pair, names: Mapping[str, str]) -> Pair:
 
 
 def _value(value: Any, names: Mapping[str, str]) -> Any:
-    """A value of `fuzz.syntax` with other names in it; texts that are no names (operators, types) stay."""
+    """A value of `fuzz.syntax` with other names in it; strings that are not names (operators, types) stay."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""A failure as a pytest function that needs nothing of the fuzzer where that is possible."""
+"""A failure as a pytest function, which is independent of the fuzzer if possible."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def as_test(failure: Failure, name: str) -> str:
 
 
 def _elements(pair: Pair) -> int:
-    """How many numbers stand in the arrays."""
+    """The number of elements of the arrays."""
     arrays = ([e.value(dict(run.sizes)) for e in a.shape or ()] for run in pair.runs for a in pair.program.args)
     return sum(math.prod(shape) for shape in arrays)
 
 
 def _by_fuzzer(pair: Pair) -> str:
-    """Headers and devices take a page of glue: the fuzzer's own is used."""
+    """A test with the fuzzer's own code, for headers and devices, which need much glue."""
     text = textwrap.indent(pair.program.text(), "# ")
     imports = "from fuzz.pairs import Pair, Run, tried\nfrom fuzz.schedules import Step\nfrom fuzz.syntax import *\n"
     return f"{imports}\n{text}assert tried(\n    {pair!r}\n) is None\n"

@@ -34,11 +34,11 @@ Announce = Callable[[Pair], None]
 Route = Callable[[Sequence[Pair], poly.Nest, Sequence[Schedule | None], Sequence[Data], Path, Announce], list[Outcome]]
 
 DEVICE_LOOSER = 4.0
-"""A device's division and functions may round worse than C's."""
+"""The factor by which bounds are larger on a device, whose division and functions may round worse than C's."""
 
 
 def translated(pairs: Sequence[Pair], nest: poly.Nest, tolds: Sequence[Schedule | None]) -> list[Kernel | Outcome]:
-    """A kernel for each pair, or why there is none."""
+    """For each pair a kernel, or the reason why there is none."""
     made: list[Kernel | Outcome] = []
     for number, (pair, told) in enumerate(zip(pairs, tolds, strict=True)):
         try:
@@ -53,7 +53,7 @@ def translated(pairs: Sequence[Pair], nest: poly.Nest, tolds: Sequence[Schedule 
 
 
 def _refused(pair: Pair, refused: Refused) -> Outcome:
-    """What to make of a refusal: a legal nest's default is compiled, but not in halves, which few machines have."""
+    """The outcome of a refusal: a failure for the default schedule, except with f16, which few machines support."""
     halves = any(arg.dtype == "f16" for arg in pair.program.args)
     return refused if pair.steps is not None or halves else failed("default", refused, pair)
 
@@ -70,7 +70,7 @@ def in_c(pairs, nest, tolds, data, folder: Path, announce: Announce) -> list[Out
 
 
 def _alone(pair: Pair, kernel: Kernel | Outcome, data: Sequence[Data], folder: Path, announce: Announce) -> Outcome:
-    """One kernel in a library of its own, to find the one that can't be built."""
+    """Build one kernel as a separate library, to find the one that can't be built."""
     if isinstance(kernel, Kernel):
         try:
             library.build([kernel], folder, pair.level)
@@ -98,9 +98,9 @@ def in_public(pairs, nest, tolds, data, folder: Path, announce: Announce) -> lis
 
 
 def _publicly(pair: Pair, data: Sequence[Data], announce: Announce) -> Outcome:
-    """As a user would: the nest as it was read, its sizes given to poly.compile, no schedule or one from JSON.
+    """Compile and run as a user would: the nest as read, sizes passed to poly.compile, no schedule or one from JSON.
 
-    A record keeps its schedule so.
+    Records keep their schedules as JSON.
     """
     announce(pair)
     try:
@@ -130,7 +130,7 @@ def _compiled(pair: Pair) -> Kernel:
 
 
 def _strided(pair: Pair, kernel: Kernel, data: Data) -> Failure | None:
-    """The same call with rows that lie further apart."""
+    """The same call with gaps between the rows of arrays."""
     arrays = []
     for arg in pair.program.args:
         value = data.values[arg.name]
@@ -281,7 +281,7 @@ def _in_program(pair: Pair, binary: Path, number: int, data: Data, folder: Path)
 
 
 def _complaint(text: str) -> str:
-    """The lines of a sanitizer's report that tell most."""
+    """The most informative lines of a sanitizer's report."""
     lines = [line for line in text.splitlines() if "runtime error" in line or "ERROR" in line or " in " in line]
     return "\n".join(lines[:6]) or text[:500]
 

@@ -1,4 +1,4 @@
-"""Many cases in several processes, for so many seconds or pairs; what fails is reduced and printed as a test."""
+"""Run many cases in several processes, for some seconds or pairs; failures are reduced and printed as tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fuzz.workers import Worker
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tried: until there are so many pairs, or so many seconds have gone by, or one case alone."""
+    """The plan: try cases until a number of pairs or seconds is reached, or one case alone."""
 
     seed: int
     seconds: float | None = None
@@ -32,7 +32,7 @@ class Plan:
 
 @dataclass
 class Found:
-    """A fault: the case that showed it first, and how many did."""
+    """A fault: the first case that showed it, and the number of cases that did."""
 
     case: int
     failure: Failure
@@ -41,7 +41,7 @@ class Found:
 
 @dataclass
 class Total:
-    """What came of all cases."""
+    """The outcome of all cases."""
 
     counts: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class Total:
 
 
 def run(plan: Plan, say: Callable[[Total], None] = lambda _: None) -> Total:
-    """Try cases; `say` is told the counts as they come. Ctrl-C ends it early."""
+    """Try cases; `say` is called with the counts so far. Ctrl-C ends the run early."""
     total = Total()
     numbers = iter([plan.case]) if plan.case is not None else count(plan.first)
     workers = [Worker() for _ in range(1 if plan.case is not None else plan.workers)]
@@ -99,7 +99,7 @@ def run(plan: Plan, say: Callable[[Total], None] = lambda _: None) -> Total:
 def _answers(
     workers: list[Worker], plan: Plan, numbers: Iterator[int], total: Total
 ) -> Iterator[tuple[int, Report | Failure]]:
-    """Each case's answer as it comes."""
+    """The answers of the cases as they arrive."""
     at: dict[int, int] = {}
 
     def next_case(worker: Worker) -> None:

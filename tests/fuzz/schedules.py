@@ -1,6 +1,6 @@
 """Random schedules: walks of random steps, points of the space, those with a few steps changed, tiles for microkernels.
 
-A step that poly refuses isn't taken. Whatever else a step raises is a failure of poly's.
+A step that poly refuses is skipped. Any other exception of a step is a failure of poly.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Step:
 
 @dataclass
 class Taken:
-    """A schedule under way: the steps that poly accepted, and how many it refused."""
+    """A schedule in progress: the steps that poly accepted, and the number that it refused."""
 
     made: Schedule
     steps: tuple[Step, ...] = ()
     refused: int = 0
     before: Callable[[tuple[Step, ...]], None] = lambda _: None
-    """Told the steps before the last of them is taken: a process that hangs there has named it."""
+    """Called with the steps before the last of them is applied, so that a hang in it can be attributed."""
 
     def take(self, step: Step) -> bool:
         self.before((*self.steps, step))
@@ -74,7 +74,7 @@ class Taken:
 
 
 class StepFailed(Exception):
-    """A step raised what is no error of poly's."""
+    """A step raised an exception that is not poly's own."""
 
     def __init__(self, steps: tuple[Step, ...], error: Exception) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -87,7 +87,7 @@ def steps_of(made: Schedule) -> tuple[Step, ...]:
 
 
 class Drawing:
-    """Draws schedules for one nest and target; what is asked of poly for all of them is asked once."""
+    """Draws schedules for one nest and target; queries of poly that all of them share are made once."""
 
     def __init__(self, nest: poly.Nest, isa: ISA, target: str, threads: int, rng: Random, gpu: bool = False) -> None:
         self.nest, self.isa, self.target, self.threads, self.rng = nest, isa, target, threads, rng
@@ -127,7 +127,7 @@ class Drawing:
         return poly.space(self.nest, target=self.target, threads=self.threads)
 
     def _changed(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Some steps left out, put twice or with other numbers, and one that is new."""
+        """Some steps left out, repeated or with other numbers, and a new one."""
         rng = self.rng
         found = list(steps)
         for _ in range(rng.choice((1, 1, 2))):
@@ -194,7 +194,7 @@ class Drawing:
         taken.take(Step(self.rng.choice(("tile", "split")), (), sizes))
 
     def _shape(self) -> tuple[str, int, int] | None:
-        """A microkernel, and a tile of its size or of another."""
+        """A microkernel, and a tile of its size or of another size."""
         rng = self.rng
         dtypes = [a.dtype for a in self.nest.arguments if a.shape] or [poly.f32]
         try:
@@ -212,7 +212,7 @@ class Drawing:
     # --- single steps ---
 
     def step(self, made: Schedule) -> Step:
-        """One step with arguments that mostly mean something."""
+        """One step with mostly meaningful arguments."""
         rng = self.rng
         kinds: dict[str, tuple[int, Callable[[Schedule], Step]]] = {
             "tile": (14, self._tile),
@@ -354,7 +354,7 @@ class Drawing:
 
 
 def kinds(rng: Random, count: int) -> Iterator[str]:
-    """The kinds of so many schedules; the default is always among them."""
+    """The kinds of this many schedules; the default is always among them."""
     yield "default"
     for _ in range(count - 1):
         yield rng.choices(("walk", "tiles", "point", "changed"), (45, 25, 12, 18))[0]

@@ -1,4 +1,4 @@
-"""From the fuzzer's value of a nest to poly's, by poly's own front door."""
+"""Convert the fuzzer's nests to poly's, through poly's public front end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuzz.syntax import Program
 
 FILES = count()
 KEPT = 50
-"""Python reads the text of a function from its file: so many of them are kept."""
+"""Python reads the text of a function from its file, so that this many files are kept."""
 
 
 def nest_of(program: Program) -> Any:

@@ -1,6 +1,6 @@
-"""A nest as a value of the fuzzer's own, and the Python function that poly reads.
+"""The fuzzer's own representation of nests, and the Python functions that poly reads.
 
-Nothing here comes from poly: what a nest means is said by `fuzz.interpreter` alone.
+Nothing here comes from poly: the meaning of a nest is defined by `fuzz.interpreter` alone.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Test:
     right: Lin
 
     __test__ = False
-    """Nothing that pytest collects."""
+    """Keeps pytest from collecting the class."""
 
     def holds(self, values: Values) -> bool:
         return COMPARISONS[self.op](self.left.value(values), self.right.value(values))
@@ -271,7 +271,7 @@ class Assign:
 class Local:
     """A local: an array of a shape, or where the shape is None a scalar with its first value.
 
-    `fill` is what all elements of an array are set to; it becomes loops as the shapes become known (`fuzz.fitting`).
+    `fill` is the value of all elements of an array; it becomes loops once the shapes are known (`fuzz.fitting`).
     """
 
     name: str
@@ -317,7 +317,7 @@ class Program:
     reassociate: bool = True
     functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh"))
     einsum: str = ""
-    """The subscripts that poly is given instead of these loops."""
+    """The subscripts that poly gets in place of these loops."""
 
     def text(self, decorator: str = "@poly.nest") -> str:
         """The function as Python, which poly reads."""

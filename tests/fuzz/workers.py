@@ -1,4 +1,4 @@
-"""Processes that try cases and pairs. A crash or a hang ends one of them, and names the pair that it was at."""
+"""Processes that try cases and pairs. A crash or hang ends one of them, and is attributed to its current pair."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fuzz.cases import Report, run_case
 from fuzz.pairs import Failure, Pair, tried
 
 PATIENCE = 150.0
-"""Seconds after which a process that says nothing is taken for hung."""
+"""Seconds after which a silent process is assumed to hang."""
 MEMORY = 6 << 30
-"""Bytes of address space that a process may take: what asks for more fails there, and leaves the machine alone."""
+"""Bytes of address space that a process may use, so that excessive allocations fail and do not strain the machine."""
 
 
 def serve(connection: Connection) -> None:
-    """Try what is asked for until the connection is closed: `("case", …)` or `("pair", …)`."""
+    """Answer requests, `("case", …)` or `("pair", …)`, until the connection is closed."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("POLY_RECORDS", str(Path(tempfile.gettempdir()) / "poly-fuzz-has-no-records"))
@@ -49,7 +49,7 @@ def serve(connection: Connection) -> None:
 
 @dataclass
 class Worker:
-    """One process, and what it is at."""
+    """One process, and its current pair."""
 
     process: Any = field(init=False)
     connection: Connection = field(init=False)
@@ -76,7 +76,7 @@ class Worker:
         return self.asked is not None and time.monotonic() - self.since > PATIENCE
 
     def read(self) -> Any:
-        """The answer, once it is there; None after word of what the process is at. A crash is an answer too."""
+        """The answer, or None after a message that announces the current pair. A crash is an answer too."""
         try:
             kind, value = self.connection.recv()
         except (EOFError, OSError):
@@ -103,7 +103,7 @@ class Worker:
         return Failure(kind, text, pair)
 
     def wait(self) -> Any:
-        """The answer to what was asked."""
+        """The answer to a request."""
         while True:
             if self.connection.poll(1.0):
                 answer = self.read()

@@ -405,15 +405,28 @@ SUMS = """{
     for (int64_t j = item; j < N; j += 32) {
         s_sum[0] += A[i*N + j];
     }
-    {
-        f64_shares[item] = s_sum[0];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int left = 32; left > 1; left = (left + 1)/2) {
-            if (item < left/2)
-                f64_shares[item] += f64_shares[item + (left + 1)/2];
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+    f64_shares[item] = s_sum[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < 16) {
+        f64_shares[item] += f64_shares[item + 16];
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < 8) {
+        f64_shares[item] += f64_shares[item + 8];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < 4) {
+        f64_shares[item] += f64_shares[item + 4];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < 2) {
+        f64_shares[item] += f64_shares[item + 2];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < 1) {
+        f64_shares[item] += f64_shares[item + 1];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) {
         if (N > 0) {
             s[i] += f64_shares[0];

@@ -254,22 +254,22 @@ def refusal(make: Callable[[], object]) -> str:
         ),
         (
             lambda: source(jacobi, lambda s: star(s).pack("A", at="i", memory="local")),
-            "pack(A, memory=local): the copy is one for a work-group, and work-items share a loop around it. "
+            "pack(A, memory=local): the copy belongs to a work-group, but work-items share a loop around it. "
             "Remedy: memory='private', or a loop further out.",
         ),
         (
             lambda: source(jacobi, lambda s: star(s).pack("A", at="i")),
-            "pack(A, memory=global): the copy is one for a work-group, and work-items share a loop around it. "
+            "pack(A, memory=global): the copy belongs to a work-group, but work-items share a loop around it. "
             "Remedy: memory='private', or a loop further out.",
         ),
         (
             lambda: source(jacobi, lambda s: star(s).pack("A", at="j_tile", memory="private")),
-            "pack(A, memory=private): the copy is one for a work-item, and work-items share a loop inside of it. "
+            "pack(A, memory=private): the copy belongs to a work-item, but work-items share a loop inside it. "
             "Remedy: memory='local', or a loop further in.",
         ),
         (
             lambda: source(jacobi, lambda s: s.groups("i").items(j=64).pack("A", at="i", memory="local")),
-            "pack(A, memory=local): the copy has 3*N elements, and that must be a number. "
+            "pack(A, memory=local): the copy has 3*N elements, which must be a known number. "
             "Remedy: tile the loops that read A, and copy at a loop over the tiles.",
         ),
         (

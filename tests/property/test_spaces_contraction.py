@@ -142,7 +142,8 @@ def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
 def test_no_caches_are_too_small(spec: str, size: int, coarse: bool) -> None:
     """There is a point whose copies go beyond them, and the default schedule is in the space."""
     target = Target.nominal(HOST, Caches(size, size, size), 2)
-    for nest in (Contraction(spec).nest(), Contraction(spec).nest().with_sizes(Contraction(spec).sizes(dict.fromkeys("abcdeijk", 100)))):
+    contraction = Contraction(spec)
+    for nest in (contraction.nest(), contraction.nest().with_sizes(contraction.sizes(dict.fromkeys("abcdeijk", 100)))):
         found = derive(nest, target, coarse)
         assert found.schedule(found.choice).steps
         assert coarse or found.schedule(found.choice) == default_schedule(nest, target)

@@ -1,4 +1,4 @@
-"""Small spaces for the tests of measuring, and candidates that go wrong: C put into good ones."""
+"""Small spaces for the tests of measuring, and faulty candidates: good ones with C statements inserted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GREEDY = "return 1L << 50;"
 
 
 def tiled_space(nest: Nest, loop: str, threads: int = 1, **sizes: int) -> Space:
-    """Points 0, 1, … tile a loop by 2, 3, …; the model expects a microsecond of each. `sizes` are open sizes."""
+    """Points 0, 1, … tile a loop by 2, 3, …; the model predicts a microsecond for each. `sizes` are open sizes."""
 
     def made(values: Mapping[str, Value]) -> Schedule:
         cut = poly.schedule(nest).tile(**{loop: values[loop] or 1})
@@ -56,7 +56,7 @@ def point(number: int) -> Point:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, begins: Mapping[int, str], function: str = "") -> None:
-    """From now on the kernels of these points begin with these statements, or their function of this suffix does."""
+    """Make the kernels of these points, or their functions with this suffix, begin with these statements."""
 
     def spoiled(schedule: Schedule, isa: ISA) -> Compiled:
         good = translate(schedule, isa)

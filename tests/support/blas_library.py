@@ -50,7 +50,7 @@ def blas_header(folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -
 
 
 class Blas:
-    """The routines, called with operands; `trouble` is what the last call complained of."""
+    """The routines, called with operands; `trouble` is the last call's complaint."""
 
     def __init__(self, folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -> None:
         need(GCC)
@@ -68,7 +68,7 @@ class Blas:
         self.lib.reset(0)
 
     def force(self, isa: str) -> None:
-        """Take an instruction set from now on."""
+        """Select an instruction set for the following calls."""
         self.lib.reset(0)
         assert self.lib.blas_force_isa(NUMBERS[isa]) == 0
 
@@ -123,7 +123,7 @@ class Operand:
         return self.memory[self.at]
 
     def only(self, changed: NDArray[np.bool_] | bool = True) -> None:
-        """Nothing has changed but the values, and of these those that are marked."""
+        """Assert that only the values have changed, and of these only the marked ones."""
         kept = np.ones(len(self.memory), bool)
         kept[self.at[np.broadcast_to(changed, self.at.shape)]] = False
         assert self.memory[kept].tobytes() == self.original[kept].tobytes()
@@ -148,14 +148,14 @@ def op(values: NDArray[Any], trans: Trans) -> NDArray[Any]:
 
 
 def close(found: NDArray[Any], exact: NDArray[Any], bound: NDArray[Any], length: int) -> None:
-    """A sum of `length` rounded terms is as near to the exact one as it must be; `bound` is the sum of their sizes."""
+    """Assert that a sum of `length` rounded terms is close to the exact one; `bound` is the sum of their magnitudes."""
     allowed = np.finfo(found.dtype).eps * (length + 4) * bound
     error = np.abs(found - exact)
     assert np.all(error <= allowed), f"{np.max(error - allowed, initial=0)} too far, or NaN"
 
 
 def scaled(factor: float, values: NDArray[Any]) -> NDArray[Any]:
-    """The product, in more digits; 0 where the factor is 0, whatever the values are."""
+    """The product in higher precision; 0 if the factor is 0, whatever the values are."""
     wide = values.astype(np.longdouble)
     return factor * wide if factor else np.zeros_like(wide)
 
@@ -165,17 +165,17 @@ SIZES, FACTORS = "0 1 2 3 5 7 16 31 65", "0.0 1.0 0.7 -1.0"
 
 @dataclass(frozen=True)
 class Level:
-    """A level of BLAS: what its tester tries, and how many calls of each routine that makes in each layout."""
+    """A level of BLAS: the parameters of its tester, and the number of calls of each routine in each layout."""
 
     number: int
     values: tuple[str, ...]
     calls: dict[str, int]
 
     def told(self, letter: str) -> str:
-        """What the tester reads, a value a line.
+        """The input of the tester, one value per line.
 
         No snapshots, go on after failures, test wrong arguments and both layouts, the ratio that errors are allowed;
-        how many values and which, for all that is varied; the routines to test.
+        the number of values and the values of each parameter; the routines to test.
         """
         values = [line for some in self.values for line in (str(len(some.split())), some)]
         routines = [f"cblas_{letter}{name}  T" for name in self.calls]

@@ -1,4 +1,4 @@
-"""Classic nests of linear algebra, stencils and statistics, each with sizes at which few vectors come out even."""
+"""Classic nests of linear algebra, stencils and statistics, each with sizes that are mostly no multiples of vectors."""
 
 from collections.abc import Callable
 from math import exp, sqrt, tanh
@@ -404,7 +404,7 @@ def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[Any]:
 
 
 def check(nest: poly.Nest, kernel: Callable[..., Any]) -> None:
-    """The kernel does what the loops as written do."""
+    """Assert that the kernel computes the same as the loops as written."""
     ours, expected = arguments(nest, SIZES[nest]), arguments(nest, SIZES[nest])
     kernel(*ours)
     nest.reference(*expected)

@@ -1,4 +1,4 @@
-"""Nests whose statements have conditions, each its own: what is hard for isl."""
+"""Nests whose statements each have a different condition, which is hard for isl."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ N = poly.sizes("N")
 
 
 def conditional(*lines: str) -> poly.Nest:
-    """Statements, each with its condition, in two loops."""
+    """Statements with different conditions in two loops."""
     body = [f"      if {condition}:\n        {line}" for condition, line in zip(lines[::2], lines[1::2], strict=True)]
     head = "def nest(X: f64[3 * N + 30], Y: f64[N + 30, N + 30]):\n  for i in range(N):\n    for j in range(N):\n"
     return parse_text(Source(head + "\n".join(body), "random", 1), {"N": N, "f64": f64})

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, Array, Array]
 
 GUARD = 64
-"""Elements around each array: NaN around inputs, which spoils what reads them; a pattern around outputs."""
+"""Elements around each array: NaN around inputs, which spoils any result that reads them; a pattern around outputs."""
 
 PATTERN = -123456.5
 
@@ -102,12 +102,12 @@ def check(
     threads: int | None = 1,
     seed: int = 0,
 ) -> None:
-    """Call the kernel on guarded arrays: it agrees with float64 sums, and nothing around the arrays is touched."""
+    """Assert that the kernel agrees with float64 sums on guarded arrays, and changes nothing around them."""
     check_values(kernel, contraction, operands(contraction, extents, seed), threads)
 
 
 def check_values(kernel: Callable[..., Any], contraction: Contraction, values: Values, threads: int | None = 1) -> None:
-    """The same for given values, which may hold NaN and infinity. A device's kernel has no threads to be told of."""
+    """The same for given values, which may hold NaN and infinity. A device's kernel takes no number of threads."""
     (left, _), (right, _) = (guarded(v, np.nan) for v in values[:2])
     output, whole = guarded(values[2], PATTERN)
     extra: tuple[Any, ...] = ()
@@ -127,7 +127,7 @@ def check_values(kernel: Callable[..., Any], contraction: Contraction, values: V
 
 
 def _expected(contraction: Contraction, values: Values, extra: tuple[Any, ...]) -> tuple[Array, Array]:
-    """The result in float64, and how far rounding may lead from it: the terms' magnitude for each step of the sum."""
+    """The result in float64, and a bound on the rounding error: the terms' magnitude for each step of the sum."""
     left, right, output = (v.astype(np.float64) for v in values)
     with np.errstate(invalid="ignore"):
         product = np.einsum(contraction.spec, left, right)

@@ -1,4 +1,4 @@
-"""Where the constants of `codegen.elementary` come from, reckoned with 60 digits."""
+"""The derivation of the constants in `codegen.elementary`, computed with 60 digits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def exp_quotient(r: Decimal) -> Decimal:
 
 
 def interpolated(function: Callable[[Decimal], Decimal], terms: int, radius: Decimal) -> list[Decimal]:
-    """Coefficients, the lowest first, of the polynomial that takes a function's values at Chebyshev's points."""
+    """Coefficients, lowest first, of the polynomial that interpolates a function at Chebyshev points."""
     points = [radius * Decimal(cos(pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
     differences = [function(x) for x in points]
     for order in range(1, terms):
@@ -38,7 +38,7 @@ def exp_coefficients(terms: int) -> tuple[float, ...]:
 
 
 def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
-    """ln 2 in two: so many bits that a product with any exponent is exact, and the rest."""
+    """ln 2 in two parts: few enough bits that a product with any exponent is exact, and the rest."""
     unit = Decimal(2) ** (mantissa + 1 - exponent_bits - 1)
     high = Decimal(int(LN2 * unit)) / unit
     return float(high), float(LN2 - high)
@@ -69,13 +69,13 @@ def value(coefficients: Sequence[float | Decimal], x: Decimal) -> Decimal:
 
 
 def exp_error(coefficients: Sequence[float]) -> float:
-    """How far 1 + r + r^2 q(r) is from e^r at most, as a part of it."""
+    """The greatest relative error of 1 + r + r^2 q(r) as e^r."""
     points = [LN2 / 2 * step / 500 for step in range(-500, 501)]
     return float(max(abs((1 + r + r * r * value(coefficients, r)) / r.exp() - 1) for r in points))
 
 
 def tanh_error(above: Sequence[int], below: Sequence[int]) -> float:
-    """How far the fraction is from tanh where it is used, as a part of it."""
+    """The greatest relative error of the fraction as tanh, on the range where it is used."""
     points = [Decimal(SPLIT) * step / 200 for step in range(1, 201)]
     found = [x - x**3 * value(above, x * x) / value(below, x * x) for x in points]
     exact = [((2 * x).exp() - 1) / ((2 * x).exp() + 1) for x in points]

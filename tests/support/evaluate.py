@@ -1,4 +1,4 @@
-"""Runs a nest from its sets alone, in floating point: the points of the domains in the order of its tree."""
+"""Run a nest in floating point from its sets alone: the points of the domains in the order of its tree."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Runs scenarios with one system call failing, cut short or ending the process, then looks what that has done.
+"""Run scenarios with one system call failing, cut short or ending the process, and check the consequences.
 
     LD_PRELOAD=faults.so FAULTS=faults.so python fault_scenarios.py 0 2
 
-Every second attempt is made here, from the first one on; `1 2` makes the others. Each attempt is a fork of this
-process, which has imported everything: one runs the scenario in a folder of its own with one fault, another one comes
-after it without any. What went wrong is printed, and for each scenario a line that counts.
+This makes every second attempt, from the first one on; `1 2` makes the others. Each attempt consists of two forks of
+this process, which has imported everything: one runs the scenario in its own folder with one fault, and the next one
+checks the folder without faults. Problems are printed, and a line of counts for each scenario.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ ERRORS = {
     "lock": (errno.ENOLCK, errno.EINTR),
     "mmap": (errno.ENOMEM,),
 }
-"""What a kind of call fails with, in turn."""
+"""The errors with which each kind of call fails, in turn."""
 OTHERWISE = (errno.EACCES, errno.EIO)
 CHANGES = {"create", "mkdir", "write", "fsync", "truncate", "rename", "unlink", "rmdir", "link", "chmod"}
 KINDS = {FAIL: "fails", KILL: "is killed", HALF: "does half", HALF_KILL: "does half and is killed"}
-"""A kill is worth while before these alone: before any other call it finds what it found before the last of these. One
-behind a call is one before the next."""
+"""Only kills before these calls are tried: a kill before any other call leaves the same state as one before the next of
+these, and a kill after a call the same as one before the next call."""
 SEEN = 77
-"""The exit status of a fork that has said what was wrong."""
+"""The exit status of a fork that has reported a problem."""
 
 TARGET = "c:portable"
 UNROLLED = '[{"step": "unroll", "args": [], "kwargs": {"i": 2}}]'
@@ -91,7 +91,7 @@ def own(schedule: str) -> Record:
 
 
 def compile_and_call() -> None:
-    """The result must be right."""
+    """Assert that the result is right."""
     x = np.arange(7.0)
     compile_nest(double, target=TARGET, threads=1)(x)
     assert x.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0], f"wrong result {x}"
@@ -99,7 +99,7 @@ def compile_and_call() -> None:
 
 @dataclass(frozen=True)
 class Here:
-    """Where a scenario works. What it calls `done` must be found afterwards, whatever happens then."""
+    """The folder of a scenario. What it reports as `done` must be found afterwards, whatever happens later."""
 
     folder: Path
     pipe: int
@@ -202,9 +202,9 @@ def begun_file(here: Here) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What there is, and what is then done with a fault; `keeps` says that what was stored must stay.
+    """The preparation, and the part that runs with a fault; with `keeps`, anything stored before must stay.
 
-    With `briefly`, only calls that change something fail: all calls of what it is made of fail in other scenarios.
+    With `briefly`, only calls that change something fail, since other scenarios let all calls of the parts fail.
     """
 
     before: Callable[[Here], None]
@@ -231,7 +231,7 @@ SCENARIOS = {
 
 
 def look(here: Here, scenario: Scenario, done: list[str]) -> None:
-    """What must hold after any fault: all that was told is there, and everything works."""
+    """Assert what must hold after any fault: everything reported as done is there, and everything works."""
     if scenario.run in (run_compile, run_tune):
         compile_and_call()
     if here.store.exists():
@@ -277,7 +277,7 @@ class Table:
 
 
 class Compiler:
-    """In the place of gcc: what that made of a text before. Its own writing may fail too."""
+    """A stand-in for gcc: the earlier result for the same text. Writing it may fail too."""
 
     def __init__(self) -> None:
         self.real = processes.run
@@ -300,7 +300,7 @@ class Compiler:
 
 
 def forked(work: Callable[[int], None]) -> tuple[int, list[str]]:
-    """Do something in a fork: how that ended, and the lines that it wrote to the pipe that it was given."""
+    """Run an action in a fork: the exit status, and the lines that it wrote to its pipe."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -337,7 +337,7 @@ class Attempts:
         os.environ["POLY_CACHE_DIR"] = str(self.place)
 
     def attempt(self, number: int, kind: int, error: int) -> tuple[int, list[str]]:
-        """Run the scenario with a fault, and look afterwards; what a killed process left, another one looks at."""
+        """Run the scenario with a fault, and check it afterwards, in another process if the fault kills this one."""
         shutil.rmtree(self.place, ignore_errors=True)
         shutil.copytree(self.template, self.place, symlinks=True)
         status, said = forked(lambda pipe: self.look(self.faulty(pipe, number, kind, error)))
@@ -346,7 +346,7 @@ class Attempts:
         return (status, said) if kind in (FAIL, HALF) else (status, [*said, "it was not killed"])
 
     def faulty(self, pipe: int, number: int, kind: int, error: int) -> list[str]:
-        """Run the scenario with a fault; what is done goes to the pipe too. Errors of ours are as good as success."""
+        """Run the scenario with a fault, and report what is done to the pipe. Our own errors count as success."""
         done: list[str] = []
         SHIM.fault_arm(str(self.place).encode(), number, kind, error)
         try:
@@ -389,7 +389,7 @@ class Attempts:
 
 
 def faults(number: int, name: str) -> Iterator[tuple[int, int]]:
-    """What can go wrong with a call."""
+    """The faults that a call can have."""
     errors = ERRORS.get(name, OTHERWISE)
     yield FAIL, errors[number % len(errors)]
     if name in CHANGES:
@@ -404,7 +404,7 @@ NULL = os.open(os.devnull, os.O_WRONLY)
 
 
 def warm(folder: Path) -> None:
-    """Do everything once, with the real compiler, so that nothing is read from elsewhere or computed later."""
+    """Run everything once, with the real compiler, so that nothing is read from elsewhere or computed later."""
     here = Here(folder / "warm", NULL, [])
     os.environ["POLY_CACHE_DIR"] = str(here.folder)
     followed(here)
@@ -416,7 +416,7 @@ def warm(folder: Path) -> None:
 
 
 def stand_in() -> None:
-    """What takes long, or is not ours, is done by something short."""
+    """Replace code that is slow or not ours by something short."""
     made: Any = Compiler()
     rates: Any = lambda machine: Measured(  # noqa: E731
         (Peak("f32", 1, 50.0),), tuple(Bandwidth(level, 1, 20.0, 10.0) for level in ("L1", "L2", "L3", "memory"))

@@ -1,4 +1,4 @@
-"""The ways to build a header: compilers, standards, levels, checkers, threads; and few that cover all pairs."""
+"""The ways to build a header: compilers, standards, levels, checkers, threads; and a few that cover all pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKERS = {
     "integers": INTEGERS,
     "races": ("-fsanitize=thread", "-g"),
 }
-"""What looks at the program beside the compiler's warnings, and the flags that say so."""
+"""The checkers besides the compiler's warnings, and their flags."""
 THREADS = ("none", "pthreads", "openmp")
 
 
@@ -35,13 +35,13 @@ class Build:
 
     @property
     def exists(self) -> bool:
-        """clang alone checks integers, and has an OpenMP that tells ThreadSanitizer what it does."""
+        """Only clang checks integers, and has an OpenMP that ThreadSanitizer understands."""
         needs_clang = self.checker == "integers" or (self.checker, self.threads) == ("races", "openmp")
         return self.standard in STANDARDS[self.toolchain.language] and (self.toolchain.is_clang or not needs_clang)
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """clang takes -1 for unsigned where it counts an OpenMP loop that has no iterations."""
+        """clang converts -1 to unsigned when it counts the iterations of an empty OpenMP loop."""
         openmp = ("-fopenmp",) if self.threads == "openmp" else ()
         if openmp and self.checker == "integers":
             openmp += ("-fno-sanitize=implicit-integer-sign-change",)
@@ -54,7 +54,7 @@ class Build:
 
     @property
     def pairs(self) -> set[tuple[tuple[int, object], ...]]:
-        """Every two of its choices."""
+        """All pairs of its choices."""
         choices = (self.toolchain, self.standard, self.level, self.checker, self.threads)
         return set(combinations(enumerate(choices), 2))
 
@@ -62,11 +62,11 @@ class Build:
 STANDARD = tuple(standard for group in STANDARDS.values() for standard in group)
 CHOICES = list(product(NATIVE, STANDARD, LEVELS, CHECKERS, THREADS))
 BUILDS = [way for choices in Random(0).sample(CHOICES, len(CHOICES)) if (way := Build(*choices)).exists]
-"""In an order by lot, so that where many are equally good any is taken."""
+"""In random order, so that among equally good ones any may be taken."""
 
 
 def covering(builds: list[Build]) -> list[Build]:
-    """Some of the builds, with every pair of choices that is in any of them: always the one with the most new pairs."""
+    """Some of the builds that cover all pairs of choices, found greedily: always the build with the most new pairs."""
     pairs = {build: build.pairs for build in builds}
     left, chosen = set().union(*pairs.values()), []
     while left:

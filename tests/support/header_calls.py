@@ -1,7 +1,7 @@
-"""A header's public functions around kernels that only say how they were called.
+"""A header's public functions around stub kernels that only report how they were called.
 
-They are a program that reads one call a line and answers it in a line, so they can be tried for any processor, under
-any sanitizer, with addresses at which nothing lies.
+They form a program that reads one call per line and answers in one line, so that they can be tested for any processor,
+under any sanitizer, with addresses at which there is no memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from poly.lowering.lower import lower
 
 CODES = {name: number for number, name in enumerate(STATUSES)}
 OWN_MEMORY = 0x5008
-"""Where PFX_MALLOC of these programs says that memory is."""
+"""The address that PFX_MALLOC of these programs returns."""
 
 STATUS = f"typedef enum pfx_status {{ {', '.join(f'PFX_{n} = {c}' for n, c in CODES.items())} }} pfx_status;"
 
@@ -99,8 +99,8 @@ int main(void)
 class Call:
     """One call: of `NAME` (0), `NAME_with_workspace` (1) or `NAME_workspace_size` (2), by a routine's number.
 
-    `values` are the arguments by their names in C, arrays as addresses. `need` is what the chosen kernel says that it
-    needs, and `more` how much more another would; with `fails`, there is no memory.
+    `values` are the arguments by their names in C, arrays as addresses. `need` is the workspace that the chosen kernel
+    reports, and `more` how much more another one needs; with `fails`, there is no memory.
     """
 
     routine: int
@@ -119,7 +119,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call returned, what the kernel was given, if it ran, as numbers without a sign, and the memory taken."""
+    """A call's result, the kernel's arguments as unsigned numbers, if it ran, and the memory allocated."""
 
     result: int
     seen: tuple[int, ...] | None = None
@@ -169,7 +169,7 @@ class Program:
         return Answer(result, tuple(seen) if ran else None, taken, given)
 
     def close(self) -> None:
-        """End the program; it must not have complained."""
+        """End the program, and assert that it reported nothing."""
         assert self.process.stdin
         self.process.stdin.close()
         assert self.process.wait(timeout=60) == 0, self._last_words()
@@ -213,7 +213,7 @@ def routine(nest: Nest, *, dense: bool = False) -> Routine:
 
 
 def text(header: Header) -> str:
-    """The header's functions, with `pfx_` for the prefix, in an order that C takes."""
+    """The header's functions, with the prefix `pfx_`, in an order that C accepts."""
     heads = [prototypes(one, header) for one in header.routines]
     stubs = [stub for one in header.routines for stub in (_sized(one), _run(one))]
     return "\n\n".join([*heads, *stubs, functions(header), ADDRESS])
@@ -226,7 +226,7 @@ def program(header: Header) -> str:
 
 
 def _sized(routine: Routine) -> str:
-    """Stubs of the three functions that a call asks before it runs."""
+    """Stubs of the three functions that a call consults before it runs."""
     select, need, most = select_parameters(routine), need_parameters(routine), most_parameters(routine)
     return "\n".join(
         [

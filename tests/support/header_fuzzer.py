@@ -210,7 +210,7 @@ def whole_fuzzer(header: Header, routine: Routine) -> str:
 
 
 def _whole_lines(routine: Routine, header: Header) -> list[str]:
-    """Wrong arguments are passed as they are; where all is right and small, the arrays are put into memory."""
+    """Wrong arguments are passed unchanged; if all are right and small, the arrays are put into memory."""
     told = call_arguments(routine, header)
     arrays = [b for b in routine.reference.buffers if b.kind != "scalar"]
     outer = [(n, b) for n, b in enumerate(arrays) if b.kind != "local"]
@@ -245,7 +245,7 @@ def _whole_lines(routine: Routine, header: Header) -> list[str]:
 
 
 def _judged(routine: Routine, arrays: Sequence[Buffer]) -> list[str]:
-    """What is right to answer to the arguments."""
+    """The right answer to the arguments."""
     sizes = ", ".join(map(c_name, routine.sizes))
     listed = ",\n    ".join(_array(routine, b) for b in arrays)
     return [
@@ -261,7 +261,7 @@ def _pointer(buffer: Buffer) -> str:
 
 
 def _lines(routine: Routine, header: Header) -> list[str]:
-    """The function's lines: arguments, what is right, and three calls."""
+    """The function's lines: arguments, the right answer, and three calls."""
     told = call_arguments(routine, header)
     local = [b for b in routine.reference.buffers if b.kind == "local"]
     arrays = [*routine.signature.arrays, *local]
@@ -318,7 +318,7 @@ def _taken(parameter: Parameter, routine: Routine) -> str:
 
 
 def _tame(parameter: Parameter, place: int, routine: Routine) -> str:
-    """The same, more often right."""
+    """C text of a value that is right more often."""
     if "*" in parameter.prefix:
         return f"({parameter.prefix.strip()})take_distant({place})"
     return "take_size()" if parameter.name in map(c_name, routine.sizes) else _taken(parameter, routine)

@@ -1,4 +1,4 @@
-"""Nests that headers are made of in tests: the product that C programs call, and small ones of other kinds."""
+"""Nests for the tests of headers: the product that C programs call, and small ones of other kinds."""
 
 import classic_nests
 
@@ -61,4 +61,4 @@ KINDS = (
     classic_nests.transpose,
     wide,
 )
-"""Nests of every kind: what they share with `matmul` is the frame alone."""
+"""Nests of every kind, which have nothing in common with `matmul` except the frame."""

@@ -1,6 +1,6 @@
 """C texts that call a header's `matmul`; each is C and C++, and passes the same warnings as the header.
 
-Rows lie further apart than they must, and what is between them must stay as it was.
+Rows have gaps between them, whose contents must not change.
 """
 
 from __future__ import annotations
@@ -205,6 +205,6 @@ int main(void)
 
 
 def program(text: str, threads: str) -> str:
-    """The text for a header made with `--threads`: without them calls have no argument for it."""
+    """The text for a header made with `--threads`, without which calls have no argument for them."""
     macro = "#define THREADS(count)\n" if threads == "none" else "#define THREADS(count) , (count)\n"
     return macro + text

@@ -1,4 +1,4 @@
-"""What a header's functions must answer, worked out with Python's integers and sets of bytes."""
+"""The answers that a header's functions must give, computed with Python's integers and sets of bytes."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Placed:
             yield from range(start, start + self.buffer.dtype.size)
 
     def reach(self, dimension: int) -> int:
-        """The elements from the first to behind the last, where only the dimensions from this one on are counted."""
+        """The elements from the first to past the last, over the dimensions from this one on."""
         return 1 + sum((extent - 1) * stride for extent, stride in self.steps[dimension:])
 
 
 def verdict(header: Header, bits: int, call: Call) -> Answer:
-    """The answer that is right where addresses have so many bits."""
+    """The right answer for addresses of this many bits."""
     routine = header.routines[call.routine]
     status = _sizes_status(header, routine, bits, call)
     if call.function == 2:
@@ -67,7 +67,7 @@ def limit(bits: int) -> int:
 
 
 def overlap(a: Placed, b: Placed, bits: int) -> bool:
-    """Whether the bytes from the first to the last element of two arrays meet, and not as blocks of one matrix."""
+    """Whether the byte ranges of two arrays overlap, other than as blocks of one matrix."""
     if not _meet(_pieces(a.address, a.bytes, 2**bits), _pieces(b.address, b.bytes, 2**bits)):
         return False
     if not all(array.buffer.strides and len(array.steps) > 1 for array in (a, b)):
@@ -136,12 +136,12 @@ def _arrays_status(arrays: list[Placed], bits: int) -> str:
 
 
 def _room(need: int) -> int:
-    """The bytes in which some are found at a multiple of 64."""
+    """The bytes in which this many are found at a multiple of 64."""
     return need + 63 if need else 0
 
 
 def _run(header: Header, routine: Routine, bits: int, call: Call, arrays: list[Placed]) -> Answer:
-    """The answer to a call whose arguments are right, but perhaps for its workspace."""
+    """The answer to a call whose arguments are right, except perhaps the workspace."""
     workspace, taken, most = call.workspace, 0, _room(call.need + call.more)
     if call.function == 0 and call.need:
         taken = _room(call.need)
@@ -174,7 +174,7 @@ def _data(routine: Routine, call: Call, arrays: list[Placed]) -> Iterator[int]:
 
 
 def _pieces(start: int, count: int, around: int) -> list[Piece]:
-    """`count` places from `start` on, where behind the last place comes the first."""
+    """`count` places from `start` on, cyclically."""
     if count == 0:
         return []
     end = start + count

@@ -23,14 +23,14 @@ from microkernels.isa import ISA, ISAS
 from poly.embed import write_header
 
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
-"""What a header must pass without a warning."""
+"""The warnings that a header must not cause."""
 
 SUFFIX = {"c": ".c", "c++": ".cc"}
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler's command, and what runs its programs here."""
+    """A compiler's command, and the emulator that runs its programs here, if any."""
 
     command: tuple[str, ...]
     language: Literal["c", "c++"] = "c"
@@ -45,7 +45,7 @@ class Toolchain:
 
 
 def newest(stem: str) -> str:
-    """The newest `stem-N` on the PATH, as Debian names clang, or `stem` where there is none."""
+    """The newest `stem-N` on the PATH, as Debian names clang, or `stem` if there is none."""
     folders = [Path(folder) for folder in os.get_exec_path()]
     files = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
     versions = [int(name[len(stem) + 1 :]) for name in files if re.fullmatch(rf"{re.escape(stem)}-\d+", name)]
@@ -53,8 +53,8 @@ def newest(stem: str) -> str:
 
 
 SHARED = ("-shared", "-fPIC", "-Wl,-z,nodelete")
-"""Options for a library that Python loads. It stays loaded: OpenMP's threads sleep in code that would go with the last
-library that needs it."""
+"""Options for a library that Python loads. It stays loaded, since OpenMP's threads sleep in code that is otherwise
+unloaded with the last such library."""
 GCC = Toolchain(("gcc",))
 GXX = Toolchain(("g++",), "c++")
 CLANG = Toolchain((newest("clang"),))
@@ -73,7 +73,7 @@ HERE = [name for name, isa in ISAS.items() if isa.runs_here()]
 
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 INTEGERS = ("-fsanitize=undefined,integer,float-cast-overflow", "-fno-sanitize-recover=all")
-"""clang's: no integer changes its value unless a cast says so, and unsigned ones wrap where that is meant alone."""
+"""clang's checks that no integer changes its value without a cast, and that unsigned ones wrap only on purpose."""
 
 NUMBERS = {name: number for number, name in enumerate(("portable", "neon", "avx2", "avx512"), start=1)}
 """The instruction sets as a header's `NAME_isa` counts them."""
@@ -81,7 +81,7 @@ NUMBERS = {name: number for number, name in enumerate(("portable", "neon", "avx2
 
 @cache
 def missing(toolchain: Toolchain, *flags: str) -> str | None:
-    """Why programs cannot be made and run, if they cannot."""
+    """The reason why programs cannot be built and run here; None if they can."""
     for tool in (toolchain.command[0], *toolchain.runner[:1]):
         if shutil.which(tool) is None:
             return f"{tool} is not installed"
@@ -111,14 +111,14 @@ def need_isa(isa: ISA | str) -> None:
 
 
 def succeed(command: Sequence[str | Path], **keywords: Any) -> str:
-    """Run a command that must succeed; what it printed."""
+    """The output of a command, which must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", **keywords)
     assert done.returncode == 0, f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
 def archer() -> dict[str, str]:
-    """The environment in which clang's OpenMP tells ThreadSanitizer what its threads wait for."""
+    """The environment in which clang's OpenMP reports its synchronisation to ThreadSanitizer."""
     library = Path(succeed([*CLANG.command, "-print-file-name=libarcher.so"]).strip())
     if not library.is_file():
         pytest.skip("clang has no libarcher.so: install its OpenMP")
@@ -137,7 +137,7 @@ def build(toolchain: Toolchain, text: str, folder: Path, *flags: str, name: str 
 
 
 def run(toolchain: Toolchain, binary: Path, *arguments: str, wrapper: Sequence[str] = (), **environment: str) -> str:
-    """Run a program that must succeed, if need be under emulation; what it printed."""
+    """The output of a program, which must succeed, under emulation if necessary."""
     command = [*wrapper, *toolchain.runner, binary, *arguments]
     return succeed(command, env=os.environ | environment, timeout=300)
 
@@ -149,9 +149,9 @@ def implementation(prefix: str, *more: str) -> str:
 
 
 def once(name: str, asked: object, make: Callable[[Path], object]) -> Path:
-    """The file `name` that `make` writes: once in a run of the tests, for all workers.
+    """The file `name` that `make` writes, once per run of the tests for all workers.
 
-    `asked` is what the file depends on.
+    `asked` is the input that the file depends on.
     """
     folder = Path(os.environ["POLY_CACHE_DIR"]) / "made" / hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""Values that no caller should pass, and arrays that no kernel should be given: for tests of every public door.
+"""Values that no caller should pass, and arrays that no kernel should be given: for tests of all public functions.
 
-A value whose own methods raise does so with `Own`: that may pass through, since it is the caller's own error.
+A value whose own methods raise does so with `Own`, which may propagate, since it is the caller's own error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import poly
 
 LONG = 4000
-"""Characters that a message may have: it names what was wrong, and does not repeat a hundred thousand letters."""
+"""The most characters of a message: it names the cause, and does not repeat a hundred thousand letters."""
 
 
 class Own(Exception):
@@ -55,7 +55,7 @@ class NoAttributes:
 
 
 class Liar:
-    """It says that it is an array, in every way that there is, and is none."""
+    """An object that claims by every protocol to be an array, and is none."""
 
     shape = "many"
     dtype = 7
@@ -144,17 +144,17 @@ VALUES: dict[str, Any] = {
     "NotImplemented": NotImplemented,
     "exception": ValueError("x"),
 }
-"""By name, so that a failing test says which it was."""
+"""The values by name, for the identifiers of tests."""
 
 
 def fresh(name: str) -> Any:
-    """A value of that name; a generator is made anew, as it can be used up."""
+    """The value of this name; a generator is a new one, since it can be exhausted."""
     return _names() if name == "generator" else VALUES[name]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What a call did that it may not do."""
+    """A call did something that it must not do."""
 
     call: str
     what: str
@@ -164,7 +164,7 @@ class Fault:
 
 
 def fault(name: str, call: Any, *arguments: Any, **keywords: Any) -> Fault | None:
-    """What is wrong with how a call ends; None where it ends in a result, a PolyError with a good message, or `Own`."""
+    """The problem with how a call ends; None if it ends in a result, a PolyError with a good message, or `Own`."""
     try:
         call(*arguments, **keywords)
     except poly.PolyError as error:
@@ -187,7 +187,7 @@ def _wrong_message(name: str, message: str) -> Fault | None:
 
 
 def _place(error: BaseException) -> str:
-    """Where it was raised: the innermost lines of ours."""
+    """The place where it was raised: our innermost lines."""
     lines, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -213,7 +213,7 @@ class Boastful(np.ndarray):
 
 
 class Pretender:
-    """It says that its class is NumPy's."""
+    """An object that claims that its class is NumPy's."""
 
     __class__ = property(lambda _: np.ndarray)  # type: ignore[assignment]
     dtype = np.dtype(np.float32)
@@ -240,7 +240,7 @@ class Convertible:
 
 
 class Shaped:
-    """It has a shape of whatever kind, and no memory."""
+    """An object with a shape of any kind, and no memory."""
 
     def __init__(self, shape: Any) -> None:
         self.shape = shape
@@ -261,7 +261,7 @@ class Exported:
 
 
 class NoDevice:
-    """An object that begins to share its memory by DLPack, and does not get far."""
+    """An object whose sharing of memory by DLPack fails."""
 
     def __dlpack__(self, **_: Any) -> Any:
         raise KeyError("device")

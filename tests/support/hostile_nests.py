@@ -1,7 +1,7 @@
-"""Nests with names to be put in, of kinds that make all sorts of generated text, and the words of such text.
+"""Nests with placeholders for names, which lead to all kinds of generated text, and the words of such text.
 
-The words are taken from texts that are generated from these nests with names of no meaning, so no list of them can be
-out of date. A word that holds one of those names, `u3q_sum`, stands for what the generator makes of a user's name.
+The words are taken from texts that are generated from these nests with meaningless names, so that the list of words is
+never out of date. A word that contains such a name, `u3q_sum`, stands for one that is derived from a user's name.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ FUNCTION = "fnq"
 
 
 def named(kind: str, dtype: str, names: Sequence[str], function: str) -> Any:
-    """The nest of a kind with a name for each role. Raises SpecError where one is refused."""
+    """The nest of a kind with a name for each role. Raises SpecError if one is refused."""
     call = "exp" if dtype.startswith("f") else "abs"
     text = KINDS[kind].format(dtype=dtype, call=call, function=function, **dict(zip(ROLES, names, strict=True)))
     file = f"<{function} {hash(text)}>"
@@ -119,7 +119,7 @@ def texts() -> Iterator[str]:
 
 @cache
 def words() -> tuple[str, ...]:
-    """The identifiers in all of these texts but for the names that were put in, sorted; collected once in a run."""
+    """The identifiers in all of these texts except for the given names, sorted; collected once per run."""
     kept = once("words", "hostile", lambda path: path.write_text("\n".join(_words())))
     return tuple(kept.read_text().split("\n"))
 
@@ -134,7 +134,7 @@ def _words() -> list[str]:
 
 
 def plausible(word: str, names: Sequence[str]) -> str:
-    """A word with the names of these roles in the place of those of no meaning."""
+    """A word with the names of these roles in place of the meaningless ones."""
     for neutral, name in zip((*NEUTRAL, FUNCTION), (*names, "nest"), strict=False):
         word = word.replace(neutral, name)
     return word

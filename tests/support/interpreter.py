@@ -97,7 +97,7 @@ def loop_runs(node: Node, name: str, found: list[Instance]) -> Iterator[list[lis
 
 
 def execute(nest: Nest, order: list[Instance]) -> Memory:
-    """What the arrays hold afterwards, from start values that differ for all elements."""
+    """The final contents of the arrays, from start values that all differ."""
     memory: Memory = {}
     for instance in order:
         statement = nest.statement(instance.statement)
@@ -109,13 +109,13 @@ def execute(nest: Nest, order: list[Instance]) -> Memory:
 
 
 def conflict(nest: Nest, first: Instance, second: Instance) -> bool:
-    """Whether both touch one element, and at least one of them writes it."""
+    """Whether both access one element, and at least one of them writes it."""
     one, other = accesses(nest, first), accesses(nest, second)
     return any(a == b and (x or y) for a, x in one for b, y in other)
 
 
 def accesses(nest: Nest, instance: Instance) -> list[tuple[Element, bool]]:
-    """The elements that an instance touches, and whether it writes them."""
+    """The elements that an instance accesses, and whether it writes them."""
     statement = nest.statement(instance.statement)
     values = dict(zip(statement.iterators, instance.point, strict=True))
     return [(_element(statement.target, values), True), *((_element(load, values), False) for load in statement.reads)]

@@ -1,10 +1,10 @@
-"""Tuners that share a store are killed while they measure; then it is looked at what they have left.
+"""Kill tuners that share a store while they measure, and check what they have left.
 
     python tests/support/kill_tuners.py 100
 
 Each tuner is a fork of this process that tunes a tiny nest for real, size after size: it compiles candidates, and times
-them in a child of its own. It tells of every trial that the store has taken. SIGKILL ends it a moment after so many of
-them, both drawn by lot; then another one takes its place. What goes wrong is raised; else a line tells the counts.
+them in its own child process. It reports every trial that the store has taken. SIGKILL ends it a random moment after a
+random number of trials; then another one takes its place. Problems are raised; otherwise a line shows the counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AT_ONCE = 3
 TRIALS, DELAY = 5, 0.4
 """A tuner dies after up to so many trials, and up to so many seconds."""
 PATIENCE = 120.0
-"""Seconds without a trial after which a tuner is killed all the same; and that helpers of the dead may need to end."""
+"""Seconds without a trial after which a tuner is killed anyway; and those that helpers of the dead may need to end."""
 TARGET = "c:portable"
 
 N = poly.sizes("N")
@@ -49,7 +49,7 @@ def double(A: f32[N, N], B: f32[N, N]):
 
 @dataclass
 class Tuner:
-    """A process that tunes, the pipe that it tells of trials through, and after how many of them it is to die."""
+    """A process that tunes, the pipe through which it reports trials, and the number of trials until it is killed."""
 
     process: int
     pipe: int
@@ -62,7 +62,7 @@ class Tuner:
 
 
 def tune_for_ever(pipe: int, seed: int) -> None:
-    """Tune size after size; a line for each trial when it is stored."""
+    """Tune size after size, and report each trial by a line when it is stored."""
     add: Callable[[Store, Key, list[StoredTrial]], None] = Store.add_trials
 
     def add_and_tell(store: Store, key: Key, trials: list[StoredTrial]) -> None:
@@ -92,7 +92,7 @@ def start(lot: Random) -> Tuner:
 
 
 def listen(tuners: list[Tuner], told: list[list[object]]) -> None:
-    """Take down what the tuners tell, for a moment."""
+    """Record the tuners' reports for a moment."""
     ready = select.select([tuner.pipe for tuner in tuners], [], [], 0.005)[0]
     for tuner in tuners:
         if tuner.pipe in ready:
@@ -119,7 +119,7 @@ def kill(tuner: Tuner, told: list[list[object]]) -> None:
 
 
 def killed(count: int, lot: Random) -> list[list[object]]:
-    """Kill so many tuners; the trials that were told of."""
+    """Kill this many tuners, and return the trials that were reported."""
     told: list[list[object]] = []
     tuners = [start(lot) for _ in range(AT_ONCE)]
     done = 0
@@ -146,7 +146,7 @@ def helpers() -> list[str]:
 
 
 def look(told: list[list[object]]) -> int:
-    """All that was told is in the store, which is sound, and the next tuning goes on from it: how many it reused."""
+    """Assert that the store is sound and has all reported trials, and resume it: the number of trials reused."""
     store = Store.open()
     assert inspect(store.path) is None
     keys = {record.key.digest: record.key for record in store.records()}

@@ -1,4 +1,4 @@
-"""Nests that are no contraction, which the default schedule of loops takes."""
+"""Nests without contractions, which get the default schedule for loops."""
 
 from __future__ import annotations
 

@@ -16,6 +16,6 @@ TINY = Caches(256, 1 << 10, 1 << 12)
 
 
 def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
-    """The space as it would be of a machine with these caches."""
+    """The space for a machine with these caches."""
     family = loop_structures(nest, Target.nominal(HOST, caches, threads), sizes)
     return Space(nest, HOST, threads, family.structures, family.choice)

@@ -135,7 +135,7 @@ def parity(x: f64[M + 3], A: f64[M, M]):
 
 @st.composite
 def mapped(draw: st.DrawFn, nest: Nest) -> Schedule:
-    """A nest with some of its loops given to groups and items: whatever is accepted."""
+    """A nest with random loops mapped to groups and items, as far as this is accepted."""
     made = schedule(nest)
     for step in draw(st.lists(st.sampled_from(["split", "interchange", "distribute", "groups"]), max_size=3)):
         names = [band.name for band in bands(made.tree)]

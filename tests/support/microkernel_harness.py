@@ -1,7 +1,6 @@
-"""C text that checks microkernels against plain loops in higher precision, with every operand up against an
-unreadable page.
+"""C text that checks microkernels against plain loops in higher precision, with operands next to unreadable pages.
 
-Buffers are filled with NaN, operands are written into them, and what lies outside the result must stay as it was bit
+Buffers are filled with NaN, operands are written into them, and everything outside the result must stay unchanged, bit
 for bit. Odd checks put an operand's end at the page after it, even ones its start at the page before it.
 """
 
@@ -354,7 +353,7 @@ static void climb_custom(void)
 
 
 def _placed(access: Access, buffer: str) -> str:
-    """C text that puts an array at the end or the start of a buffer, its rows further apart than they are long."""
+    """C text that puts an array at the end or the start of a buffer, with gaps between its rows."""
     *others, last = access.loops
     pitch, size, lines = f"{last}_count + gap", [f"({last}_count - 1)"], []
     for loop, stride in reversed(list(zip(others, strides(access), strict=True))):
@@ -399,7 +398,7 @@ def _each(loops: Sequence[str], text: str) -> str:
 
 
 def pack_wrappers(isa: ISA, dtype: DType, width: int) -> str:
-    """Copies of the pack routines with the width a constant, as in generated programs."""
+    """Copies of the pack routines with a constant width, as in generated programs."""
     rest = "int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1, int64_t K2, int64_t s2, int64_t p2"
     return f"""
 static void pack_{width}(T *dst, int64_t width, int64_t lanes, const T *src, int64_t ls, {rest})

@@ -1,4 +1,4 @@
-"""Device programs by hand, for tests of the host side, and arrays with guards around them."""
+"""Handwritten device programs, for tests of the host side, and arrays with guards around them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from microkernels.dtypes import DType, f32, i32
 
 M, N, T = (Affine.name(name) for name in "MNT")
 GUARD = 61
-"""Elements before and behind an array that no kernel may touch; an odd number, so the array is aligned to no vector."""
+"""Elements before and after an array that no kernel may access; an odd number, so that the array is not aligned."""
 UNTOUCHED = -77.0
 
 
@@ -77,7 +77,7 @@ __kernel void gather(long N, long t, __global const int *restrict all, __global 
     sizes=("T", "N"),
     scratch=(Scratch("all", i32, N),),
 )
-"""C[t] = 0 + 1 + … + t by two kernels in turn that share a scratch array: any other order of launches shows."""
+"""C[t] = 0 + 1 + … + t by two kernels in turn that share a scratch array, so that the order of launches matters."""
 
 
 def counted(steps: int, width: int) -> np.ndarray:

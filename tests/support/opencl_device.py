@@ -13,7 +13,7 @@ TARGET = os.environ.get("POLY_TEST_DEVICE", "opencl:pocl")
 
 
 def device() -> Device:
-    """The device; skips the test where it cannot be used."""
+    """The device; skips the test if it cannot be used."""
     try:
         return find(TARGET)
     except TargetError as error:

@@ -1,6 +1,6 @@
-"""Checks a GPU microkernel against float64: `python opencl_group_ladder.py DEVICE KERNEL TYPE`.
+"""Check a GPU microkernel against float64: `python opencl_group_ladder.py DEVICE KERNEL TYPE`.
 
-Prints how many calls it checked. Buffers are NaN where no operand lies, and what lies outside the result must stay so.
+Prints the number of calls checked. Buffers are NaN outside operands, and must stay so outside the result.
 On a CPU device, operands end or start at an unreadable page, so that a read outside kills the program.
 """
 
@@ -28,15 +28,15 @@ LINES = 384
 
 @dataclass(frozen=True)
 class Layout:
-    """How one operand lies: its dimensions outermost first (`r` and `c` rows and columns, `0` to `2` levels of the
-    reduction), the distance of neighbours along the last, and the elements left out behind each of its runs.
+    """The layout of one operand: its dimensions, outermost first (`r` and `c` rows and columns, `0` to `2` levels of
+    the reduction), the stride of the last one, and the elements left out after each of its runs.
     """
 
     order: str
     apart: int = 1
     gap: int = 0
     table: bool = False
-    """Rows or columns come in any order, which only a table tells."""
+    """Rows or columns are in any order, which needs a table."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Case:
 
 
 def program(kernel: GroupKernel) -> str:
-    """A kernel whose groups call the microkernel twice, as a table says, the second time for further steps."""
+    """A kernel whose groups call the microkernel twice, with arguments from a table, the second time for more steps."""
     stored, computed = kernel.dtype.c_name, kernel.panel_dtype.c_name
     doubles = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" * (stored == "double")
     return f"""{doubles}{kernel.source()}
@@ -83,7 +83,7 @@ void check(__global const {stored} *a, __global const {stored} *b, __global {sto
 
 
 def strides(layout: Layout, extents: dict[str, int]) -> dict[str, int]:
-    """The distance of neighbours along each dimension."""
+    """The stride of each dimension."""
     found, step = {}, layout.apart
     for dimension in reversed(layout.order):
         found[dimension] = step
@@ -116,7 +116,7 @@ class Ladder:
         return (self.random.permutation(count) if layout.table else np.arange(count)) * stride
 
     def run(self, case: Case) -> None:
-        """One call, or an AssertionError where a result is further from what it should be than rounding explains."""
+        """One call, or an AssertionError if a result differs more from the expected one than rounding explains."""
         K, K1, K2 = case.levels
         extents = {"r": case.m, "c": case.n, "0": K, "1": K1, "2": 2 * K2}
         sa, sb, sc = (strides(layout, extents) for layout in (case.a, case.b, case.c))
@@ -165,7 +165,7 @@ class Ladder:
         self.check(self.queue, size, (self.kernel.items, 1), *memories, told, alpha)
 
     def _place(self, buffer: Any, array: np.ndarray) -> int:
-        """Bring an operand into a buffer, to its end in odd checks, so that it mostly isn't aligned there."""
+        """Copy an operand into a buffer, to its end in odd checks, so that it mostly isn't aligned there."""
         count = ROOM // self.type.itemsize
         start = count - len(array) if self.checks % 2 else 0
         assert start >= 0, "an operand is larger than its buffer"

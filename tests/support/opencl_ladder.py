@@ -1,9 +1,9 @@
-"""Checks the CPU microkernels in OpenCL C against float64, with every operand up against an unreadable page.
+"""Check the CPU microkernels in OpenCL C against float64, with every operand next to an unreadable page.
 
-`python opencl_ladder.py DEVICE ISA TYPE [CHECK …]` prints how many calls it checked; a read or write outside of an
-operand kills it. Buffers are NaN where no operand lies, and what lies outside the result must stay so. Operands end at
-the page after the buffer in odd checks, and start at the page before it in even ones. The device must be a CPU that
-works on the host's arrays where they lie.
+`python opencl_ladder.py DEVICE ISA TYPE [CHECK …]` prints the number of calls checked; a read or write outside an
+operand kills it. Buffers are NaN outside operands, and must stay so outside the result. Operands end at the page after
+the buffer in odd checks, and start at the page before it in even ones. The device must be a CPU that works on the
+host's arrays in place.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ PANELS: dict[str, tuple[tuple[int, Space], ...]] = {
     "opencl256": ((3, "local"), (24, "global")),
     "opencl128": ((1, "global"), (6, "local")),
 }
-"""Widths of panels, and where they lie."""
+"""Widths of panels, and their address spaces."""
 SPACES: tuple[Spaces, ...] = (
     ("local", "global", "global"),
     ("local", "local", "global"),
     ("global", "global", "private"),
     ("global", "local", "private"),
 )
-"""What else than `__global` memory operands lie in."""
+"""The address spaces of operands other than `__global` memory."""
 PLAIN = "#undef __AVX512F__\n#undef __AVX2__\n#undef __clang__\n"
-"""Makes a compiler one without masks and builtins."""
+"""Text that hides the compiler's masks and builtins."""
 PRELUDE = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + "".join(
     f"typedef {known} {name};\n" for name, known in TYPES.items()
 )
 PAGE, ROOM = mmap.PAGESIZE, 1 << 20
 ROWS, COLUMNS = 32, 64
-"""Places for offsets of rows in the table of a call's arguments, and where the rest of it begins."""
+"""The number of row offsets in the table of a call's arguments, and the position of the other arguments."""
 
 
 class Fence:
@@ -107,7 +107,7 @@ class Ladder:
         return Built(cl.Kernel(program, "check"), "room[" in text)
 
     def run(self, built: Built, table: Sequence[int], alpha: float = 1, room: int = 0) -> None:
-        """Call it on the three buffers, a table of integers and so many elements of `__local` memory."""
+        """Call it on the three buffers, a table of integers and this many elements of `__local` memory."""
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         numbers = cl.Buffer(self.context, flags, hostbuf=np.array(table, "int64"))
         local = cl.LocalMemory((room if built.local and room else 1) * self.dtype.size)
@@ -121,7 +121,7 @@ class Ladder:
         return self.random.uniform(-1, 1, shape).astype(self.a.data.dtype)
 
     def compare(self, got: np.ndarray, want: np.ndarray, bound: np.ndarray | float, what: str) -> None:
-        """Raises AssertionError where an element is further from what it should be than its bound."""
+        """Raises AssertionError if an element differs more from the expected one than its bound."""
         wrong = ~(np.abs(got.astype("float64") - want) <= bound)
         assert not wrong.any(), f"{what}: at {np.argwhere(wrong)[:5].tolist()} got {got[wrong][:5]}"
 
@@ -132,7 +132,7 @@ class Ladder:
 
 
 def gemm_text(ladder: Ladder, kernel: OuterProduct, source: str, spaces: Spaces) -> str:
-    """A kernel that calls the microkernel as its table says, with operands brought where they belong."""
+    """A kernel that copies operands to their address spaces, and calls the microkernel with arguments from a table."""
     c_type, rows = kernel.dtype.c_name, kernel.rows
     bases: dict[Space, tuple[str, str, str]] = {
         "global": ("A", "B", "C"),
@@ -227,7 +227,7 @@ def climb_spaces(ladder: Ladder) -> None:
 
 
 def pack_text(ladder: Ladder, width: int, to: Space) -> str:
-    """A kernel that packs, as its table says, into a panel in the address space `to`, and brings that out."""
+    """A kernel that packs, with arguments from a table, into a panel in the address space `to`, and copies it out."""
     ends = suffix(ladder.isa, ladder.dtype, to)
     steps = ", ".join(f"at[{place}]" for place in range(3, 12))
     panel = "room" if to == "local" else "C"
@@ -286,7 +286,7 @@ def check_pack(ladder: Ladder, run: Built, width: int, lanes: int, depth: int, k
 
 
 def climb_pack(ladder: Ladder) -> None:
-    """Every number of lanes of each panel; of the first one where the compiler is plain, for the time it takes."""
+    """Every number of lanes of each panel; of the first one only if the compiler is plain, to save time."""
     panels = PANELS[ladder.isa.name]
     for width, to in panels[:1] if ladder.first else panels:
         run = ladder.build(pack_text(ladder, width, to))
@@ -363,12 +363,12 @@ def climb_scatter(ladder: Ladder) -> None:
 
 
 def become_plain(ladder: Ladder) -> None:
-    """What comes now is built as by a compiler that has nothing beside OpenCL C."""
+    """Build all that follows as with a compiler that has nothing beyond OpenCL C."""
     ladder.first = PLAIN
 
 
 def trespass(ladder: Ladder) -> None:
-    """Reads one element too many: the fence must kill this program."""
+    """Read one element too many: the fence must kill this program."""
     run = ladder.build(f"{ladder.head()}\n{{\n    C[0] = A[at[0]];\n}}\n")
     ladder.run(run, [len(ladder.a.data)])
 

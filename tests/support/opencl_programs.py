@@ -1,4 +1,4 @@
-"""Standalone OpenCL programs of tests: how they are built, a device program made by hand, and C texts."""
+"""Standalone OpenCL programs of tests: their builds, a handwritten device program, and C texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __kernel void heat_once(long M, long t, __global float *restrict A, __global flo
 
 
 def by_hand() -> Standalone:
-    """A program with all that a plan may have."""
+    """A program with everything that a plan may have."""
     size, steps = Affine.name("M"), Affine.name("T")
     program = DeviceProgram(
         name="heat",

@@ -1,4 +1,4 @@
-"""An OpenCL that computes nothing, for the library's own sake: it counts objects, and fails when it is told to."""
+"""An OpenCL implementation that computes nothing, to test the library: it counts objects, and fails on demand."""
 
 from __future__ import annotations
 

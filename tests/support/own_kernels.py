@@ -1,4 +1,4 @@
-"""The microkernels of the lesson on a user's own."""
+"""The microkernels of the lesson on user-defined ones."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def lesson() -> ModuleType:
 
 
 def lessons() -> tuple[CustomKernel, ...]:
-    """Its microkernels."""
+    """The lesson's microkernels."""
     return lesson().outer_tile, lesson().dot4_tile

@@ -20,7 +20,7 @@ class Lesson:
     code: str
     output: str | None
     end: int = 0
-    """Where the output ends in the page, or would begin."""
+    """The position in the page where the output ends, or would begin."""
 
 
 def lessons(markdown: str) -> list[Lesson]:
@@ -40,7 +40,7 @@ def lessons(markdown: str) -> list[Lesson]:
 def played(markdown: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """The page with the output that its Python blocks print now, for those whose output it shows.
 
-    The blocks run in order in the folder and share their names; each is kept in a file, as a nest needs its source.
+    The blocks run in order in the folder and share their names; each is kept in a file, since a nest needs its source.
     """
     namespace = {"__name__": "page"}
     pieces, at = [], 0
@@ -57,7 +57,7 @@ def played(markdown: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> s
 
 
 def check_page(path: Path, now: str) -> None:
-    """Fail if the page shows something else than `now`; with POLY_UPDATE_GOLDEN=1, write it."""
+    """Assert that the page shows `now`; with POLY_UPDATE_GOLDEN=1, write it."""
     if os.environ.get("POLY_UPDATE_GOLDEN"):
         path.write_text(now)
     assert now == path.read_text(), f"{path.name} is out of date; if it should change, run with POLY_UPDATE_GOLDEN=1"

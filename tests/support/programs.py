@@ -26,27 +26,27 @@ i, j, k, M, N, K = (Affine.name(name) for name in ("i", "j", "k", "M", "N", "K")
 
 
 def band(name: str, function: str, child: str = "") -> str:
-    """A loop of a schedule tree, as isl's YAML: its mark, what it counts, and what is in it."""
+    """A loop of a schedule tree, as isl's YAML: its mark, its function, and its body."""
     sizes, _, functions = function.partition("{")
     below = f", child: {child}" if child else ""
     return f'{{ mark: "loop:{name}", child: {{ schedule: "{sizes}[{{{functions}]"{below} }} }}'
 
 
 def sequence(*children: tuple[str, str]) -> str:
-    """Parts of a schedule tree in order: which statements, and their tree."""
+    """A sequence in a schedule tree: the statements of each part, and their tree."""
     parts = [f'{{ filter: "{which}"' + (f", child: {tree} }}" if tree else " }") for which, tree in children]
     return f"{{ sequence: [ {', '.join(parts)} ] }}"
 
 
 def scan(domain: str, tree: str, *marks: LoopMark, **named: LoopMark) -> Node:
-    """The loops for a domain and a schedule tree, with what is said of them; by keyword those of another name."""
+    """The loops for a domain and a schedule tree, with their marks; by keyword those of loops with another name."""
     schedule = isl.Schedule(f'{{ domain: "{domain}", child: {tree} }}')
     known = {mark.name: mark for mark in marks} | named
     return loops(isl.AstBuild.from_context(isl.Set("{ : }")).node_from_schedule(schedule), known)
 
 
 def marked(program: Program, *marks: LoopMark) -> Program:
-    """A program with other marks of its loops; none of those that are not named."""
+    """A program with other marks of its loops; loops that are not named have none."""
     known = {mark.name: mark for mark in marks}
 
     def change(node: Node) -> Node:

@@ -36,25 +36,25 @@ VALUE_OF_N = 3
 
 @dataclass(frozen=True)
 class Index:
-    """What an index adds to a number: at most so many loops, the first of them times one of the factors."""
+    """The loops in an index: at most this many, the first of them times one of the factors."""
 
     factors: tuple[str, ...] = ("", "", "2 * ", "-")
     loops: int = 2
 
 
 Indices = Mapping[int, Index]
-"""Those of an array, by its dimensions."""
+"""The indices of an array, by its rank."""
 
 FREE: Indices = {1: Index(), 2: Index()}
 WITHIN: Indices = {1: Index(("", "2 * ")), 2: Index(("",), 1)}
-"""Inside of their arrays whatever N is; the array of two dimensions is a small one."""
+"""Indices inside their arrays for every N; the two-dimensional array is small."""
 
 
 @st.composite
 def nests(draw: st.DrawFn, any_size: bool = False) -> Nest:
     """A nest of up to three loops deep; its size N is open. Its elements lie in X (one index) and Y (two).
 
-    No index leaves its array where N is `VALUE_OF_N`, with `any_size` wherever it is 0 or more.
+    No index leaves its array if N is `VALUE_OF_N` or, with `any_size`, for every N from 0 up.
     """
     names = iter([f"{letter}{number}" for number in ("", 1, 2, 3, 4, 5) for letter in LOOPS])
     lines = _block(draw, (), names, WITHIN if any_size else FREE, depth=0)

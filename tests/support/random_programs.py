@@ -1,4 +1,4 @@
-"""Random contractions and nests as a user writes them, and whether what compiles them computes what the loops say."""
+"""Random contractions and nests as users write them, and checks that compiled ones compute the same as the loops."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Product:
 
 @st.composite
 def products(draw: st.DrawFn) -> Product:
-    """Up to two letters in each role, in any order in each operand, of awkward extents."""
+    """Up to two letters in each role, in any order in each operand, with awkward extents."""
     counts = [draw(st.integers(0, 2)) for _ in range(4)]
     letters = iter("abcdefgh")
     rows, columns, reduce, batch = ["".join(next(letters) for _ in range(n)) for n in counts]
@@ -90,7 +90,7 @@ STRIDES = [
 
 
 def check_contraction(product: Product, dtype: poly.DType, known: bool, compiled: Callable[..., Any]) -> None:
-    """The kernel that `compiled(nest, …)` makes gives the sums of float64, to rounding."""
+    """Assert that the kernel that `compiled(nest, …)` makes agrees with float64 sums up to rounding."""
     rng = np.random.default_rng(0)
     left, right = (
         Guarded.of(rng.random(product.shape(letters)).astype(dtype.numpy_name) - 0.25)
@@ -191,7 +191,7 @@ def nest_of(lines: list[str]) -> poly.Nest:
 
 
 def check_nest(lines: list[str], m: int, n: int, known: bool, compiled: Callable[..., Any]) -> None:
-    """The kernel that `compiled(nest, …)` makes does what the loops as written do."""
+    """Assert that the kernel that `compiled(nest, …)` makes computes the same as the loops as written."""
     nest = nest_of(lines)
     rng = np.random.default_rng(0)
     side = m + n + 2 * MARGIN

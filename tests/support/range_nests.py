@@ -8,7 +8,7 @@ M, N, K = poly.sizes("M N K")
 
 @poly.nest
 def behind(x: f64[N], y: f64[N, M]):
-    """The range of `i` is empty where N is up to 7, and the second local lies behind the first."""
+    """The range of `i` is empty for N up to 7, and the second local follows the first in memory."""
     for i in range(7, N):
         t: f64[M]
         u: f64[M, 3]
@@ -42,7 +42,7 @@ def twice(x: f32[N, M], y: f32[N, M]):
 
 @poly.nest
 def narrow(x: f64[N], y: f64[N]):
-    """A local of an extent that the user wrote, and a loop that runs down."""
+    """A local with an extent that the user wrote, and a loop that counts down."""
     for i in range(N - 1, 4, -1):
         t: f64[N - 6]
         for j in range(N - 6):
@@ -58,7 +58,7 @@ def narrow(x: f64[N], y: f64[N]):
 
 @poly.nest
 def product(A: f64[N, K], B: f64[K, M], C: f64[N, M]):
-    """A contraction over a local that may have no rows, packed where the model packs."""
+    """A contraction over a local that may have no rows, packed if the model packs."""
     t: f64[N - 50, K]
     for i in range(N - 50):
         for k in range(K):

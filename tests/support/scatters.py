@@ -1,4 +1,4 @@
-"""Random products of two arrays with any affine subscripts: output elements that several loops reach among them."""
+"""Random products of two arrays with any affine subscripts, some with output elements that several loops reach."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Scatter:
         return {"A": self.left, "B": self.right, "Y": self.output}
 
     def arrays(self) -> tuple[Array, Array, Array]:
-        """Random A and B; Y is full of NaN where the nest sets it to 0."""
+        """Random A and B; Y is full of NaN if the nest sets it to 0."""
         random = np.random.default_rng(0)
         kind = self.dtype.numpy_name
         left, right, output = (
@@ -85,7 +85,7 @@ class Scatter:
         return sum(factor * (self.sizes[f"N{loop}"] - 1) for loop, factor in index) + 1
 
     def expected(self, left: Array, right: Array, output: Array) -> tuple[Array, Array]:
-        """The result in float64, and how far rounding may lead from it."""
+        """The result in float64, and a bound on the rounding error."""
         grid = dict(zip(self.loops, np.indices(self.extents).reshape(len(self.loops), -1), strict=True))
         if self.clipped:
             first, last = self.loops[0], self.loops[-1]
@@ -149,7 +149,7 @@ def _accesses(draw: st.DrawFn, loops: list[str], rank: int, simple: bool = False
 
 
 def check_scatter(kernel: Callable[..., Any], scatter: Scatter, **options: int) -> None:
-    """The kernel on guarded arrays gives the sums of float64 to rounding, and touches nothing around them."""
+    """Assert that the kernel agrees with float64 sums up to rounding, and changes nothing around the arrays."""
     values = scatter.arrays()
     (left, _), (right, _) = (guarded(v, np.nan) for v in values[:2])
     output, whole = guarded(values[2], PATTERN)

@@ -1,4 +1,4 @@
-"""Python scripts as processes of their own: for what may hang, or what ends a process."""
+"""Python scripts in separate processes, for code that may hang or end its process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
-"""Seconds after which a script is taken to hang."""
+"""Seconds after which a script is assumed to hang."""
 
 
 def start(folder: Path, text: str) -> subprocess.Popen[str]:
@@ -24,7 +24,7 @@ def start(folder: Path, text: str) -> subprocess.Popen[str]:
 
 
 def output(folder: Path, text: str) -> str:
-    """What a script prints. AssertionError where it fails, TimeoutExpired where it hangs."""
+    """The output of a script. Raises AssertionError if it fails, TimeoutExpired if it hangs."""
     process = start(folder, text)
     try:
         said, _ = process.communicate(timeout=PATIENCE)

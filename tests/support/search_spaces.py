@@ -42,7 +42,7 @@ def space(*structures: Structure) -> Space:
 class Landscape:
     """A measurer: the true seconds of a point are a formula; samples have noise; some points fail.
 
-    `noise(random)` is the log of what is added to a sample; `drift(n)` is common to both samples of the n-th pair.
+    `noise(random)` is the log of a sample's error; `drift(n)` is common to both samples of the n-th pair.
     """
 
     space: Space
@@ -84,7 +84,7 @@ class Landscape:
 
 
 def bowl(values: Mapping[str, Value]) -> float:
-    """Milliseconds, least where every knob is 3."""
+    """Milliseconds, with the minimum where every knob is 3."""
     return 1e-3 * (1 + 0.05 * sum((value - 3) ** 2 for value in values.values() if value is not None))
 
 
@@ -94,5 +94,5 @@ def two_bowls() -> Space:
 
 
 def as_predicted(made: Space, noise: float = 0.002, seed: int = 0) -> Landscape:
-    """A landscape that is as the model says."""
+    """A landscape that agrees with the model."""
     return Landscape(made, lambda point: made.predict(point).seconds, lambda random: random.gauss(0, noise), seed=seed)

@@ -19,7 +19,7 @@ def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
 
 @poly.nest
 def product(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
-    """The same into a result that need not be set to 0 before."""
+    """The same into a result that is set to 0 first."""
     for i in range(M):
         for j in range(N):
             C[i, j] = 0.0

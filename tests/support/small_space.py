@@ -1,4 +1,4 @@
-"""A small made-up space with known times, and a measurer that tells them: for tests of what is built on tables."""
+"""A small artificial space with known times, and a measurer that returns them, for tests of code that uses tables."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FACTS = {
 ORIGIN = Origin(FACTS, "cc 1.0", "0.1.0", "2026-01-01")
 
 BEST = Point(1, (2, 2))
-"""The fastest point, and the choice."""
+"""The fastest point, and the model's choice."""
 
 
 def bowl(values: Values, slower: float) -> float:
-    """Seconds: least at rows 4, depth 64."""
+    """Seconds, with the minimum at rows 4, depth 64."""
     rows, depth = values["rows"] or 0, values["depth"] or 0
     return 1e-3 * slower * (1 + 0.1 * abs(rows - 4) + 0.05 * abs(depth - 64) / 16)
 
 
 def small_space(blind: bool = False) -> Space:
-    """Two structures of 4 x 4 points, the second faster; with `blind` the model expects the same of every point."""
+    """Two structures of 4 x 4 points, the second faster; with `blind` the model predicts the same for every point."""
     nest = nests.make("gemm_nn", DTYPES["f32"]).with_sizes(SIZES)
 
     def structure(order: str, slower: float) -> Structure:
@@ -54,13 +54,13 @@ def small_space(blind: bool = False) -> Space:
 
 
 def seconds(space: Space, point: Point) -> float:
-    """What the fakes take a point to take."""
+    """The time that the fakes assume for a point."""
     return bowl(space.values(point), 1.5 if point.structure == 0 else 1.0)
 
 
 @dataclass
 class FakeMeasurer:
-    """Tells the known times; `asked` collects what was measured, and the n-th call of all raises KeyboardInterrupt."""
+    """Returns the known times; `asked` collects the measured points, and the n-th call raises KeyboardInterrupt."""
 
     space: Space
     asked: list[Ask] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Spaces of a tiny nest, made by hand: for tests of what lies above the spaces."""
+"""Handmade spaces of a tiny nest, for tests of the layers above the spaces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tiled(values: Values) -> Schedule:
 
 
 def bowl(values: Values) -> Cost:
-    """Least at 4 and 4."""
+    """A bowl with its minimum at 4 and 4."""
     seconds = 1e-6 * (10 + sum(abs((size or 64) - 4) for size in values.values()))
     return Cost(seconds, (CostPart("memory", seconds),))
 
@@ -62,7 +62,7 @@ def space(structures: tuple[Structure, ...], choice: Point) -> Space:
 
 
 class Table:
-    """Measures by the bowl's formula. `measured` has what was asked of all of them since the test began."""
+    """Measures by the bowl's formula. `measured` has the points measured by all of them since the test began."""
 
     measured: ClassVar[list[Point]] = []
     before: ClassVar[Callable[[Point], None]] = staticmethod(lambda point: None)

@@ -1,4 +1,4 @@
-"""Keys and records for the tests of the store: values that no search has to find."""
+"""Keys and records for the tests of the store, made without a search."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def key(name: str = "matmul", **changes: Any) -> Key:
 
 
 def record(of: Key | None = None, minutes: int = 0, **changes: Any) -> Record:
-    """A record, made so many minutes after noon."""
+    """A record, dated this many minutes after noon."""
     made = Record(
         key=of or key(M=512),
         schedule=SCHEDULE,

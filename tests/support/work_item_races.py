@@ -1,7 +1,7 @@
-"""Races between the work-items of a group, found by running through the instances of a lowered tree one by one.
+"""Races between the work-items of a group, found by enumerating the instances of a lowered tree.
 
-It shares nothing with the placing of barriers: instances are enumerated for fixed sizes and sorted by the tree; the
-item of each is reckoned from the values of its loops, and a barrier ends a phase.
+This shares nothing with the placement of barriers: instances are enumerated for fixed sizes and sorted by the tree; the
+item of each is computed from the values of its loops, and a barrier ends a phase.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from itertools import groupby
 from interpreter import Element, Instance, iterations, points, value
 
 from codegen.expr import Load
+from codegen.instructions import MEMORIES, Barrier
+from codegen.program import Instructions, PrintedStatement
 from poly.ir.nest import Statement
 from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements
 from poly.lowering.mapping.partials import Shared
 
 DIMENSIONS = 3
 ALL = -1
-"""Instead of an item: every one of them."""
+"""In place of an item's number: all items."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Access:
 
 
 def races(shared: Shared, removed: frozenset[str] = frozenset()) -> list[tuple[Instance, Instance]]:
-    """Two instances that use an element in one phase of a group, by different items, and one of which writes it.
+    """Two instances of different items that access an element in one phase of a group, of which one writes it.
 
     Barriers named in `removed` are left out.
     """
@@ -61,7 +63,7 @@ def _instances(shared: Shared) -> list[Instance]:
 
 
 def groups(node: Node, found: list[Instance]) -> Iterator[list[Instance]]:
-    """What each work-group runs, in order."""
+    """The instances that each work-group runs, in order."""
     match node:
         case Band(parallel=True):
             yield from _grouped(node, found, DIMENSIONS)
@@ -107,23 +109,29 @@ def ordered(node: Node, found: list[Instance]) -> list[Instance]:
 
 
 def _accesses(shared: Shared, group: list[Instance], removed: frozenset[str]) -> Iterator[Access]:
-    """Those of one group; each kind of memory has phases of its own, which end at a barrier that makes it visible."""
+    """The accesses of one group; each kind of memory has its own phases, which end at barriers that fence it."""
     known = {s.name: s for s in shared.nest.statements}
-    phases = {"LOCAL": 0, "GLOBAL": 0}
+    phases = dict.fromkeys(MEMORIES, 0)
     private = {w.name for w in shared.workspaces if w.space == "private"}
     local = {w.name for w in shared.workspaces if w.space == "local"}
     for instance in group:
         if instance.statement in shared.texts:
-            lines = " ".join(shared.texts[instance.statement][1].body.lines)
             if instance.statement.startswith("barrier") and instance.statement not in removed:
-                phases = {kind: phase + (f"CLK_{kind}_MEM_FENCE" in lines) for kind, phase in phases.items()}
+                fenced = _fenced(shared.texts[instance.statement][1])
+                phases = {memory: phase + (memory in fenced) for memory, phase in phases.items()}
             continue
         statement = known[instance.statement]
         item = _item(shared.tree, statement, instance, private)
         for load, writes in ((statement.target, True), *((load, False) for load in statement.reads)):
             if load.array not in private | shared.synchronised:
-                phase = phases["LOCAL" if load.array in local else "GLOBAL"]
+                phase = phases["local" if load.array in local else "global"]
                 yield Access(_element(load, statement, instance), writes, item, phase, instance)
+
+
+def _fenced(printed: PrintedStatement) -> frozenset[str]:
+    """The memories whose writes a barrier makes visible."""
+    assert isinstance(printed.body, Instructions)
+    return frozenset(m for node in printed.body.nodes if isinstance(node, Barrier) for m in node.memories)
 
 
 def _element(load: Load, statement: Statement, instance: Instance) -> Element:
@@ -132,7 +140,7 @@ def _element(load: Load, statement: Statement, instance: Instance) -> Element:
 
 
 def _item(tree: Node, statement: Statement, instance: Instance, private: set[str]) -> int:
-    """The item that runs an instance: the remainders of the shared loops' values, the innermost counted fastest."""
+    """The item that runs an instance: the remainders of the shared loops' values, the innermost fastest."""
     around = [band for band in bands(tree) if statement.name in statements(band) and band.items]
     if not around and statement.target.array in private:
         return ALL

@@ -1,4 +1,4 @@
-"""Working sets by enumeration: every instance with its time and what it touches, and nothing else of the engine."""
+"""Working sets by enumeration of all instances with their times and accesses, independent of the engine."""
 
 from __future__ import annotations
 

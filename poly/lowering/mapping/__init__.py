@@ -1,1 +1,1 @@
-"""Loops that work-groups and work-items of a device share: the kernels they make, who runs what, and who waits."""
+"""Map loops to the work-items of a group: which item runs what, shared reductions, and barriers."""

@@ -1,4 +1,4 @@
-"""Barriers between the work-items of a group, from what they write and read of the same elements.
+"""Insert the barriers that the work-items of a group need between conflicting accesses.
 
 for t:                                for t:
   for i:  # 32 items                    for i:  # 32 items
@@ -8,9 +8,9 @@ for t:                                for t:
                                           A[i] = B[i - 1] + B[i]
                                         barrier
 
-Only loops of groups and serial ones are around a barrier, so that all items of a group meet at it. One stands between
-two children of a sequence, or at the end of a serial loop's body, where a pair of accesses of which one writes is of
-different items and has none between it yet.
+Only loops over groups and serial loops surround a barrier, so that all items of a group reach it. A barrier is placed
+between two children of a sequence, or at the end of a serial loop's body, if conflicting accesses by different items
+(at least one of them a write) have no barrier between them yet.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Compare = Callable[[isl.PwAff, isl.PwAff], isl.Map]
 
 @dataclass(frozen=True)
 class Clash:
-    """Instances of two statements that access one element, which at least one of them writes."""
+    """Pairs of instances of two statements that access the same element, at least one of which writes it."""
 
     source: str
     sink: str
@@ -51,7 +51,7 @@ def with_barriers(shared: Shared) -> Shared:
     """The tree with barriers as leaves.
 
     Raises:
-        ScheduleError: items would have to wait for each other inside of a loop that they share.
+        ScheduleError: items would have to wait for each other inside a loop that they share.
     """
     private = frozenset(w.name for w in shared.workspaces if w.space == "private")
     placing = _Placing(shared, Runners(shared.nest, shared.tree, private))
@@ -63,7 +63,7 @@ def with_barriers(shared: Shared) -> Shared:
 
 @dataclass
 class _Placing:
-    """Collects the barriers: the domain of each, and which memory it must make visible."""
+    """Collects the barriers: the domain of each, and the memories that it must make visible."""
 
     shared: Shared
     runners: Runners
@@ -71,7 +71,7 @@ class _Placing:
     fences: dict[str, set[Memory]] = field(default_factory=dict)
 
     def kernel(self, kernel: LaunchedLoops) -> Node:
-        """What the groups of a kernel run, with barriers."""
+        """The body of a kernel with barriers."""
         if width(kernel.body) == 1:
             return kernel.body
         around = (*kernel.above, *kernel.groups)
@@ -83,7 +83,7 @@ class _Placing:
         return PrintedStatement(iterators, Instructions((Barrier(memories),), items=0))
 
     def _clashes(self, body: Node, around: tuple[Band, ...]) -> list[Clash]:
-        """All of one group."""
+        """All clashes within one group."""
         known = {statement.name: statement for statement in self.shared.nest.statements}
         found = [known[name] for name in statements(body) if name in known]
         clashes = [clash for source in found for sink in found for clash in self._between(source, sink)]
@@ -104,7 +104,7 @@ class _Placing:
                 yield Clash(source.name, sink.name, array, reduce(isl.Map.union, pairs))
 
     def _placed(self, node: Node, around: tuple[Band, ...], clashes: list[Clash]) -> Node:
-        """The node with the barriers that clashes in one iteration of the loops around it need."""
+        """The node with the barriers for clashes within one iteration of the loops around it."""
         match node:
             case Band(items=0):
                 return self._loop(node, around, clashes)
@@ -146,7 +146,7 @@ class _Placing:
         return not self.runners.crossing(clash.pairs, clash.source, clash.sink).is_empty()
 
     def _barrier(self, node: Node, around: tuple[Band, ...], clashes: list[Clash]) -> Leaf:
-        """A new barrier that is met whenever something in `node` runs."""
+        """A new barrier that is reached whenever a statement in `node` runs."""
         name = f"barrier_{len(self.barriers) + 1}" if self.barriers else "barrier"
         self.barriers[name] = passes(self.shared, node, around).set_tuple_name(name)
         self.fences[name] = {self._memory(clash.array) for clash in clashes}
@@ -158,7 +158,7 @@ class _Placing:
         return self._used(found, clash)
 
     def _is_met(self, clash: Clash, body: Node, inside: tuple[Band, ...]) -> bool:
-        """Whether, with at least one iteration of the innermost loop between source and sink, that meets a barrier."""
+        """Whether an iteration of the innermost loop between those of source and sink always reaches a barrier."""
         later = _later(len(inside))
         source, sink = (self._values(statement, inside) for statement in (clash.source, clash.sink))
         for name in _direct(children(body), self.barriers):
@@ -172,7 +172,7 @@ class _Placing:
         return loop_values(domain, (band.function(statement) for band in loops))
 
     def _used(self, barriers: list[str], clash: Clash) -> bool:
-        """Whether there is a barrier, which then makes the clash's memory visible."""
+        """Whether there are barriers; if so, one of them is made to fence the clash's memory."""
         memory = self._memory(clash.array)
         if barriers and not any(memory in self.fences[name] for name in barriers):
             self.fences[barriers[0]].add(memory)
@@ -185,18 +185,18 @@ class _Placing:
         for clash in clashes:
             if self._crosses(clash):
                 raise ScheduleError(
-                    f"work-items would have to wait for each other inside of loop {loop.name}, which they share: "
+                    f"work-items would have to wait for each other inside loop {loop.name}, which they share: "
                     f"{clash.source} and {clash.sink} use the same elements of {clash.array}."
                 )
 
 
 def _accesses(statement: Statement) -> tuple[Load, ...]:
-    """The elements that a statement touches, the one that it writes first."""
+    """The accesses of a statement, with the write first."""
     return tuple(dict.fromkeys((statement.target, *statement.reads)))
 
 
 def _at(band: Band, compare: Compare, clashes: list[Clash]) -> list[Clash]:
-    """The clashes whose instances stand so to each other in a loop."""
+    """The clashes between instances whose values of a loop compare like this."""
     cut = [
         replace(c, pairs=c.pairs.intersect(compare(band.function(c.source), band.function(c.sink)))) for c in clashes
     ]
@@ -204,7 +204,7 @@ def _at(band: Band, compare: Compare, clashes: list[Clash]) -> list[Clash]:
 
 
 def _after(node: Node, statement: str, barriers: Container[str]) -> list[str]:
-    """The barriers that are met after a statement of the node, whenever that runs."""
+    """The barriers in the node that are always reached after the statement."""
     match node:
         case Band(items=0, body=body) | Copy(body=body):
             return _after(body, statement, barriers)
@@ -215,7 +215,7 @@ def _after(node: Node, statement: str, barriers: Container[str]) -> list[str]:
 
 
 def _before(node: Node, statement: str, barriers: Container[str]) -> list[str]:
-    """The barriers that are met before a statement of the node, whenever that runs."""
+    """The barriers in the node that are always reached before the statement."""
     match node:
         case Band(items=0, body=body) | Copy(body=body):
             return _before(body, statement, barriers)
@@ -234,7 +234,7 @@ def _direct(nodes: tuple[Node, ...], barriers: Container[str]) -> list[str]:
 
 
 def _later(count: int) -> isl.Map:
-    """`{ [o, v] -> [o, w] : v < w }`."""
+    """The relation `{ [o, v] -> [o, w] : v < w }` on `count` loops."""
     space = set_space((), count)
     relation = isl.Map.universe(isl.Space.map_from_set(space))
     for at in range(count - 1):

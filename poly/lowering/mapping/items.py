@@ -1,4 +1,4 @@
-"""What the work-items of a group need beside the loops that they share: partial results, and barriers."""
+"""Add what work-items need besides the loops that they share: partial results and barriers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from poly.lowering.mapping.partials import Shared, with_partials
 
 
 def with_items(boxed: Boxed, isa: ISA) -> Shared:
-    """The nest and its tree as the items of a device's work-groups run them; as they are for what is no such device.
+    """The nest and its tree as a device's work-items run them; unchanged for targets other than OpenCL.
 
     Raises:
-        ScheduleError: more items in a group than the device has; items that would have to wait inside of a shared loop.
+        ScheduleError: a group has more items than the device allows, items would have to wait for each other inside a
+            shared loop, or their shares of a reduction cannot be combined.
     """
     if not isinstance(isa, DeviceISA):
         return Shared(boxed.nest, boxed.tree, boxed.buffers, boxed.workspaces)

@@ -1,8 +1,8 @@
-"""Whether the work-items of a group could share the loops that a tree gives them.
+"""The legality of sharing loops among the work-items of a group.
 
-Between two parts of a group's loops there can be a barrier, so dependences between items are kept there. In a shared
-loop there can be none, as not every item makes the same number of passes: what depends on each other there must be run
-by one item, or be updates of one element that are put together after the loop.
+Dependences between items are kept by barriers between the parts of a group's loops. There can be no barrier inside a
+shared loop, since items run different numbers of its iterations: dependent instances in it must be run by one item, or
+be updates of one element that are combined after the loop.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from poly.lowering.mapping.runners import Runners, plainly_counted
 
 @dataclass(frozen=True)
 class Conflict:
-    """A dependence between items that share `loop`, cut down to pairs in one run of it; `reason` says more."""
+    """A dependence between items that share `loop`, restricted to pairs within one run of it; `reason` adds details."""
 
     dependence: Dependence
     loop: str
     reason: str = ""
 
     def __str__(self) -> str:
-        """`S0[1] must run before S0[2] (…), and different work-items run them in loop i`, with what is in the way."""
+        """`S0[1] must run before S0[2] (…), and different work-items run them in loop i`, with the reason."""
         more = f": {self.reason}" if self.reason else ", where they cannot wait for each other"
         return f"{witness(self.dependence)}, and different work-items run them in loop {self.loop}{more}"
 
 
 def conflict(nest: Nest, tree: Node) -> Conflict | None:
-    """The first dependence that forbids items to share the loops that they share in a tree."""
+    """The first dependence that makes the sharing of loops in a tree illegal; None if it is legal."""
     runners = Runners(nest, plainly_counted(nest, tree))
     return next((found for region in regions(runners.tree) for found in _conflicts(runners, region)), None)
 
@@ -53,7 +53,7 @@ def _conflicts(runners: Runners, region: Region) -> Iterator[Conflict]:
 
 
 def _in_one_run(runners: Runners, region: Region, dependence: Dependence) -> isl.Map:
-    """The pairs for which all loops around the region stand at the same values."""
+    """The dependent pairs within the same iteration of all loops around the region."""
     pairs = dependence.relation
     for before in runners.paths[dependence.source]:
         if not isinstance(before, Band):

@@ -1,4 +1,4 @@
-"""Reductions that work-items share, as statements: each item reduces into a variable of its own, then all are joined.
+"""Reductions that work-items share, as statements: each item reduces into its own variable, and these are combined.
 
 for i:                            for i:
   for j:  # 32 items                s_sum[0] = 0                   S0_start, every item
@@ -38,13 +38,16 @@ from poly.lowering.mapping.reductions import Reduction, Region, obstacle, region
 from poly.lowering.mapping.runners import Runners, plainly_counted
 
 FIRST: tuple[Affine, ...] = (Linear(),)
-"""The index of the only element, or of item 0's."""
+"""The index of the only element, or of item 0's share."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """A nest and its tree as work-items run it. `texts` has the domain and lines of leaves that are no statements of
-    the nest, `synchronised` the arrays whose accesses by different items are in order already."""
+    """A nest and its tree as work-items run it.
+
+    `texts` has the domains and bodies of leaves that are not statements of the nest, `synchronised` the arrays for
+    which the accesses of different items need no further barriers.
+    """
 
     nest: Nest
     tree: Node
@@ -55,10 +58,10 @@ class Shared:
 
 
 def with_partials(boxed: Boxed) -> Shared:
-    """The tree with each reduction of which items share the loop in its parts.
+    """The tree with each reduction that is spread over items split into its parts.
 
     Raises:
-        ScheduleError: one whose shares cannot be put together.
+        ScheduleError: the items' shares of a reduction cannot be combined.
     """
     tree = plainly_counted(boxed.nest, boxed.tree)
     shared = Shared(boxed.nest, tree, boxed.buffers, boxed.workspaces)
@@ -76,7 +79,7 @@ def with_partials(boxed: Boxed) -> Shared:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The names of one reduction's arrays and statements."""
+    """The parts of one reduction: its statements, the arrays `partial` and `shares`."""
 
     reduction: Reduction
     dtype: DType
@@ -99,7 +102,7 @@ class _Parts:
         return self.reduction.statements[0]
 
     def put_in(self, shared: Shared, runs: isl.Set) -> Shared:
-        """The nest and the tree with the parts; all items of the group meet in each of the `runs`."""
+        """The nest and the tree with these parts; all items of the group combine their shares in each of the `runs`."""
         nest, tree = shared.nest, shared.tree
         redirected = {name: self._redirected(nest.statement(name)) for name in self.reduction.statements}
         statements = (*(redirected.get(s.name, s) for s in nest.statements), self._start(runs), self._end())
@@ -143,7 +146,7 @@ class _Parts:
         )
 
     def _end(self) -> Statement:
-        """`S0_end[loops around, indices of the element]`."""
+        """The statement `S0_end[loops around, indices of the element]`: the element's update by the combined shares."""
         name = f"{self.name}_end"
         domain = self.reduction.elements.wrap().flatten().set_tuple_name(name)
         iterators = own_names(name, domain.dim(isl.dim_type.set))
@@ -153,7 +156,7 @@ class _Parts:
         return Statement(name, iterators, domain, target, self.reduction.op, share)
 
     def _join(self, runs: isl.Set) -> tuple[isl.Set, PrintedStatement]:
-        """Half of the shares that are left are put together with the other half, until one is left."""
+        """The tree reduction of the shares: half of those left are combined with the other half, until one is left."""
         name = f"{self.name}_join"
         shares, item = c_name(self.shares), Linear.name(ITEM)
         mine = Cell(shares, item)
@@ -168,9 +171,9 @@ class _Parts:
 
 
 def _runs(runners: Runners, kernel: LaunchedLoops, region: Region) -> isl.Set:
-    """The values of the loops around a region for which anything is run there.
+    """The iterations of the loops around a region in which any statement runs.
 
-    Where nothing is left to reduce, neutral values are joined, so that no condition stands around a barrier.
+    If there is nothing to reduce in one of them, neutral values are combined, so that no barrier is conditional.
     """
     above = chain(kernel.body, region.loop)[:-1]
     around = [node for node in above if isinstance(node, Band)]
@@ -179,7 +182,7 @@ def _runs(runners: Runners, kernel: LaunchedLoops, region: Region) -> isl.Set:
 
 
 def _neutral(op: Op, dtype: DType) -> Expr:
-    """The value that changes nothing."""
+    """The neutral value of an operator."""
     if op in "+*":
         return Const(int(op == "*"))
     if dtype.is_float:
@@ -193,7 +196,7 @@ def _loop(tree: Node, name: str) -> Band:
 
 
 def completed(shared: Shared, node: Node, depth: int) -> Node:
-    """The tree with a function in every loop for the statements that have none yet: the value of that loop itself."""
+    """The tree with a function for each statement in each loop; by default the statement's iterator at that depth."""
     inner = depth
     if isinstance(node, Band):
         known = dict(node.functions)
@@ -204,7 +207,7 @@ def completed(shared: Shared, node: Node, depth: int) -> Node:
 
 
 def passes(shared: Shared, node: Node, around: tuple[Band, ...]) -> isl.Set:
-    """The values of the loops around for which something in the node runs."""
+    """The iterations of the loops `around` in which any statement of the node runs."""
     found = (
         loop_values(domain(shared, name), (band.function(name) for band in around)).range() for name in statements(node)
     )

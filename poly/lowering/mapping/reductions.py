@@ -1,10 +1,10 @@
 """Reductions whose updates of one element are spread over the work-items of a group.
 
 for i:
-  for j:  # 32 items        each item sums its share, the shares are put together after the loop
+  for j:  # 32 items        each item sums its share, and the shares are combined after the loop
     s[i] += A[i, j]
 
-All updates of one run of the outermost shared loop must go to the same element, and nothing else may look at it there.
+All updates in one run of the outermost shared loop must be of the same element, which nothing else may access there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from poly.lowering.mapping.runners import Runners
 
 @dataclass(frozen=True)
 class Region:
-    """A loop that items share and that is in no other one, with the names of its plain statements."""
+    """An outermost loop that items share, with the names of its plain statements."""
 
     loop: Band
     statements: tuple[str, ...]
@@ -53,7 +53,7 @@ def regions(node: Node) -> Iterator[Region]:
 
 
 def spread(runners: Runners, region: Region) -> Iterator[tuple[Reduction, Dependence]]:
-    """The reductions of a region of which different items update one element, each with such updates."""
+    """The reductions of a region in which different items update one element, each with a pair of such updates."""
     for reduction in _reductions(runners, region):
         for source in reduction.statements:
             for sink in reduction.statements:
@@ -67,7 +67,7 @@ def spread(runners: Runners, region: Region) -> Iterator[tuple[Reduction, Depend
 
 
 def obstacle(runners: Runners, reduction: Reduction) -> str | None:
-    """Why the items' shares of a reduction cannot be put together after the loop; None where they can."""
+    """The reason why the items' shares of a reduction cannot be combined after the loop; None if they can."""
     region, loop = reduction.region, reduction.region.loop.name
     if not reduction.elements.is_single_valued():
         return f"the iterations of loop {loop} update several elements of {reduction.array}"
@@ -80,12 +80,12 @@ def obstacle(runners: Runners, reduction: Reduction) -> str | None:
                 continue
             touched = _runs(runners, region, name).reverse().apply_range(statement.relation(access))
             if not touched.intersect(reduction.elements).is_empty():
-                return f"{name} needs the element of {reduction.array} inside of loop {loop}"
+                return f"{name} needs the element of {reduction.array} inside loop {loop}"
     return None
 
 
 def _reductions(runners: Runners, region: Region) -> list[Reduction]:
-    """Those that update common elements together."""
+    """The reductions of a region, with statements that update common elements joined into one."""
     found: list[Reduction] = []
     for name in region.statements:
         statement = runners.nest.statement(name)
@@ -110,13 +110,13 @@ def _joined(first: Reduction, second: Reduction) -> Reduction:
 
 
 def _elements(runners: Runners, region: Region, statement: Statement) -> isl.Map:
-    """`{ [loops around the region] -> A[…] }`: what a statement updates in each run of the region."""
+    """`{ [loops around the region] -> A[…] }`: the elements that a statement updates in each run of the region."""
     runs = _runs(runners, region, statement.name)
     return runs.reverse().apply_range(statement.relation(statement.target)).coalesce()
 
 
 def _same_element(runners: Runners, region: Region, source: str, sink: str) -> isl.Map:
-    """The pairs of updates of one element in one run of the region."""
+    """The pairs of updates of one element within one run of the region."""
     first, second = runners.nest.statement(source), runners.nest.statement(sink)
     same = first.relation(first.target).apply_range(second.relation(second.target).reverse())
     runs = _runs(runners, region, source).apply_range(_runs(runners, region, sink).reverse())
@@ -130,7 +130,7 @@ def _runs(runners: Runners, region: Region, statement: str) -> isl.Map:
 
 
 def _around(path: Path) -> tuple[Band, ...]:
-    """The loops of a path around its first shared one."""
+    """The loops of a path around its outermost shared loop."""
     outermost = item_loops(path)[0]
     loops = [band for band in path if isinstance(band, Band)]
     return tuple(loops[: [band.name for band in loops].index(outermost.name)])

@@ -1,12 +1,12 @@
-"""Which work-item of its group runs an instance of a statement.
+"""The work-item of a group that runs an instance of a statement.
 
 for i:
   for j:  # 32 items            S0[i, j] is run by item j mod 32
     S0
   S1                            S1[i] is run by item 0
 
-Iteration j belongs to the same item wherever the loop starts, so what one loop over j leaves to the next over the same
-values stays with one item. A loop over 1, 4, 7, … is one over 0, 1, 2, …, so that no item is left out.
+Iteration j belongs to the same item wherever the loop starts, so that values passed from one loop over j to the next
+stay with one item. A loop over 1, 4, 7, … is treated as one over 0, 1, 2, …, so that no item is left idle.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from poly.ir.tree import Band, Micro, Node, bands, statements, walk
 from poly.ir.work_groups import item_loops
 
 CROSSING = 3_000_000
-"""Operations that isl may take for the pairs of two statements that different items run: about a second."""
+"""Operations that isl may use for the pairs of two statements that different items run: about a second."""
 
 
 def plainly_counted(nest: Nest, tree: Node) -> Node:
-    """The tree with shared loops whose values are plain; the order is as before.
+    """The tree with shared loops that count without strides; the order is unchanged.
 
-    Where values lie 3 apart, a loop counts their number. One of a single value, for which isl makes no loop, counts 0.
+    A loop with a stride of 3 counts the number of the iteration instead. One of a single value, for which isl generates
+    no loop, has the value 0.
     """
     for name in [band.name for band in bands(tree) if band.items]:
         band = next(band for band in bands(tree) if band.name == name)
@@ -68,7 +69,7 @@ def _values(nest: Nest, tree: Node, band: Band) -> isl.Map:
 
 @dataclass(frozen=True)
 class Runners:
-    """Those of the statements of `nest` in a tree. Of the arrays `private` each work-item has its own."""
+    """The items that run the statements of `nest` in a tree; each work-item has its own copy of `private` arrays."""
 
     nest: Nest
     tree: Node
@@ -80,7 +81,7 @@ class Runners:
 
     @cached_property
     def together(self) -> frozenset[str]:
-        """The statements that all items of a group run: those of microkernels, and those that write private arrays."""
+        """The statements that all items run: microkernels', and writes of private arrays outside shared loops."""
         micros = (node for node in walk(self.tree) if isinstance(node, Micro))
         kernels = {micro.statement for micro in micros if micro.kernel.by_group}
         own = {s.name for s in self.nest.statements if s.target.array in self.private and s.name in self.paths}
@@ -92,7 +93,7 @@ class Runners:
         return {name: self._number(name) for name in self.paths if name in known}
 
     def crossing(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
-        """Those pairs of instances `{ source[…] -> sink[…] }` that different items may run; all, where isl is slow."""
+        """The pairs `{ source[…] -> sink[…] }` that different items may run; all pairs if isl takes too much work."""
         try:
             with limited(CROSSING):
                 return self._crossing(pairs, source, sink)
@@ -107,9 +108,9 @@ class Runners:
         return pairs.subtract(first.eq_map(second))
 
     def _number(self, statement: str) -> isl.PwAff | None:
-        """The item as a function of the instance; None where all items of the group run it.
+        """The item's number as a function of the instance; None if all items of the group run it.
 
-        The innermost shared loop's item counts fastest.
+        The innermost shared loop's share varies fastest.
         """
         shared = item_loops(self.paths[statement])
         if statement in self.together:
@@ -122,7 +123,7 @@ class Runners:
         return number
 
     def _same_iteration(self, pairs: isl.Map, source: str, sink: str) -> isl.Map:
-        """The pairs in one iteration of all loops that items share; none where the statements are not in the same."""
+        """The pairs within one iteration of all shared loops; empty if the statements are not in the same ones."""
         shared = item_loops(self.paths[source])
         for before, after in zip(self.paths[source], self.paths[sink], strict=False):
             if not shared or not isinstance(before, Band) or not isinstance(after, Band):
