@@ -20,7 +20,7 @@ from shared_nests import matmul
 
 import poly
 from poly import f32
-from poly.autoschedule.spaces import derive
+from poly.autoschedule import derive
 from poly.blas import write_blas
 from poly.explanation import explained
 from poly.machine import Bandwidth, Measured, Peak

@@ -141,8 +141,8 @@ def test_more_time_steps_move_less() -> None:
 def test_loops_in_values_of_loops() -> None:
     """Skewed rows: `i` counts the row and twice the time step, so the row is `i - 2*t`."""
     first, second = views(rows_in_time(2)).values()
-    assert [ring.name for ring in first.rings] == ["_t_tile", "i", "_t", "j"]
-    assert [ring.block for ring in first.rings] == [2, None, None, None]
+    assert [loop.name for loop in first.enclosing] == ["_t_tile", "i", "_t", "j"]
+    assert [loop.block for loop in first.enclosing] == [2, None, None, None]
     nest = rows_in_time(2).nest
     written = next(one for one in references(nest, first, {}).values() if one.written)
     assert written.indices[0][0] == (("1", 1), ("2", -2))
