@@ -152,8 +152,12 @@ class Writer:
             found = reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
-        unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if loop.mark.unroll > 1 else []
+        unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
         return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
+
+    def _may_unroll(self, loop: For) -> bool:
+        """Whether the compiler is asked to unroll the loop."""
+        return loop.mark.unroll > 1
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
         """The line at the start of a loop that gcc might otherwise miscompile."""

@@ -9,7 +9,7 @@ from itertools import groupby
 import cgen
 
 from codegen.integer import Test
-from codegen.loop_ir import Block, For, If, Node, Once, Run
+from codegen.loop_ir import Block, For, If, Node, Once, Run, walk
 from codegen.loops import LoopScope, Writer, around, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Instructions
@@ -69,6 +69,15 @@ class DeviceWriter(Writer):
     def _needed(self, loop: For, scope: LoopScope) -> tuple[Test, ...]:
         """Nothing for groups of several items, so that no barrier gets inside a condition without need."""
         return super()._needed(loop, scope) if self.items == 1 else ()
+
+    def _may_unroll(self, loop: For) -> bool:
+        """Not a loop with barriers: PoCL 3.1 unrolls it wrongly where its end is not known to be a multiple."""
+        waits = self.items > 1 and (has_barriers(self.program, loop) or any(map(self._waits_behind, walk(loop.body))))
+        return super()._may_unroll(loop) and not waits
+
+    def _waits_behind(self, node: Node) -> bool:
+        """Whether the iterations of a loop end with a barrier: see `_for`."""
+        return isinstance(node, For) and node.mark.parallel
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
         """Nothing: only gcc needs this line, and no OpenCL driver is built on it."""

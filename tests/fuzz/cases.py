@@ -100,7 +100,8 @@ def _with(base: Pair, steps: Steps) -> Pair:
 def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[Pair | None, list[Data]]:
     """The pair without a schedule, and its data; None if the nest is meaningless at its sizes."""
     known = tuple(s for s in program.sizes if rng.random() < 0.9) if rng.random() < 0.5 else ()
-    told = {name for arg in program.args for extent in arg.shape or () for name, _ in extent.terms}
+    extents = [extent for arg in program.args for extent in arg.shape or ()]
+    told = {name for extent in extents if len(extent.terms) == 1 for name, _ in extent.terms}
     if "threads" in program.sizes and "threads" not in told | set(known):
         known = (*known, "threads")  # a kernel's own argument is called so: such a size has to be fixed
     if known:

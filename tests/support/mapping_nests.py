@@ -153,3 +153,12 @@ def tried(made: Schedule, step: str, positional: tuple[str, ...], named: dict[st
         return getattr(made, step)(*positional, **named)
     except ScheduleError:
         return made
+
+
+@poly.nest
+def drained(y: i32[N + 3]):
+    for i in range(N - 1):
+        part: i32 = min(y[2], i * y[i + 3])
+        for p in range(3):
+            part += y[i]
+        y[i] -= part
