@@ -20,6 +20,7 @@ COMMENTED = re.compile(r"(\s*)(?:(\S.*?)\s+)?/\* ((?:(?!\*/).)*) \*/")
 """A line that is or ends in a comment, which is moved above the line if this is too long."""
 WHOLE = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:for|if|while) \(| \{$')
 """The parts of a line that are not broken at their blanks."""
+BLANK = re.compile(" ")
 
 
 class Line(cgen.Line):
@@ -148,12 +149,14 @@ def _depths(text: str) -> list[int]:
 
 def _broken(text: str, depths: list[int], most: int, behind: str | None) -> list[str]:
     """The text broken at blanks inside at most `most` brackets, and only after a character in `behind` if given."""
+
+    def kept(blank: re.Match[str]) -> str:
+        at = blank.start()
+        return "\0" if depths[at] > most or (behind and text[at - 1] not in behind) else " "
+
     start = len(text) - len(text.lstrip())
     indent = text[:start]
-    held = "".join(
-        "\0" if c == " " and (depths[n] > most or (behind and text[n - 1] not in behind)) else c
-        for n, c in enumerate(text)
-    )[start:]
+    held = BLANK.sub(kept, text)[start:]
     wrapper = textwrap.TextWrapper(
         WIDTH,
         initial_indent=indent,

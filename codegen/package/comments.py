@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from textwrap import TextWrapper
 
 from codegen.names import c_name
 from codegen.program import Buffer
@@ -34,12 +35,20 @@ def filled_comments(text: str) -> str:
         line = left.popleft()
         inside = inside or line.startswith("/*")
         if inside and len(line) > WIDTH and not line.startswith(PROSE + " "):
-            end = line.rindex(" ", 0, WIDTH + 1)
-            line, rest = line[:end], line[end + 1 :]
-            left.appendleft(f"{PROSE}{rest} {left.popleft().strip()}" if _goes_on(rest, left) else PROSE + rest)
+            line, rest = _first_of(line)
+            if rest:
+                left.appendleft(f"{PROSE}{rest} {left.popleft().strip()}" if _goes_on(rest, left) else PROSE + rest)
         made.append(line)
         inside = inside and "*/" not in line
     return "\n".join(made)
+
+
+def _first_of(line: str) -> tuple[str, str]:
+    """A line's words that fit in `WIDTH`, at least one, and the rest of them."""
+    indent = PROSE if line.startswith(PROSE) else ""
+    fitting = TextWrapper(WIDTH, initial_indent=indent, break_long_words=False, break_on_hyphens=False)
+    first, *others = fitting.wrap(line.strip())
+    return first, " ".join(others)
 
 
 def _goes_on(rest: str, left: Sequence[str]) -> bool:

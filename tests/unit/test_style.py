@@ -87,3 +87,13 @@ def test_prose_of_a_comment_flows_into_its_next_line() -> None:
     lines = filled_comments(text).split("\n")
     assert lines[1:3] == ["   " + " ".join(["word"] * 23), "   word word short, then"]
     assert lines[3:] == [f"       a table of {long}", "   last */", f"int f(int {long});"]
+
+
+@given(st.lists(st.lists(st.integers(1, 300), max_size=9), min_size=1, max_size=4))
+def test_prose_keeps_its_words(lines: list[list[int]]) -> None:
+    """A line is only longer than `WIDTH` for a single word that is."""
+    text = "\n   ".join(" ".join("x" * length for length in line) for line in lines)
+    filled = filled_comments(f"/* {text} */")
+    assert filled.split() == f"/* {text} */".split()
+    longer = [set(line.split()) - {"/*", "*/"} for line in filled.split("\n") if len(line) > WIDTH]
+    assert all(len(words) == 1 for words in longer)
