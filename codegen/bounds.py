@@ -11,7 +11,7 @@ import cgen
 
 from codegen.expr import Load, loads
 from codegen.instruction_text import line
-from codegen.instructions import Call, inside, names_in
+from codegen.instructions import Call, index_inside, instruction_names
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import StatementPrinter
 from codegen.style import Line
@@ -29,10 +29,10 @@ def checks(statement: Assign, program: Program, printer: StatementPrinter) -> li
             lines[f"PFX_IN({printer.offset(element)}, {count});"] = printer.offset_names(element) | count.names
         else:
             calls = _by_dimension(access, buffers[access.array], printer)
-            lines |= {line(call): names_in(call) for call in calls}
+            lines |= {line(call): instruction_names(call) for call in calls}
     return [Line(" ".join(lines), frozenset().union(*lines.values()))] if lines else []
 
 
 def _by_dimension(access: Load, buffer: Buffer, printer: StatementPrinter) -> Iterable[Call]:
     indices = printer.at(access).indices
-    return (call for index, extent in zip(indices, buffer.shape, strict=True) for call in inside(index, extent))
+    return (call for index, extent in zip(indices, buffer.shape, strict=True) for call in index_inside(index, extent))

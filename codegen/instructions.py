@@ -21,9 +21,9 @@ from microkernels.dtypes import DType
 Memory: TypeAlias = Literal["local", "global"]
 MEMORIES: tuple[Memory, ...] = ("local", "global")
 """The memories that the work-items of a group share."""
+
 ITEM = "item"
 """The variable that counts the work-items of a group."""
-
 
 START: Int = Linear()
 """No offset."""
@@ -119,7 +119,7 @@ def values_of(instruction: Instruction) -> tuple[Value, ...]:
     return ()
 
 
-def names_in(instruction: Instruction) -> frozenset[str]:
+def instruction_names(instruction: Instruction) -> frozenset[str]:
     """The names in an instruction, including that of a variable or table that it declares."""
     own = frozenset({instruction.name} if isinstance(instruction, Let | Table) else ())
     return own.union(*map(_names, values_of(instruction)))
@@ -175,13 +175,13 @@ def _cell(cell: Cell, values: Mapping[str, Int]) -> Cell:
     return Cell(cell.table, cell.index.substitute(values))
 
 
-def inside(index: Int, extent: Int) -> list[Call]:
+def index_inside(index: Int, extent: Int) -> list[Call]:
     """The assertion that an index, in terms of C variables, is within its dimension; empty if this is known."""
     if not index.terms and not extent.terms and 0 <= index.constant < extent.constant:
         return []
-    return [within(index, in_c(extent))]
+    return [assert_within(index, in_c(extent))]
 
 
-def within(index: Int, count: Int) -> Call:
+def assert_within(index: Int, count: Int) -> Call:
     """The assertion that 0 <= index < count, in terms of C variables."""
     return Call("PFX_IN", (index, count))

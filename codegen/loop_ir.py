@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from codegen.instructions import START, Instruction, Let, names_in, replaced_in, with_values
+from codegen.instructions import START, Instruction, Let, instruction_names, replaced_in, with_values
 from codegen.integer import Compare, Int, Linear, Test, names_of, replaced
 from codegen.names import fresh
 
@@ -191,7 +191,7 @@ def names(node: Node) -> frozenset[str]:
         case Block() | Comment():
             own = frozenset()
         case _:
-            own = names_in(node)
+            own = instruction_names(node)
     return own.union(*map(names, inside(node)))
 
 

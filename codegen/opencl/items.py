@@ -107,6 +107,14 @@ def _concerns_all(program: Program, node: Node) -> bool:
 
 
 def has_barriers(program: Program, node: Node) -> bool:
-    """Whether a node has barriers."""
-    bodies = (program.statements[part.statement].body for part in walk(node) if isinstance(part, Run))
-    return any(isinstance(body, Instructions) and body.items is not None for body in bodies)
+    """Whether a node that all items run has barriers: in a statement, or behind the iterations of a parallel loop."""
+    return any(_waits(program, part) for part in walk(node))
+
+
+def _waits(program: Program, node: Node) -> bool:
+    if isinstance(node, For):
+        return node.mark.parallel
+    if not isinstance(node, Run):
+        return False
+    body = program.statements[node.statement].body
+    return isinstance(body, Instructions) and body.items is not None

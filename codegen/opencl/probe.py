@@ -274,7 +274,7 @@ def _main(done: Iterable[Iterable[int]]) -> Iterator[dict[str, Any]]:
     try:
         listing = listed()
     except Exception as error:
-        yield {"failed": f"asking OpenCL for its platforms failed: {_told(error)}"}
+        yield {"failed": f"asking OpenCL for its platforms failed: {_reason(error)}"}
         return
     yield {"listed": asdict(listing.probed)}
     finished = {tuple(place) for place in done}
@@ -289,10 +289,10 @@ def _verdict(facts: DeviceFacts, device: Any) -> Verdict:
     try:
         return Verdict(facts.place, shares_memory=attempt(device))
     except Exception as error:
-        return Verdict(facts.place, f"building and running a small kernel failed: {_told(error)}")
+        return Verdict(facts.place, f"building and running a small kernel failed: {_reason(error)}")
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """The most informative line of an error: the compiler's, if there is one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if line.startswith("error:")), lines[0] if lines else type(error).__name__)

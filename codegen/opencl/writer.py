@@ -9,7 +9,7 @@ from itertools import groupby
 import cgen
 
 from codegen.integer import Test
-from codegen.loop_ir import Block, For, If, Node, Once, Run, walk
+from codegen.loop_ir import Block, For, If, Node, Once, Run
 from codegen.loops import LoopScope, Writer, around, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Instructions
@@ -72,12 +72,7 @@ class DeviceWriter(Writer):
 
     def _may_unroll(self, loop: For) -> bool:
         """Not a loop with barriers: PoCL 3.1 unrolls it wrongly where its end is not known to be a multiple."""
-        waits = self.items > 1 and (has_barriers(self.program, loop) or any(map(self._waits_behind, walk(loop.body))))
-        return super()._may_unroll(loop) and not waits
-
-    def _waits_behind(self, node: Node) -> bool:
-        """Whether the iterations of a loop end with a barrier: see `_for`."""
-        return isinstance(node, For) and node.mark.parallel
+        return super()._may_unroll(loop) and not (self.items > 1 and has_barriers(self.program, loop))
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
         """Nothing: only gcc needs this line, and no OpenCL driver is built on it."""

@@ -101,10 +101,14 @@ def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
     return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places)
 
 
-def absorbed(nest: Nest, micro: Micro) -> Contraction | None:
-    """The contraction that the microkernel computes, with the operands exchanged if the microkernel exchanges them."""
+def absorbed(nest: Nest, micro: Micro) -> Contraction:
+    """The contraction that the microkernel computes, with the operands exchanged if the microkernel exchanges them.
+
+    Its accesses are those of the statement in `nest`, which are others once a copy serves them.
+    """
     contraction = recognise(nest, nest.statement(micro.statement))
-    return exchange(contraction) if contraction and micro.exchanged else contraction
+    assert contraction is not None, "a microkernel stands for a contraction"
+    return exchange(contraction) if micro.exchanged else contraction
 
 
 def untaken(nest: Nest, tree: TreeNode, name: str) -> isl.Set:

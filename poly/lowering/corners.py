@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from codegen.instructions import Call, inside, within
+from codegen.instructions import Call, assert_within, index_inside
 from codegen.integer import Int, Linear, quotient
 from codegen.integer import product as multiplied
 from poly.lowering.calls import Operand, Panel
@@ -19,7 +19,7 @@ def operand_checks(operands: Iterable[Operand], counts: Mapping[str, Int]) -> tu
     """Assertions for the operands of a call; `counts` has the number of iterations of each loop inside."""
     all_places = ((op, index, extent) for op in operands for index, extent in op.places)
     places = ((corner, extent) for op, index, extent in all_places for corner in _corners(op, index, counts))
-    return tuple(dict.fromkeys(check for corner, extent in places for check in inside(corner, extent)))
+    return tuple(dict.fromkeys(check for corner, extent in places for check in index_inside(corner, extent)))
 
 
 def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call, ...]:
@@ -35,7 +35,7 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
 
 def panel_check(panel: Panel, elements: Int) -> Call:
     """The assertion for the first `elements` elements of a panel."""
-    return within(panel.offset + elements - 1, panel.count)
+    return assert_within(panel.offset + elements - 1, panel.count)
 
 
 def _corners(op: Operand, index: Int, counts: Mapping[str, Int]) -> Iterator[Int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.instructions import Call, Value
-from codegen.integer import Int, Linear, product
+from codegen.integer import Int, Linear
 from codegen.program import Instructions
 from microkernels.contract import Access
 from microkernels.custom_kernel import CustomKernel
@@ -54,4 +54,4 @@ def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:
     """The stride of a loop in a panel: 1 for lanes, and a multiple of the panel's width for steps of the reduction."""
     inward = list(reversed(tile.node.reduce))
     level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)
-    return Linear.of(1) if level is None else product(Linear.name(f"steps{at}") for at in range(level)) * panel.width
+    return Linear.of(1) if level is None else tile.steps_within(level) * panel.width

@@ -18,11 +18,10 @@ from codegen.program import Instructions, Workspace
 from microkernels.dtypes import i64
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel
-from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
 from poly.ir.nest import Nest
 from poly.lowering.address_spaces import LOCAL_BARRIER
-from poly.lowering.calls import UNUSED, Operand, RoutineCall, along, inner_bands, moved
+from poly.lowering.calls import Operand, RoutineCall, along, inner_bands, moved
 from poly.lowering.tile import KernelTile
 
 
@@ -150,18 +149,13 @@ def _entries(lines: Sequence[OperandLine], at: str, count: str, items: int, this
 
 
 def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> Call:
-    """The kernel's call: the operands with their rows and columns, then the reduction's loops, innermost first."""
-    levels: list[Value] = []
-    for level, band in enumerate(reversed(tile.node.reduce)):
-        strides = (operand.stride(band.name) for operand in (tile.left, tile.right))
-        levels += [Linear.name(f"steps{level}"), *strides]
-    levels += UNUSED * (LEVELS - len(tile.node.reduce))
+    """The kernel's call: the operands with their rows and columns, then the loops of the reduction."""
     arguments = (
         *(Linear.name("tile_rows"), Linear.name("tile_columns")),
         *(_start(tile.left, lines.rows), *lines.a_rows.arguments),
         *(_start(tile.right, lines.columns), *lines.b_columns.arguments),
         *(_start(tile.output, (*lines.rows, *lines.columns)), *lines.c_rows.arguments, *lines.c_columns.arguments),
-        *(*levels, tile.factor, tile.accumulate, Pointer(panels)),
+        *(*tile.reduction(), tile.factor, tile.accumulate, Pointer(panels)),
     )
     return Call(kernel.c_name, arguments)
 

@@ -8,7 +8,7 @@ from math import prod
 import islpy as isl
 
 from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Write
-from codegen.integer import Int, Linear, Test, product
+from codegen.integer import Int, Linear, Test
 from codegen.loop_ir import For, Node, below
 from codegen.program import Instructions
 from microkernels.ctext import Space, Spaces
@@ -16,13 +16,12 @@ from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
-from microkernels.kernel import LEVELS, MatrixVector, OuterProduct
+from microkernels.kernel import MatrixVector, OuterProduct
 from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
-    UNUSED,
     Panel,
     RoutineCall,
     along,
@@ -180,14 +179,7 @@ def _call(
     spaces: Spaces,
     accumulate: Int | Test,
 ) -> Call:
-    """The kernel's call, with the extents and strides of the reduction's loops, innermost first."""
-    levels: list[Int] = []
-    for level, band in enumerate(reversed(tile.node.reduce)):
-        before = product(Linear.name(f"steps{inner}") for inner in range(level))
-        levels.append(Linear.name(f"steps{level}"))
-        for panel, op in ((left, tile.left), (right, tile.right)):
-            levels.append(before * panel.width if panel else op.stride(band.name))
-    levels += UNUSED * (LEVELS - len(tile.node.reduce))
+    """The kernel's call: extents, pointers, and the loops of the reduction."""
     operands = (Pointer("row_a"), right.start() if right else tile.start(tile.right), Pointer("row_c"))
     extents = (Linear.name("tile_rows"), Linear.name("tile_columns"))
-    return Call(kernel.function(spaces), (*extents, *operands, *levels, tile.factor, accumulate))
+    return Call(kernel.function(spaces), (*extents, *operands, *tile.reduction(left, right), tile.factor, accumulate))

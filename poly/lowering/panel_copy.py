@@ -133,7 +133,6 @@ def role_of(nest: Nest, node: Copy, micro: Micro) -> Literal["left", "right"]:
         ScheduleError: the kernel does not read the array in the role that the copy names.
     """
     contraction = absorbed(nest, micro)
-    assert contraction is not None, "a microkernel stands for a contraction"
     role: Literal["left", "right"] = "right" if contraction.left.array != node.array or node.role == "right" else "left"
     operand_ = contraction.right if role == "right" else contraction.left
     if operand_.array != node.array or node.role not in (None, role):
@@ -147,7 +146,6 @@ def role_of(nest: Nest, node: Copy, micro: Micro) -> Literal["left", "right"]:
 def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> PanelSource:
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
-    assert contraction is not None, "a microkernel stands for a contraction"
     role = role_of(nest, node, micro)
     dtype = nest.array(node.array).dtype
     kernel = micro.kernel

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import islpy as isl
 
 from codegen.instructions import Factor, Let, Pointer
-from codegen.integer import Int, Linear, Test, compare, connected
+from codegen.integer import Int, Linear, Test, compare, connected, product
 from microkernels.dtypes import DType
+from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
 from poly.ir.instances import Instances, coordinates, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Micro
-from poly.lowering.calls import Operand, absorbed, inner_bands, involves, lows, operand, quotients
+from poly.lowering.calls import UNUSED, Operand, Panel, absorbed, inner_bands, involves, lows, operand, quotients
 from poly.lowering.ctext import constants, value
 
 
@@ -85,6 +86,23 @@ class KernelTile:
         loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
         return quotients(coordinates, frozenset(coordinates.atoms), loops)
 
+    def reduction(self, left: Panel | None = None, right: Panel | None = None) -> tuple[Int, ...]:
+        """A call's extents and strides along the reduction's loops, innermost first: `LEVELS` of each.
+
+        The strides are those of the left and of the right operand, in the array or in a panel.
+        """
+        levels: list[Int] = []
+        for level, band in enumerate(reversed(self.node.reduce)):
+            levels.append(Linear.name(f"steps{level}"))
+            for panel, op in ((left, self.left), (right, self.right)):
+                levels.append(self.steps_within(level) * panel.width if panel else op.stride(band.name))
+        return (*levels, *UNUSED * (LEVELS - len(self.node.reduce)))
+
+    @staticmethod
+    def steps_within(level: int) -> Int:
+        """The number of steps of the loops inside one of the reduction's, which are counted from the innermost."""
+        return product(Linear.name(f"steps{inner}") for inner in range(level))
+
     @property
     def factor(self) -> Factor:
         """The factor of each product."""
@@ -140,7 +158,7 @@ def checked_operands(
             moves along a loop that does not belong to it.
     """
     statement = nest.statement(node.statement)
-    contraction = _contraction(nest, node)
+    contraction = absorbed(nest, node)
     functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
     if not Instances("tile", statement.domain, loops).is_box([function for _, function in functions]):
         inside = ", ".join(name for name, _ in functions)
@@ -173,16 +191,10 @@ def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> N
             )
 
 
-def _contraction(nest: Nest, node: Micro) -> Contraction:
-    contraction = absorbed(nest, node)
-    assert contraction is not None, "a microkernel stands for a contraction"
-    return contraction
-
-
 def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> KernelTile:
     """The tile of a microkernel below `loops`, which `checked_operands` has accepted."""
     statement = nest.statement(node.statement)
-    contraction = _contraction(nest, node)
+    contraction = absorbed(nest, node)
     instances = Instances(f"{statement.name}_tile", statement.domain, loops)
     functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
     coordinates = solve(statement.iterators, statement.domain, (*loops, *functions))

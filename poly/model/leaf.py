@@ -176,8 +176,10 @@ class PlainStatement:
 
 def sides(made: Schedule, micro: Micro | None) -> dict[str, Load]:
     """A microkernel's operands by role."""
-    found = None if micro is None else absorbed(made.nest, micro)
-    return {} if found is None else {"output": found.output, "left": found.left, "right": found.right}
+    if micro is None:
+        return {}
+    contraction = absorbed(made.nest, micro)
+    return {"output": contraction.output, "left": contraction.left, "right": contraction.right}
 
 
 def leaf(

@@ -225,11 +225,19 @@ def _other_layout(kernel: Microkernel, side: Side, array: str) -> str:
 
 
 def _is_contiguous(nest: Nest, statement: Statement, access: Load, band: Band) -> bool:
-    """Whether an array is contiguous along a loop."""
+    """Whether an array is contiguous along a loop: its elements are numbered as the iterations are, up to a constant.
+
+    The loop may be flattened: along `i_j = 28*i + j`, `A[i, j]` of 28 columns is contiguous.
+    """
     function = linear(statement.iterators, band.function(statement.name))
-    counted = [(i, function.coefficient(i)) for i in statement.iterators if function and function.coefficient(i)]
+    if function is None:
+        return False
+    counted = {iterator: function.coefficient(iterator) for iterator in statement.iterators}
     array = nest.array(access.array)
-    return [step(array, access, iterator) * sign for iterator, sign in counted] == [Linear.of(1)]
+    steps = {iterator: step(array, access, iterator) for iterator, count in counted.items() if count}
+    return 1 in map(abs, counted.values()) and all(
+        apart == Linear.of(counted[iterator]) for iterator, apart in steps.items()
+    )
 
 
 def _tile_misfit(statement: Statement, micro: Micro, tree: Node) -> str | None:

@@ -105,12 +105,12 @@ class ProgressLines(Silent):
 
     def __init__(self) -> None:
         self._best: float | None = None
-        self._told = 0.0
+        self._shown_at = 0.0
 
     def update(self, status: Status) -> None:
-        if status.best == self._best and status.elapsed - self._told < PAUSE:
+        if status.best == self._best and status.elapsed - self._shown_at < PAUSE:
             return
-        self._best, self._told = status.best, status.elapsed
+        self._best, self._shown_at = status.best, status.elapsed
         print(status.line(), file=sys.stderr, flush=True)
 
 

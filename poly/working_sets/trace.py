@@ -121,7 +121,7 @@ class _Collector:
 
     def _roles(self, node: Micro) -> dict[Load, str]:
         contraction = absorbed(self.nest, node)
-        return {} if contraction is None else {contraction.right: "right", contraction.left: "left"}
+        return {contraction.right: "right", contraction.left: "left"}
 
     def _statement(self, statement: Statement, place: _Place, roles: Mapping[Load, str] | None = None) -> list[Touch]:
         back = place.times[statement.name].reverse()
