@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from headers import CLANG, GCC, Toolchain
+from headers import CLANG, GCC, Toolchain, quick
 from opencl_device import TARGET, device
 from scripts import PATIENCE, output
 
@@ -291,7 +291,7 @@ def test_a_header_in_children_of_a_program(tmp_path: Path, threads: str, compile
     write = f"poly.compile(product, threads=2).write_header({str(header)!r}, dense=True, threads={threads!r})"
     output(tmp_path, f"{COMMON}\n{write}")
     program.write_text(PROGRAM)
-    flags = ["-O1", "-fopenmp" if threads == "openmp" else "-pthread"]
+    flags = [*quick(compiler), "-fopenmp" if threads == "openmp" else "-pthread"]
     subprocess.run([*compiler.command, *flags, str(program), "-o", str(built), "-lm"], check=True)
     done = subprocess.run([str(built)], check=True, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.splitlines() == ["1"] * 4

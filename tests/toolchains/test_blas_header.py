@@ -27,6 +27,7 @@ from headers import (
     implementation,
     need_isa,
     need_tool,
+    quick,
     run,
     succeed,
 )
@@ -124,7 +125,7 @@ def selftest(toolchain: Toolchain, folder: Path, *flags: str, threads: Any = "no
     ("toolchain", "flags"),
     [
         (GCC, ("-std=c99", "-O2")),
-        (GXX, ("-std=c++11", "-O1")),
+        (GXX, ("-std=c++11", *quick(GXX))),
         (CLANGXX, ("-std=c++20", "-O2")),
         (X86_32[0], ("-O2", "-msse2")),
         (AARCH64, ("-O2",)),

@@ -11,7 +11,7 @@ import pytest
 from header_calls import CODES, Answer, Call, Program, program, routine, start
 from header_check_nests import ALL, heat
 from header_verdicts import limit, verdict
-from headers import CLANGXX, GCC, S390X, Toolchain, build
+from headers import CLANGXX, GCC, S390X, Toolchain, build, quick
 from shared_nests import matmul
 
 from codegen.names import c_name
@@ -33,10 +33,10 @@ HEADERS = {header.prefix: header for header in (KIT, DENSE, ALONE, FIXED)}
 
 M32 = Toolchain(("gcc", "-m32"))
 WAYS = {
-    "c99": (GCC, ("-std=c99", "-O1", *UNDEFINED, "-fsanitize=address")),
+    "c99": (GCC, ("-std=c99", *quick(GCC), *UNDEFINED, "-fsanitize=address")),
     "c++11": (CLANGXX, ("-std=c++11", "-O1", *UNDEFINED)),
     "32 bits": (M32, ("-std=c99", "-O0", *UNDEFINED)),
-    "big endian": (S390X, ("-std=c99", "-O1")),
+    "big endian": (S390X, ("-std=c99", *quick(S390X))),
 }
 
 

@@ -21,6 +21,7 @@ from headers import (
     implementation,
     missing,
     need_tool,
+    quick,
     run,
     succeed,
 )
@@ -61,7 +62,7 @@ def test_declarations_alone_define_nothing(toolchain: Toolchain, standard: str, 
 def test_nests_of_every_kind(toolchain: Toolchain, threads: str, openmp: str, tmp_path: Path) -> None:
     """Each kind by gcc or g++, and by clang or clang++."""
     path = header(tmp_path, *KINDS[toolchain in (GXX, CLANG) :: 2], name="kinds", threads=threads)
-    flags = (f"-std={STANDARDS[toolchain.language][0]}", "-O1", *openmp.split())
+    flags = (f"-std={STANDARDS[toolchain.language][0]}", *quick(toolchain), *openmp.split())
     binary = build(toolchain, "#define KINDS_SELFTEST\n" + path.read_text(), tmp_path, *flags)
     assert run(toolchain, binary, "--quick").endswith("\nPASS\n")
 
@@ -92,7 +93,7 @@ def test_two_headers_in_one_file(toolchain: Toolchain, tmp_path: Path) -> None:
     header(tmp_path, matmul)
     header(tmp_path, row_sums)
     both = implementation("row_sums") + implementation("matmul")
-    binary = build(toolchain, both + program(CLIMB, "openmp"), tmp_path, "-O1")
+    binary = build(toolchain, both + program(CLIMB, "openmp"), tmp_path, *quick(toolchain))
     assert ", 0 failures" in run(toolchain, binary)
 
 
@@ -135,7 +136,7 @@ def test_memory_is_taken_where_it_is_asked_for(threads: str, tmp_path: Path) -> 
     own = "#include <stddef.h>\nvoid *counted(size_t bytes);\nvoid counted_free(void *memory);\n"
     own += "#define MATMUL_MALLOC counted\n#define MATMUL_FREE counted_free\n"
     text = own + implementation("matmul") + program(ALLOCATIONS, threads)
-    assert "0 failures" in run(GCC, build(GCC, text, tmp_path, "-O1"))
+    assert "0 failures" in run(GCC, build(GCC, text, tmp_path, *quick(GCC)))
 
 
 def symbols(made: Path) -> list[str]:

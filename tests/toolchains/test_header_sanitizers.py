@@ -23,6 +23,7 @@ from headers import (
     implementation,
     need_isa,
     need_tool,
+    quick,
     run,
 )
 from shared_nests import matmul
@@ -49,7 +50,7 @@ def test_nests_of_every_kind_touch_nothing_else(threads: str, tmp_path: Path) ->
 
 def test_gcc_finds_nothing_either(tmp_path: Path) -> None:
     header(tmp_path, wide, threads="pthreads", isas=["portable"])
-    binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED, "-O1")
+    binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED, *quick(GCC))
     assert run(GCC, binary, "--quick").endswith("\nPASS\n")
 
 
@@ -58,7 +59,7 @@ def test_products_in_valgrind(tmp_path: Path) -> None:
     need_isa("avx2")
     need_tool("valgrind")
     header(tmp_path, matmul, threads="pthreads")
-    binary = build(GCC, implementation("matmul") + program(CLIMB, "pthreads"), tmp_path, "-O1", "-g")
+    binary = build(GCC, implementation("matmul") + program(CLIMB, "pthreads"), tmp_path, *quick(GCC), "-g")
     checked = ("valgrind", "-q", "--error-exitcode=9", "--leak-check=full")
     for isa in ("0", "3"):
         assert "isa 3: " in run(GCC, binary, isa, "7", "20", wrapper=checked)

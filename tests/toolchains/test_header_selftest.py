@@ -10,7 +10,22 @@ from pathlib import Path
 import classic_nests
 import pytest
 from header_nests import axpy, wide
-from headers import AARCH64, CLANG, CLANGXX, GCC, GXX, S390X, STRICT, X86_32, Toolchain, header, need, run, succeed
+from headers import (
+    AARCH64,
+    CLANG,
+    CLANGXX,
+    GCC,
+    GXX,
+    S390X,
+    STRICT,
+    X86_32,
+    Toolchain,
+    header,
+    need,
+    quick,
+    run,
+    succeed,
+)
 from shared_nests import product
 
 import poly
@@ -52,13 +67,12 @@ SPOILED = {
 
 
 def selftest(toolchain: Toolchain, path: Path, *flags: str) -> Path:
-    """The header's program, made by one call of the compiler."""
+    """The header's program, made by one call of the compiler, quickly unless the flags have a level."""
     need(toolchain)
     target = path.with_suffix("")
     define = f"-D{path.stem.upper()}_SELFTEST"
-    succeed(
-        [*toolchain.command, *STRICT, *flags, "-x", toolchain.language, define, path, "-o", target, "-lm", "-pthread"]
-    )
+    flags = (*STRICT, *quick(toolchain), *flags)
+    succeed([*toolchain.command, *flags, "-x", toolchain.language, define, path, "-o", target, "-lm", "-pthread"])
     return target
 
 
@@ -72,7 +86,7 @@ def failure(program: Path, **environment: str) -> str:
 
 @pytest.mark.parametrize("nest", RIGHT, ids=lambda nest: nest.name)
 def test_right_kernels_pass(nest: poly.Nest, tmp_path: Path) -> None:
-    printed = run(GCC, selftest(GCC, header(tmp_path, nest), "-std=c99", "-O1"), "--quick")
+    printed = run(GCC, selftest(GCC, header(tmp_path, nest), "-std=c99"), "--quick")
     assert printed.endswith("\nPASS\n")
     assert len(re.findall(r"PASS\n", printed)) >= 3
     assert re.search(rf"{nest.name} +portable +[1-9]\d+ +0\.\d+  PASS", printed)
@@ -82,12 +96,12 @@ def test_right_kernels_pass(nest: poly.Nest, tmp_path: Path) -> None:
     ("toolchain", "flags"),
     [
         (GCC, ("-std=c11", "-O2", "-fopenmp")),
-        (CLANG, ("-std=c99", "-O1")),
-        (GXX, ("-std=c++11", "-O1")),
-        (CLANGXX, ("-std=c++20", "-O1")),
-        (X86_32[0], ("-std=c99", "-O1")),
-        (AARCH64, ("-std=c99", "-O1")),
-        (S390X, ("-std=c99", "-O1")),
+        (CLANG, ("-std=c99",)),
+        (GXX, ("-std=c++11",)),
+        (CLANGXX, ("-std=c++20",)),
+        (X86_32[0], ("-std=c99",)),
+        (AARCH64, ("-std=c99",)),
+        (S390X, ("-std=c99",)),
     ],
     ids=str,
 )
@@ -108,18 +122,18 @@ def test_speeds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", ["none", "pthreads"])
 def test_other_threads(threads: str, tmp_path: Path) -> None:
     path = header(tmp_path, product, threads=threads, isas=["portable"])
-    printed = run(GCC, selftest(GCC, path, "-O1"), "--quick")
+    printed = run(GCC, selftest(GCC, path), "--quick")
     assert ("checked with 1\n" if threads == "none" else "checked with 1 and 2\n") in printed
 
 
 def test_dense(tmp_path: Path) -> None:
     path = header(tmp_path, product, dense=True, isas=["portable"])
-    assert run(GCC, selftest(GCC, path, "-O1"), "--quick").endswith("\nPASS\n")
+    assert run(GCC, selftest(GCC, path), "--quick").endswith("\nPASS\n")
 
 
 def test_options(tmp_path: Path) -> None:
     path = header(tmp_path, product, isas=["portable", "neon"])
-    program = selftest(GCC, path, "-O1")
+    program = selftest(GCC, path)
     printed = run(GCC, program, "--isa", "portable", "--threads", "3", "--quick")
     assert "checked with 1 and 3" in printed
     for wrong in (
@@ -150,7 +164,7 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = "\n".join(f"case {number}: {{ {code} break; }}" for number, (code, _) in enumerate(SPOILED.values()))
     faulty = f'#include <stdlib.h>\n{kept}{right}\n{head}{{\nswitch (atoi(getenv("FAULT"))) {{\n{cases}\n}}\n}}\n'
     path.write_text(f"{text[:start]}{faulty}{text[end:]}")
-    return selftest(GCC, path, "-O1")
+    return selftest(GCC, path)
 
 
 @pytest.mark.parametrize("fault", SPOILED)
@@ -165,13 +179,13 @@ def test_a_workspace_that_is_too_small(tmp_path: Path) -> None:
     assert text.count("bytes + 63 : 0;") == 1
     path.write_text(text.replace("bytes + 63 : 0;", "bytes - 32 : 0;"))
     roomy = ("-include", "stdlib.h", "-D", "PRODUCT_MALLOC(bytes)=malloc((bytes) + 256)", "-D", "PRODUCT_FREE=free")
-    assert "writes beside its workspace" in failure(selftest(GCC, path, "-O1", *roomy))
+    assert "writes beside its workspace" in failure(selftest(GCC, path, *roomy))
 
 
 def test_bad_arguments_that_are_taken(tmp_path: Path) -> None:
     path = header(tmp_path, product, isas=["portable"])
     text = path.read_text()
     path.write_text(text.replace("return PRODUCT_BAD_STRIDE;", "return PRODUCT_BAD_SIZE;"))
-    printed = failure(selftest(GCC, path, "-O1"))
+    printed = failure(selftest(GCC, path))
     assert "product with too short a stride for A: status " in printed
     assert re.search(r"product +bad arguments +FAIL", printed)

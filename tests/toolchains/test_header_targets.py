@@ -26,6 +26,7 @@ from headers import (
     need,
     need_isa,
     once,
+    quick,
     run,
 )
 from shared_nests import matmul
@@ -96,5 +97,5 @@ def test_nests_of_every_kind_on_other_machines(toolchain: Toolchain, tmp_path: P
     fixed = [nest.with_sizes({name: SMALL[name] for name in nest.sizes}) for nest in KINDS]
     header(tmp_path, *fixed, name="kinds", threads="pthreads")
     flags = ("-march=z14",) if toolchain is S390X else ()
-    binary = build(toolchain, implementation("kinds", "SELFTEST"), tmp_path, "-O1", *flags)
+    binary = build(toolchain, implementation("kinds", "SELFTEST"), tmp_path, *quick(toolchain), *flags)
     assert run(toolchain, binary, "--quick").endswith("\nPASS\n")

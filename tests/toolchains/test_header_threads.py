@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from header_programs import TOGETHER, program
-from headers import CLANG, CLANGXX, GCC, HERE, Toolchain, archer, build, header, implementation, need, run
+from headers import CLANG, CLANGXX, GCC, HERE, Toolchain, archer, build, header, implementation, need, quick, run
 from shared_nests import matmul
 
-RACES = ("-fsanitize=thread", "-O1", "-g")
+RACES = ("-fsanitize=thread", "-g")
 CHOSEN = [HERE[0], HERE[-1]]
 """The instruction sets that callers come to run: the CPU's best one, and the portable one by force."""
 
@@ -31,6 +31,6 @@ def test_callers_do_not_race(toolchain: Toolchain, threads: str, tmp_path: Path)
     need(toolchain, RACES[0])
     header(tmp_path, matmul, threads=threads, isas=CHOSEN)
     text, shared = implementation("matmul") + program(TOGETHER, threads), threads == "openmp" and toolchain is CLANG
-    binary = build(toolchain, text, tmp_path, *RACES, *["-fopenmp"] * shared)
+    binary = build(toolchain, text, tmp_path, *RACES, *quick(toolchain), *["-fopenmp"] * shared)
     for _ in range(2):
         assert run(toolchain, binary, **(archer() if shared else {})) == "0 failures\n"
