@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-PARAMETERS = """int64_t m, int64_t n, A_SPACE const T *const *a, B_SPACE const T *b, C_SPACE T *const *c,
-    int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2,
-    T alpha, int accumulate"""
+PARAMETERS = (
+    "int64_t m, int64_t n, A_SPACE const T *const *a, B_SPACE const T *b, C_SPACE T *const *c, "
+    "int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1, int64_t K2, int64_t a2, int64_t b2, "
+    "T alpha, int accumulate"
+)
 REST = "K, a0, b0, K1, a1, b1, K2, a2, b2, alpha, accumulate"
 MAX_INSTANCES = 9
 CORNER_ROWS = 6
