@@ -11,7 +11,7 @@ import cgen
 from codegen import arithmetic, elementary, lanes, style
 from codegen.guard import guard
 from codegen.integer import HELPERS
-from codegen.loop_ir import Run
+from codegen.loop_ir import Run, is_threaded
 from codegen.loop_text import assignment, flags, loop_lines
 from codegen.loops import LoopScope, Writer
 from codegen.macros import definitions
@@ -48,7 +48,7 @@ def kernel_source(program: Program, threading: Threading = "openmp", bounds: boo
     code = wrapped("\n\n".join([functions(program, "", threading, bounds), workspace_function(program)]))
     helpers = used_helpers(code)
     unfused = "" if program.fused else UNFUSED
-    top = [heading(program), includes(code), unfused, definitions(helpers + code), helpers]
+    top = [heading(program), includes(program, threading), unfused, definitions(helpers + code), helpers]
     return "\n\n".join(part for part in [*top, routines(program), code] if part)
 
 
@@ -103,9 +103,14 @@ def _outlined(program: Program, run: Run) -> list[str]:
     return [assignment(statement.body.target, statement.body.op, statement.body.expr, values)]
 
 
-def includes(code: str) -> str:
-    """The headers that the code needs."""
-    return "\n".join(["#include <math.h>", "#include <stdint.h>"] + ["#include <omp.h>"] * ("omp parallel" in code))
+def includes(program: Program, threading: Threading) -> str:
+    """The headers that a program's text needs."""
+    openmp = ["#include <omp.h>"] * _has_openmp(program, threading)
+    return "\n".join(["#include <math.h>", "#include <stdint.h>", *openmp])
+
+
+def _has_openmp(program: Program, threading: Threading) -> bool:
+    return threading == "openmp" and is_threaded(program.loops)
 
 
 def used_helpers(code: str) -> str:
@@ -127,11 +132,11 @@ def workspace_function(program: Program) -> str:
     return f"{prototype('int64_t', f'{function_name(program.name)}_workspace', parameters)}\n{body}"
 
 
-def link_flags(text: str) -> tuple[str, ...]:
-    """The compiler flags that a generated C text needs: OpenMP only if a loop is parallel.
+def link_flags(program: Program, threading: Threading = "openmp") -> tuple[str, ...]:
+    """The compiler flags that a program's text needs: OpenMP only if threads share a loop.
 
     clang ignores UNFUSED with `-ffp-contract=fast`, so a text that has it needs `-ffp-contract=off` too. A library with
     OpenMP stays loaded, since OpenMP's threads sleep in code that is otherwise unloaded with the last such library.
     """
-    parallel = ("-fopenmp", "-Wl,-z,nodelete") if "#pragma omp parallel" in text else ()
-    return (*parallel, *(("-ffp-contract=off",) if UNFUSED in text else ()), "-lm")
+    parallel = ("-fopenmp", "-Wl,-z,nodelete") if _has_openmp(program, threading) else ()
+    return (*parallel, *(() if program.fused else ("-ffp-contract=off",)), "-lm")

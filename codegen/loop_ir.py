@@ -131,6 +131,13 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def is_threaded(node: Node) -> bool:
+    """Whether threads share a loop: one that is marked as parallel, whose end is known, and not inside another one."""
+    if isinstance(node, For | Once) and node.mark.parallel:
+        return isinstance(node, For) and node.end is not None
+    return any(map(is_threaded, inside(node)))
+
+
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with its children changed."""
     match node:

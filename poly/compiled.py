@@ -136,7 +136,7 @@ def translate(schedule: Schedule, isa: ISA) -> Compiled:
     program = lower(schedule.nest, schedule.tree, isa)
     text, signature = kernel_source(program), Signature.of(program)
     more = dict.fromkeys(flag for kernel in custom_kernels(schedule) for flag in kernel.isa.flags)
-    flags = (*isa.flags, *(flag for flag in more if flag not in isa.flags), *link_flags(text))
+    flags = (*isa.flags, *(flag for flag in more if flag not in isa.flags), *link_flags(program))
     return Compiled(text, routines(program), guard(signature), flags, signature.scratch)
 
 

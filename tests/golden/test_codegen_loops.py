@@ -82,9 +82,9 @@ def test_names_stay_apart() -> None:
 
 
 def test_no_openmp_without_a_parallel_loop() -> None:
-    assert link_flags(source(matmul([LANES]))) == ("-lm",)
-    assert link_flags(source(matmul([PARALLEL]))) == ("-fopenmp", "-Wl,-z,nodelete", "-lm")
-    assert link_flags(source(softmax())) == ("-lm",)
+    assert link_flags(matmul([LANES])) == ("-lm",)
+    assert link_flags(matmul([PARALLEL])) == ("-fopenmp", "-Wl,-z,nodelete", "-lm")
+    assert link_flags(softmax()) == ("-lm",)
 
 
 def test_only_the_outermost_parallel_loop_of_a_path_forks() -> None:

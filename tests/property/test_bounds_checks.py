@@ -47,7 +47,7 @@ def counted(program: Program, sizes: Mapping[str, int]) -> tuple[int, int]:
     """How many assertions a call makes for sizes, and how many of them are broken; all arrays are far larger."""
     text, name = source(program, bounds=True), function_name(program.name)
     assert "PFX_IN(" in text
-    flags = ("-O1", *host().flags, *link_flags(text))
+    flags = ("-O1", *host().flags, *link_flags(program))
     library = load(f"{COUNTING}{text}", declarations(Signature.of(program)) + TOLD, flags)
     values: list[Any] = [sizes[size] for size in program.sizes]
     arrays = [np.ones(2 * ROOM, buffer.dtype.numpy_name) for buffer in Signature.of(program).buffers]

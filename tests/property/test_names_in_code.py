@@ -10,6 +10,7 @@ import classic_nests
 import pytest
 from machines import LARGE
 
+from codegen.c import link_flags
 from codegen.loops import LoopScope, Writer
 from codegen.opencl.plan import device_program
 from codegen.parameters import call_parameters, data_parameters, scratch_parameters
@@ -50,6 +51,7 @@ def test_names_are_those_of_the_text(name: str, isa: ISA) -> None:
             found = words(str(Braces(body)))
             assert {p.name for p in candidates} & names_in(body) == {p.name for p in candidates} & found
             assert all(check_parameters(text) > 0 for text in writer.functions)
+            assert ("#pragma omp parallel" in str(Braces(body))) == ("-fopenmp" in link_flags(program, threading))
 
 
 @pytest.mark.parametrize("isa", [OPENCL256, OPENCLGPU], ids=attrgetter("name"))

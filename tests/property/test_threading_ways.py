@@ -52,7 +52,7 @@ def caller(program: Program, threading: Threading, before: str = "") -> Caller:
     """The program as a function of arrays."""
     text = text_of(program, threading, before)
     assert ("pfx_parallel(threads" in text) <= (threading == "pthreads")
-    signature, flags = Signature.of(program), ("-O1", "-pthread", *host().flags, *link_flags(text))
+    signature, flags = Signature.of(program), ("-O1", "-pthread", *host().flags, *link_flags(program, threading))
     return make_caller(signature, load(text, declarations(signature), flags), 1)
 
 

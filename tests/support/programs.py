@@ -173,11 +173,11 @@ def built(program: Program, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch
     need_isa(program.isa)
     monkeypatch.setenv("POLY_CC", " ".join(compiler.command))
     text, signature = source(program), Signature.of(program)
-    return make_caller(signature, load(text, declarations(signature), (*program.isa.flags, *link_flags(text))))
+    return make_caller(signature, load(text, declarations(signature), (*program.isa.flags, *link_flags(program))))
 
 
 def compiled(program: Program, threads: int = 1, **more: object) -> Caller:
     """The program as a function of arrays."""
     text = source(program)
     signature = Signature.of(program)
-    return make_caller(signature, load(text, declarations(signature), ("-march=native", *link_flags(text))), threads)
+    return make_caller(signature, load(text, declarations(signature), ("-march=native", *link_flags(program))), threads)

@@ -346,7 +346,7 @@ def with_strided() -> tuple[Caller, list[str]]:
 
     program = matmul()
     text, signature = source(program), Signature.of(program)
-    library = load(text, declarations(signature), link_flags(text))
+    library = load(text, declarations(signature), link_flags(program))
     return make_caller(signature, library, strided=make), made
 
 
@@ -406,7 +406,7 @@ def test_an_output_whose_elements_share_memory() -> None:
 def test_arguments_for_many_calls() -> None:
     program = scaled_copy()
     text, signature = source(program), Signature.of(program)
-    library = load(text, declarations(signature), link_flags(text))
+    library = load(text, declarations(signature), link_flags(program))
     x, y = np.ones((3, 4), np.float32), np.zeros((3, 4), np.float32)
     arguments = c_arguments(signature, library, (x, y, 2.0), 2)
     assert library.lib.scaled_copy(*arguments) == 0
@@ -416,8 +416,9 @@ def test_arguments_for_many_calls() -> None:
 
 
 def test_the_pool_gives_pages_and_takes_them_back() -> None:
-    text, signature = source(scaled_copy()), Signature.of(scaled_copy())
-    library = load(text, declarations(signature), link_flags(text))
+    program = scaled_copy()
+    text, signature = source(program), Signature.of(program)
+    library = load(text, declarations(signature), link_flags(program))
     pool = Pool(signature, library)
     first, second = pool.take((16, 16, 1)), pool.take((16, 16, 1))
     assert first[0] == library.lib.scaled_copy_workspace(16, 16, 1) == 16 * 16 * 4 + 16 * 4

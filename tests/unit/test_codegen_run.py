@@ -157,7 +157,8 @@ def test_calls_side_by_side() -> None:
 
 def test_inside_of_somebody_elses_parallel_region() -> None:
     """A C program calls the kernel from each thread of its own region, with a workspace for each."""
-    kernel = source(matmul([PARALLEL]))
+    program = matmul([PARALLEL])
+    kernel = source(program)
     outer = """
 #include <stdlib.h>
 int32_t outer(int64_t M, int64_t N, int64_t K, const float *A, const float *B, float *C, int64_t teams)
@@ -173,7 +174,7 @@ int32_t outer(int64_t M, int64_t N, int64_t K, const float *A, const float *B, f
 }
 """
     cdef = "int32_t outer(int64_t, int64_t, int64_t, void *, void *, void *, int64_t);"
-    library = load(kernel + outer, cdef, link_flags(kernel))
+    library = load(kernel + outer, cdef, link_flags(program))
     a, b, _ = matrices(31, 17, 23)
     c = np.zeros((4, 31, 17), np.float32)
     pointers = [library.ffi.from_buffer(array) for array in (a, b, c)]
@@ -186,7 +187,7 @@ def test_every_program_is_accepted_without_a_warning() -> None:
     strict = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unknown-pragmas", "-march=native")
     for program in (matmul([PARALLEL, LoopMark("j", vectorize=True)]), scaled_copy(), softmax()):
         text = source(program)
-        assert build(text, (*strict, *link_flags(text))).exists()
+        assert build(text, (*strict, *link_flags(program))).exists()
     assert "-Wall" not in FLAGS
 
 
@@ -214,7 +215,7 @@ def test_bytes_beyond_32_bits() -> None:
     assert "C_bytes = 40000000000;" in source(program)
     large = replace(scaled_copy(), workspaces=(Workspace("all", f32, M * N, False), Workspace("one", f32, M * N)))
     text = source(large)
-    library = load(text, declarations(Signature.of(large)), link_flags(text))
+    library = load(text, declarations(Signature.of(large)), link_flags(large))
     assert library.lib.scaled_copy_workspace(100_000, 100_000, 3) == 4 * 40_000_000_000
     assert "(int64_t)omp_get_thread_num()*" in text
 
