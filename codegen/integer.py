@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast, overload
@@ -68,7 +68,7 @@ class Linear(Generic[A]):
         """Whether the atoms are names."""
         return all(isinstance(atom, str) for atom, _ in self.terms)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """All names in it, including those within atoms."""
         return frozenset(atom for atom in walk(self) if isinstance(atom, str))
@@ -113,6 +113,8 @@ class Linear(Generic[A]):
 
     def substitute(self, values: Mapping[str, Linear[B] | int]) -> Linear[A | B]:
         """Replace names by expressions or integers; names that are not in `values` stay."""
+        if self.names.isdisjoint(values):
+            return cast("Linear[A | B]", self)
         changed = (_substituted(atom, values) * coefficient for atom, coefficient in self.terms)
         return cast("Linear[A | B]", _sum((Linear((), self.constant), *changed)))
 
@@ -124,6 +126,8 @@ class Linear(Generic[A]):
     def __add__(self, other: Linear[B] | int) -> Linear[A | B]:
         if not isinstance(other, Linear):
             return Linear(self.terms, self.constant + index(other))
+        if not (self.terms and other.terms):
+            return Linear(self.terms or other.terms, self.constant + other.constant)
         terms: tuple[tuple[A | B, int], ...] = (*self.terms, *other.terms)
         return Linear.make(terms, self.constant + other.constant)
 
@@ -175,6 +179,11 @@ class Op:
     args: tuple[Int, ...]
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        """The text, which orders the terms of each sum that the operation is in."""
         return C.integer(_single(self))
 
 
@@ -352,7 +361,10 @@ def _single(atom: Atom) -> Int:
 
 def _sum(parts: Iterable[Int]) -> Int:
     given = list(parts)
-    return Linear.make([term for part in given for term in part.terms], sum(part.constant for part in given))
+    constant, terms = sum(part.constant for part in given), [part.terms for part in given if part.terms]
+    if len(terms) < 2:
+        return Linear(terms[0] if terms else (), constant)
+    return Linear.make([term for own in terms for term in own], constant)
 
 
 def factors_of(atom: Atom) -> tuple[Int, ...]:

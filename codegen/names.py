@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from codegen.c_words import COMPILERS, is_function, is_word
 
@@ -40,6 +41,7 @@ QUOTIENT = re.compile(r".+__\d+")
 RESERVED = KEYWORDS | CXX_KEYWORDS | OPENCL | FUNCTIONS | VARIABLES
 
 
+@lru_cache
 def c_name(name: str) -> str:
     """The C identifier for a size, array, scalar or loop: the name, with `_` if C or the generated code uses it.
 

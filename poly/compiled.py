@@ -19,10 +19,8 @@ from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
-from poly.autoschedule.default import default_schedule
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, walk
-from poly.lowering.lower import lower
 from poly.model.host import here
 from poly.schedules.schedule import Schedule, kernel_names
 
@@ -125,6 +123,8 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
         return basis if basis.nest is nest else basis.on(nest)
     if basis is not None:
         return Schedule.from_json(nest, basis.schedule)
+    from poly.autoschedule.default import default_schedule  # not needed for a kernel from the cache
+
     return default_schedule(nest, here(isa, threads))
 
 
@@ -132,6 +132,7 @@ def translate(schedule: Schedule, isa: ISA) -> Compiled:
     """The C text of a schedule whose nest has been checked; nothing is built or kept."""
     from codegen.c import kernel_source, link_flags, routines
     from codegen.guard import guard
+    from poly.lowering.lower import lower
 
     program = lower(schedule.nest, schedule.tree, isa)
     text, signature = kernel_source(program), Signature.of(program)
@@ -143,6 +144,7 @@ def translate(schedule: Schedule, isa: ISA) -> Compiled:
 def translate_device(schedule: Schedule, isa: ISA) -> DeviceProgram:
     """The program for an OpenCL device of a schedule whose nest has been checked; nothing is built or kept."""
     from codegen.opencl.plan import device_program as planned
+    from poly.lowering.lower import lower
 
     return planned(lower(schedule.nest, schedule.tree, isa))
 

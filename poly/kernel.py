@@ -20,7 +20,7 @@ from poly.compiled import Basis, Compiled, compiled
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
 from poly.ir.strided import with_strides
-from poly.lowering.lower import arguments
+from poly.lowering.arguments import arguments
 from poly.records.followed import RECORD_SECONDS, check_source
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule

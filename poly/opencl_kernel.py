@@ -11,7 +11,7 @@ from codegen.signature import Signature
 from microkernels.isa import ISA
 from poly.compiled import Basis, device_program
 from poly.ir.nest import Nest
-from poly.lowering.lower import arguments
+from poly.lowering.arguments import arguments
 from poly.scheduled import Scheduled
 
 if TYPE_CHECKING:

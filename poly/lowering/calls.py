@@ -153,10 +153,10 @@ def involves(statement: Statement, function: isl.PwAff, iterators: frozenset[str
     )
 
 
-def lows(instances: Instances, bands: tuple[Band, ...], statement: str) -> list[Let]:
-    """Definitions of the bands' first values in a tile, by the bands' names."""
+def lows(instances: Instances, bands: tuple[Band, ...], statement: str) -> dict[str, Int]:
+    """The bands' first values in a tile, by the bands' names."""
     names = instances.names
-    return [Let(band.name, value(instances.low(band.function(statement)), names)) for band in bands]
+    return {band.name: value(instances.low(band.function(statement)), names) for band in bands}
 
 
 def quotients(coordinates: Coordinates, used: frozenset[str], loops: frozenset[str]) -> list[Let]:

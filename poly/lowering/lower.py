@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from codegen.loop_ir import LoopMark
-from codegen.program import Buffer, Program
+from codegen.program import Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
 from microkernels.dtypes import f16
 from microkernels.errors import TargetError
@@ -19,8 +19,9 @@ from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
-from poly.ir.nest import Array, Nest
+from poly.ir.nest import Nest
 from poly.ir.tree import Band, Leaf, Micro, Node, bands, mapped, statements, walk
+from poly.lowering.arguments import buffer
 from poly.lowering.box_copy import with_boxes
 from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
@@ -85,7 +86,7 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Progra
     return Program(
         name=nest.name,
         sizes=nest.integers,
-        buffers=(*(_buffer(nest, array) for array in nest.arrays), *boxed.buffers),
+        buffers=(*(buffer(nest, array) for array in nest.arrays), *boxed.buffers),
         loops=loops,
         statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
         workspaces=workspaces,
@@ -137,25 +138,6 @@ def _check_types(nest: Nest, isa: ISA) -> None:
             remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
             problem = f"{isa.name} does not support {array.dtype}, the type of {array.name}"
             raise TargetError(f"{problem}: take {remedy}.")
-
-
-def arguments(nest: Nest) -> tuple[Buffer, ...]:
-    """The array and scalar parameters of the C function."""
-    return tuple(_buffer(nest, array) for array in nest.arguments)
-
-
-def _buffer(nest: Nest, array: Array) -> Buffer:
-    strides = None if array.strides is None else tuple(str(s) for s in array.strides)
-    return Buffer(array.name, array.dtype, array.shape, _direction(nest, array), strides)
-
-
-def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scalar", "local"]:
-    if array.kind != "array":
-        return array.kind
-    read = any(load.array == array.name for s in nest.statements for load in s.reads)
-    if array.name not in nest.written:
-        return "in"
-    return "inout" if read else "out"
 
 
 def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Literal
 
 import islpy as isl
@@ -96,9 +97,7 @@ def panel_copy(
     group = None
     if turned is not None:
         apart = product([*extents[numbering.index(turned) + 1 :], size])
-        group = ContiguousPanels(
-            turned, apart, value(instances.count(turned.function(statement.name)), instances.names)
-        )
+        group = ContiguousPanels(turned, apart)
     copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
     return PanelCopy(
         source.role,
@@ -182,12 +181,11 @@ def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
 class ContiguousPanels:
     """A loop over panels along which the source is contiguous, so that one call copies a row of panels.
 
-    `apart` is the number of elements from panel to panel, `count` the number of panels that a call copies.
+    `apart` is the number of elements from panel to panel.
     """
 
     band: Band
     apart: Int
-    count: Int
 
 
 def _along_panels(source: PanelSource) -> Band | None:
@@ -215,12 +213,12 @@ OFFSETS = Pointer("offsets")
 """The table of the lanes' offsets in the source."""
 
 
-def _levels(source: PanelSource, instances: Instances) -> list[Level]:
+def _levels(source: PanelSource, counts: Mapping[str, Int]) -> list[Level]:
     """The loops of the reduction, sorted by their strides in the source if these are known, or else innermost first."""
     found: list[Level] = []
     pitch: Int = Linear.of(source.width)
     for band in reversed(source.reduce):
-        count = value(instances.count(band.function(source.statement.name)), instances.names)
+        count = counts[band.name]
         found.append((count, source.operand.stride(band.name), pitch))
         pitch = product([pitch, count])
     if all(step.number is not None for _, step, _ in found):
@@ -239,14 +237,14 @@ def _copied(
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     linear = op.is_linear(lane)
     definitions = (
-        *lows(instances, bands, statement),
+        *starmap(Let, lows(instances, bands, statement).items()),
         *quotients(op.coordinates, op.offset.names, every if linear else every - {lane}),
         Let("lanes", counts[lane] if lane else Linear.of(1)),
     )
-    panels = (group.apart, group.count) if group else ()
+    panels = (group.apart, counts[group.band.name]) if group else ()
     read = Pointer(op.array, op.offset if linear else Linear())
     apart = (op.stride(lane) if lane else Linear()) if linear else None
-    routine, where = _routine(apart, _levels(source, instances), group is not None)
+    routine, where = _routine(apart, _levels(source, counts), group is not None)
     lanes: tuple[Int, Int] = (Linear.of(source.width), Linear.name("lanes"))
     call = Call(f"{routine}_{ending}", (panel.start(), *panels, *lanes, read, *where))
     nodes = (*([] if linear else _gathered(source)), call)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import starmap
 
 import islpy as isl
 
@@ -43,18 +45,22 @@ class KernelTile:
 
     def count(self, band: Band | None) -> Int:
         """The number of iterations of a loop; 1 for None."""
-        return value(self.counts[band.name], self.instances.names) if band else Linear.of(1)
+        return self.values[band.name] if band else Linear.of(1)
 
     def start(self, op: Operand) -> Pointer:
         """Where an operand begins; loops that begin at the same number in all tiles are that number.
 
         `A + K*i + k` becomes `A + K*i` if all tiles begin at k = 0.
         """
-        functions = ((band.name, band.function(self.statement.name)) for band in inner_bands(self.node))
-        firsts = ((name, value(self.instances.low(function), self.instances.names)) for name, function in functions)
-        return Pointer(op.array, op.offset.substitute({name: low for name, low in firsts if low.number is not None}))
+        numbers = {name: low for name, low in self.lows.items() if low.number is not None}
+        return Pointer(op.array, op.offset.substitute(numbers))
 
-    @property
+    @cached_property
+    def lows(self) -> dict[str, Int]:
+        """The first values of the absorbed loops, in terms of C variables."""
+        return lows(self.instances, inner_bands(self.node), self.statement.name)
+
+    @cached_property
     def values(self) -> dict[str, Int]:
         """The counts in terms of C variables."""
         return {name: value(count, self.instances.names) for name, count in self.counts.items()}
@@ -72,7 +78,7 @@ class KernelTile:
         """
         node = self.node
         return (
-            *lows(self.instances, inner_bands(node), self.statement.name),
+            *starmap(Let, self.lows.items()),
             *self._quotients(),
             Let("tile_rows", self.count(node.rows)),
             Let("tile_columns", self.count(node.columns)),

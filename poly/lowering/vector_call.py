@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.instructions import Call, Value
+from itertools import starmap
+
+from codegen.instructions import Call, Let, Value
 from codegen.program import Instructions
 from microkernels.kernel import MatrixVector
-from poly.lowering.calls import RoutineCall, inner_bands, lows
+from poly.lowering.calls import RoutineCall
 from poly.lowering.corners import operand_checks
 from poly.lowering.tile import KernelTile
 
@@ -23,6 +25,6 @@ def vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
         operands = (matrix, right.stride(column.name), x, y, output.stride(column.name))
     extents = (tile.count(column), tile.count(reduced))
     call = Call(kernel.function, (*extents, *operands, tile.factor, tile.accumulate))
-    definitions = lows(tile.instances, inner_bands(node), tile.statement.name)
-    body = Instructions((call,), operand_checks((left, right, output), tile.values), tuple(definitions))
+    definitions = tuple(starmap(Let, tile.lows.items()))
+    body = Instructions((call,), operand_checks((left, right, output), tile.values), definitions)
     return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, body, "gemv")

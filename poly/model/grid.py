@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from microkernels.catalogue import fits, gemm
 from microkernels.kernel import OuterProduct
@@ -141,8 +141,19 @@ class Grid:
                     yield structure, values
 
     def best(self, model: Model) -> tuple[TileStructure, Values]:
-        """The point that the model expects to be fastest."""
-        return min(self.points(), key=lambda point: model.predict(self.choice(*point)).seconds)
+        """The point that the model expects to be fastest, the first of equals.
+
+        Most points are not priced, since their arithmetic alone takes longer than the best.
+        """
+        points = list(self.points())
+        choices = [self.choice(*point) for point in points]
+        least = [model.least(choice) for choice in choices]
+        best, first = inf, 0
+        for at in sorted(range(len(points)), key=least.__getitem__):
+            if least[at] > best:
+                break
+            best, first = min((best, first), (model.predict(choices[at]).seconds, at))
+        return points[first]
 
     def _copied(self, choice: Choice) -> int:
         """Bytes of all copies that exist at one time; private copies count for each thread."""

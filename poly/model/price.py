@@ -10,7 +10,7 @@ computations", ICS 2015), but with partly overlapping levels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import ceil
 
 from poly.model.core import FORK, FULL, MISS, WALK, Target
@@ -38,7 +38,7 @@ def price(form: ScheduleParts, target: Target) -> Cost:
     near, far = traffic.misses()
     unit = target.unit(form.computed[0].dtype)
     overlapping = [
-        CostPart("arithmetic", _arithmetic(form, target)),
+        CostPart("arithmetic", arithmetic(form.computed, target)),
         *(_level(level, moved, target, share) for level, moved in fetched.items()),
         CostPart("TLB", (near * MISS + far * WALK) * unit * share),
     ]
@@ -51,9 +51,9 @@ def price(form: ScheduleParts, target: Target) -> Cost:
     return Cost(together + sum(part.seconds for part in waiting), (*overlapping, *waiting))
 
 
-def _arithmetic(form: ScheduleParts, target: Target) -> float:
+def arithmetic(computed: Iterable[Compute], target: Target) -> float:
     """Seconds of the statements' computation, each with its own share of the threads."""
-    return sum(one.time(target) * target.unit(one.dtype) * _longest(one, target.threads) for one in form.computed)
+    return sum(one.time(target) * target.unit(one.dtype) * _longest(one, target.threads) for one in computed)
 
 
 def _longest(one: Compute, threads: int) -> float:

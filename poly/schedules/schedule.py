@@ -23,8 +23,6 @@ from poly.ir.edits import rename_repeats
 from poly.ir.nest import Nest, checked_nest
 from poly.ir.tree import Memory, Node
 from poly.schedules.loopstring import Blocks, translate
-from poly.schedules.proof import checked
-from poly.schedules.show import loops_text
 from poly.schedules.steps import (
     KINDS,
     STEPS,
@@ -591,6 +589,8 @@ class Schedule:
     @limited(CALL)
     def apply(self, steps: Iterable[Step]) -> Schedule:
         """Add steps; each is checked."""
+        from poly.schedules.proof import checked  # a kernel from the cache proves nothing
+
         nest, tree, added = self.nest, self.tree, list(self.steps)
         for given in steps if is_collection(steps) else (steps,):
             step = _checked_step(given)
@@ -634,6 +634,8 @@ class Schedule:
 
     @limited(CALL)
     def __str__(self) -> str:
+        from poly.schedules.show import loops_text  # most schedules are not shown
+
         return loops_text(self.nest, self.tree)
 
     def __repr__(self) -> str:

@@ -1,0 +1,28 @@
+"""The arrays and scalars of a nest as buffers of its program, which calls of a cached kernel need too."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from codegen.program import Buffer
+from poly.ir.nest import Array, Nest
+
+
+def arguments(nest: Nest) -> tuple[Buffer, ...]:
+    """The array and scalar parameters of the C function."""
+    return tuple(buffer(nest, array) for array in nest.arguments)
+
+
+def buffer(nest: Nest, array: Array) -> Buffer:
+    """An array or scalar of a nest as a buffer of the program."""
+    strides = None if array.strides is None else tuple(str(s) for s in array.strides)
+    return Buffer(array.name, array.dtype, array.shape, _direction(nest, array), strides)
+
+
+def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scalar", "local"]:
+    if array.kind != "array":
+        return array.kind
+    read = any(load.array == array.name for s in nest.statements for load in s.reads)
+    if array.name not in nest.written:
+        return "in"
+    return "inout" if read else "out"
