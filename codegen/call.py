@@ -21,32 +21,38 @@ from codegen.names import function_name
 from codegen.signature import Signature
 
 Caller = Callable[..., None]
+Otherwise = Callable[[Sequence[Any], Sequence[Any], Any, Mapping[str, Any]], None]
+"""A function of a call's arguments: those by position, some MISSING, further ones, the threads, and the keywords."""
 PAGE = 4096
 MISSING = object()
 """Marks an argument that was left out."""
 
 
 def make_caller(
-    signature: Signature, library: Library, threads: int = 1, strided: Callable[[], Caller] | None = None
+    signature: Signature,
+    library: Library,
+    threads: int = 1,
+    strided: Callable[[], Caller] | None = None,
+    otherwise: Otherwise | None = None,
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
 
     It takes `threads=` (by default the number given here) and sizes by keyword: those that no array determines are
     required, others are compared with the arrays.
     `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
-    contiguous; without it such an array is refused. Several threads may call the function at the same time.
+    contiguous; without it such an array is refused. `otherwise` takes the calls whose arguments do not fit at first
+    sight, in place of `SlowCall`. Several threads may call the function at the same time.
 
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with fork_lock:
-        names = _names(signature, library, strided)
+        names = _names(signature, library, SlowCall(signature, library, strided), otherwise)
     exec(caller_source(signature, threads), names)
     return cast(Caller, names[function_name(signature.name)])
 
 
-def _names(signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> dict[str, Any]:
+def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Otherwise | None) -> dict[str, Any]:
     """The global names in a caller's text."""
-    slow = SlowCall(signature, library, strided)
     name = function_name(signature.name)
     return {
         "_guarded": getattr(library.lib, f"{name}_guarded"),
@@ -54,9 +60,10 @@ def _names(signature: Signature, library: Library, strided: Callable[[], Caller]
         "_CHARS": library.ffi.typeof("char[]"),
         "_cast": library.ffi.cast,
         "_POINTER": library.ffi.typeof("void *"),
-        "_take": slow.pool.take,
+        "_free": slow.pool.free,
         "_give": slow.pool.give,
-        "_slow": slow,
+        "_NO_MEMORY": (0, library.ffi.NULL),
+        "_slow": otherwise or slow,
         "_NULL": library.ffi.NULL,
         "_MISSING": MISSING,
         "_ndarray": np.ndarray,
@@ -93,16 +100,16 @@ class Pool:
     """
 
     def __init__(self, signature: Signature, library: Library) -> None:
-        self._free: list[tuple[int, Any]] = []
+        self.free: list[tuple[int, Any]] = []
         self._bytes = lru_cache(getattr(library.lib, f"{function_name(signature.name)}_workspace"))
         self._from_buffer = library.ffi.from_buffer
-        self.give = self._free.append
+        self.give = self.free.append
 
     def take(self, key: tuple[int, ...]) -> tuple[int, Any]:
         """The size and the memory of a workspace for a call with these sizes and threads, aligned to a page."""
         size = self._bytes(*key)
         try:
-            found = self._free.pop()
+            found = self.free.pop()
         except IndexError:
             return self._new(size)
         return found if found[0] >= size else self._new(size)

@@ -10,7 +10,7 @@
         _slow((A, B, C), _extra, threads, _keywords)
 
 `_buffer` raises for an array that is not contiguous, or for a read-only output; `_guarded` returns 1 for arrays that
-overlap.
+overlap, and 2 for a workspace that is too small.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, SolvedSize
 
-ERRORS = "AttributeError, TypeError, ValueError, BufferError, OverflowError, MemoryError"
-"""The errors on the fast path when the arguments do not fit; the slow path finds the cause."""
+ERRORS = "AttributeError, TypeError, ValueError, BufferError, OverflowError, MemoryError, IndexError"
+"""The errors on the fast path when the arguments do not fit, or when another thread has taken the last free workspace.
+
+The slow path finds the cause, or runs the kernel.
+"""
 
 
 def caller_source(signature: Signature, threads: int) -> str:
@@ -127,15 +130,14 @@ def _stride_conditions(buffer: Buffer) -> Iterator[str]:
 
 
 def _invocation(signature: Signature) -> Iterator[str]:
-    """The lines of the call, which takes a workspace and gives it back if the kernel needs one."""
+    """The lines of the call. If the kernel needs a workspace, it takes a free one, and gives it back if it was used."""
     data = [_pointer(b, signature.strided) for b in signature.buffers]
+    memory = ["_memory[1]", "_memory[0]"] if signature.scratch else ["_NULL"]
     if signature.scratch:
-        yield f"_memory = _take({_tuple([*signature.sizes, 'threads'])})"
-    workspace = "_memory[1]" if signature.scratch else "_NULL"
-    yield f"_status = _guarded({', '.join([*signature.sizes, *data, 'threads', workspace])})"
+        yield "_memory = _free.pop() if _free else _NO_MEMORY"
+    yield f"if not _guarded({', '.join([*signature.sizes, *data, 'threads', *memory])}):"
     if signature.scratch:
-        yield "_give(_memory)"
-    yield "if not _status:"
+        yield "    _give(_memory)"
     yield "    return"
 
 

@@ -18,14 +18,16 @@ OVERLAP = """static inline int overlap(const char *a, int64_t a_bytes, const cha
 
 
 def guard(signature: Signature) -> str:
-    """C text of `NAME_guarded`, with the kernel's parameters.
+    """C text of `NAME_guarded`: the kernel's parameters, and `room`, the bytes of the workspace, if it needs one.
 
-    It returns 1 without a call if an output overlaps another array or an array is not aligned to its elements, and 0
-    without a call if every output is empty.
+    Without a call, it returns 1 if an output overlaps another array or an array is not aligned to its elements, 2 if
+    the workspace has too little room, and 0 if every output is empty.
     """
     name = function_name(signature.name)
-    parameters = (*size_parameters(signature.sizes), *map(_parameter, signature.buffers), *call_parameters())
-    taken = frozenset(p.name for p in parameters)
+    sizes = size_parameters(signature.sizes)
+    parameters = (*sizes, *map(_parameter, signature.buffers), *call_parameters())
+    room = Parameter("int64_t ", fresh("room", frozenset(p.name for p in parameters)))
+    taken = frozenset(p.name for p in (*parameters, room))
     counts = {b.name: fresh(f"{b.name}_bytes", taken) for b in signature.arrays}
     lines = [f"const int64_t {counts[b.name]} = {array_bytes(b)};" for b in signature.arrays]
     empty = " && ".join(f"!{counts[b.name]}" for b in signature.outputs)
@@ -34,9 +36,13 @@ def guard(signature: Signature) -> str:
     lines += [f"if ({_overlaps(a, b, counts)}) return 1;" for a, b in pairs(signature)]
     aligned = [b for b in signature.arrays if b.dtype.size > 1]
     lines += [f"if ((uintptr_t){c_name(b.name)} % {b.dtype.size}) return 1;" for b in aligned]
+    if signature.scratch:
+        needed = f"{name}_workspace({', '.join([*(p.name for p in sizes), 'threads'])})"
+        lines.append(f"if ((uint64_t){needed} > (uint64_t){room.name}) return 2;")
     lines.append(f"return {name}({', '.join(p.name for p in parameters)});")
     body = "\n".join(f"    {line}" for line in lines)
-    return f"{OVERLAP}\n\n{prototype('int32_t', f'{name}_guarded', parameters)}\n{{\n{body}\n}}\n"
+    given = (*parameters, *[room] * signature.scratch)
+    return f"{OVERLAP}\n\n{prototype('int32_t', f'{name}_guarded', given)}\n{{\n{body}\n}}\n"
 
 
 def declarations(signature: Signature) -> str:
@@ -49,7 +55,8 @@ def declarations(signature: Signature) -> str:
     data = [f"{b.dtype.c_name if b.kind == 'scalar' else 'void *'} {c_name(b.name)}" for b in signature.buffers]
     parameters = ", ".join([*sizes, *data, *map(str, call_parameters())])
     workspace = ", ".join([*sizes, "int64_t threads"])
-    functions = [f"int32_t {name}({parameters})", f"int32_t {name}_guarded({parameters})"]
+    room = ", int64_t" * signature.scratch
+    functions = [f"int32_t {name}({parameters})", f"int32_t {name}_guarded({parameters}{room})"]
     return ";\n".join([*functions, f"int64_t {name}_workspace({workspace})"]) + ";\n"
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Integral
-from typing import Any, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 from codegen.integer import Affine
 from microkernels.dtypes import DType, f32
@@ -18,7 +18,7 @@ from poly.frontends.python import parse
 from poly.ir.nest import Nest
 from poly.ir.reference import reference
 from poly.ir.sizes import deduce_sizes
-from poly.kernel import Kernel
+from poly.kernel import Kernel, caller, signature
 
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is specialised for; one kernel serves all others."""
@@ -29,6 +29,16 @@ FORMS = 512
 """The most forms whose kernels a nest remembers; at the next one it forgets them all."""
 
 
+Caller: TypeAlias = Callable[..., None]
+
+
+class Served(NamedTuple):
+    """A kernel for some calls, and what takes the call after one of them."""
+
+    kernel: Kernel
+    next: Caller
+
+
 @dataclass(frozen=True, repr=False)
 class Function(Nest):
     """A nest that can be called like the function it was made from: `matmul(A, B, C)` updates C in place.
@@ -36,9 +46,15 @@ class Function(Nest):
     The first call with new sizes compiles a kernel for them. `reference` interprets the loops as written, in Python.
     """
 
-    _kernels: dict[tuple[int, ...] | None, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _kernels: dict[tuple[int, ...] | None, Served] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Kernels by their sizes; under None, the one that serves all other sizes."""
-    _forms: dict[Form, Kernel] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _forms: dict[Form, Served] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _next: list[Caller] = field(default_factory=list, init=False, compare=False, repr=False)
+    """One function, which takes the next call."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._next.append(self._call)
 
     def __repr__(self) -> str:
         return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
@@ -52,24 +68,41 @@ class Function(Nest):
             ArgumentError: an argument does not fit, or a size is missing; no array has been changed.
             ToolchainError: the kernel could not be built.
         """
-        form = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
-        try:
-            kernel = self._forms.get(form)
-        except TypeError:  # a shape that is not hashable
-            kernel = self._serving(self._sizes_of(arguments, keywords))
-        kernel = kernel or self._found(form, arguments, keywords)
-        if keywords and not kernel.nest.sizes:  # the kernel is for the sizes in the form
-            keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
-        kernel(*arguments, **keywords)
+        self._next[0](*arguments, **keywords)
 
     def forget(self) -> None:
         """Forget the kernels of earlier calls, so that the next call looks at the tuning records again."""
         self._kernels.clear()
         self._forms.clear()
+        self._next[0] = self._call
 
     def reference(self, *arguments: Any, **sizes: int) -> None:
         """Interpret the loops as written, in Python: the oracle of every test."""
         reference(self, arguments, **sizes)
+
+    def _call(self, *arguments: Any, **keywords: Any) -> None:
+        """Run the kernel for these arguments, and let it take the next call if it is for known sizes."""
+        form = (*[getattr(a, "shape", None) for a in arguments], *map(self._named, keywords.items()))
+        try:
+            served = self._forms.get(form)
+        except TypeError:  # a shape that is not hashable
+            served = self._serving(self._sizes_of(arguments, keywords))
+        served = served or self._found(form, arguments, keywords)
+        self._next[0] = served.next
+        if keywords and not served.kernel.nest.sizes:  # the kernel is for the sizes in the form
+            keywords = {name: value for name, value in keywords.items() if name not in self.sizes}
+        served.kernel(*arguments, **keywords)
+
+    def _call_again(
+        self, usual: int, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]
+    ) -> None:
+        """The same for a call that does not fit the kernel of the call before, which has `usual` threads."""
+        from codegen.call import MISSING
+
+        given = {name: value for name, value in keywords.items() if value is not MISSING}
+        if threads.__class__ is not int or threads != usual:
+            given["threads"] = threads
+        self._call(*[value for value in values if value is not MISSING], *extra, **given)
 
     def _named(self, argument: tuple[str, Any]) -> tuple[Any, ...]:
         """The part of a form that stands for a keyword argument: a size's value, or the shape of anything else."""
@@ -78,25 +111,31 @@ class Function(Nest):
             return name, getattr(value, "shape", None)
         return name, value.__class__, value if isinstance(value, Integral) else None
 
-    def _found(self, form: Form, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Kernel:
+    def _found(self, form: Form, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Served:
         """The kernel for these arguments, compiled if their sizes are new, and remembered under their form."""
-        kernel = self._serving(self._sizes_of(arguments, keywords))
+        served = self._serving(self._sizes_of(arguments, keywords))
         if len(self._forms) >= FORMS:
             self._forms.clear()
-        self._forms[form] = kernel
-        return kernel
+        self._forms[form] = served
+        return served
 
     def _sizes_of(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, int]:
         """The sizes of a call, deduced from its arguments."""
         return deduce_sizes(self, arguments, {name: value for name, value in keywords.items() if name != "threads"})
 
-    def _serving(self, sizes: Mapping[str, int]) -> Kernel:
+    def _serving(self, sizes: Mapping[str, int]) -> Served:
         """The kernel for some sizes."""
         key = tuple(sizes.values())
         found = self._kernels.get(key)
         if found is None and len(self._kernels) < SPECIALISED:
-            found = self._kernels.setdefault(key, compile_nest(self, sizes=sizes))
-        return found or self._kernels.get(None) or self._kernels.setdefault(None, compile_nest(self))
+            found = self._kernels.setdefault(key, self._served(compile_nest(self, sizes=sizes)))
+        return found or self._kernels.get(None) or self._kernels.setdefault(None, self._served(compile_nest(self)))
+
+    def _served(self, kernel: Kernel) -> Served:
+        """The kernel takes the next call if the arrays' shapes tell that it is the right one."""
+        if kernel.nest.sizes or signature(self, scratch=False).given:
+            return Served(kernel, self._call)
+        return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads)))
 
 
 @overload

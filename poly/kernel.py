@@ -143,10 +143,7 @@ class Kernel(Scheduled):
 
     @cached_property
     def _caller(self) -> Any:
-        from codegen.call import make_caller
-
-        strided = None if self._strided else lambda: self.strided._caller
-        return make_caller(self.signature, self._library, self.threads, strided)
+        return caller(self)
 
     @cached_property
     def strided(self) -> Kernel:
@@ -186,6 +183,14 @@ def checked(kernel: Kernel) -> Kernel:
     if not kernel.signature.sizes and not 0 <= kernel.workspace() <= bytes_there:
         raise ScheduleError(f"its workspace takes {kernel.workspace()} bytes, and there are {bytes_there}.")
     return kernel
+
+
+def caller(kernel: Kernel, otherwise: Any = None) -> Any:
+    """A function that calls a kernel; `otherwise` takes calls that do not fit at first sight (see `codegen.call`)."""
+    from codegen.call import make_caller
+
+    strided = None if kernel._strided else lambda: kernel.strided._caller
+    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise)
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:

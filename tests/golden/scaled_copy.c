@@ -45,7 +45,7 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
 }
 
 int32_t scaled_copy_guarded(int64_t M, int64_t N, const float *x, float *y, float alpha, int64_t threads,
-        void *workspace)
+        void *workspace, int64_t room)
 {
     const int64_t x_bytes = 4*M*N;
     const int64_t y_bytes = 4*M*N;
@@ -53,5 +53,6 @@ int32_t scaled_copy_guarded(int64_t M, int64_t N, const float *x, float *y, floa
     if (overlap((const char *)y, y_bytes, (const char *)x, x_bytes)) return 1;
     if ((uintptr_t)x % 4) return 1;
     if ((uintptr_t)y % 4) return 1;
+    if ((uint64_t)scaled_copy_workspace(M, N, threads) > (uint64_t)room) return 2;
     return scaled_copy(M, N, x, y, alpha, threads, workspace);
 }

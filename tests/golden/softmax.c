@@ -202,7 +202,7 @@ static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-int32_t softmax_guarded(int64_t M, int64_t N, const float *x, float *y, int64_t threads, void *workspace)
+int32_t softmax_guarded(int64_t M, int64_t N, const float *x, float *y, int64_t threads, void *workspace, int64_t room)
 {
     const int64_t x_bytes = 4*M*N;
     const int64_t y_bytes = 4*M*N;
@@ -210,5 +210,6 @@ int32_t softmax_guarded(int64_t M, int64_t N, const float *x, float *y, int64_t 
     if (overlap((const char *)y, y_bytes, (const char *)x, x_bytes)) return 1;
     if ((uintptr_t)x % 4) return 1;
     if ((uintptr_t)y % 4) return 1;
+    if ((uint64_t)softmax_workspace(M, N, threads) > (uint64_t)room) return 2;
     return softmax(M, N, x, y, threads, workspace);
 }

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from opencl_device import TARGET, device
 
 import poly
@@ -36,6 +41,13 @@ def copy(A: f32[M], B: f32[M]):
 def first_column(A: f32[M, N], x: f32[M]):
     for i in range(M):
         x[i] = A[i, 0]
+
+
+@poly.nest
+def added_columns(A: f32[M, N], x: f32[M]):
+    for _t in range(T):
+        for i in range(M):
+            x[i] += A[i, 0]
 
 
 def copied(nest: poly.Function, size: int) -> bool:
@@ -141,9 +153,76 @@ def test_sizes_that_are_wrong_or_missing_are_named(way: str) -> None:
         r"the size T must be at most 2\*\*48": {"T": 1 << 63},
     }
     for message, keywords in wrong.items():
+        run(np.ones(30, np.float32), np.ones(30, np.float32), T=2)  # the call before changes nothing
         with pytest.raises(ArgumentError, match=message):
             run(x, y, **keywords)
     assert (x == 1).all() and (y == 1).all()
+
+
+def arrays(sizes: tuple[int, int], kind: str) -> list[Any]:
+    """Arguments of these two nests, of a kind that fits or does not."""
+    rows, columns = sizes
+    a, x = np.arange(rows * columns, dtype=np.float32).reshape(sizes), np.full(rows, -1, np.float32)
+    return {
+        "fit": [a, x],
+        "strided": [np.repeat(a, 2, axis=1)[:, ::2], np.full(2 * rows, -1, np.float32)[::2]],
+        "short": [a, np.zeros(rows + 1, np.float32)],
+        "double": [a, x.astype(np.float64)],
+        "one": [a],
+        "list": [a.tolist(), x],
+        "many": [a, x, x],
+        "overlap": [a, a[:, 0]],
+        "constant": [a, np.frombuffer(x.tobytes(), np.float32)],
+    }[kind]
+
+
+ODD = ["strided", "short", "double", "one", "list", "many", "overlap", "constant"]
+CALLS = st.tuples(
+    st.sampled_from([(2, 2), (2, 2), (3, 1), (0, 2)]),
+    st.sampled_from([*["fit"] * 16, *ODD]),
+    st.booleans(),
+    st.sampled_from(
+        [*[{}, {"T": 1}, {"T": 3}] * 4, {"threads": 1}, {"threads": 2}, {"threads": 0}, {"M": 2}, {"N": 2}]
+    ),
+)
+
+
+@settings(max_examples=120)
+@given(st.sampled_from([first_column, added_columns]), st.lists(CALLS, min_size=2, max_size=8))
+def test_a_call_does_not_depend_on_the_calls_before(tested: poly.Function, calls: list[Any]) -> None:
+    """Each gives the same result or error as on a nest that has never been called."""
+
+    def outcome(nest: poly.Function, sizes: tuple[int, int], kind: str, named: bool, more: dict[str, int]) -> Any:
+        given = arrays(sizes, kind)
+        names = {"x": given.pop()} if named and len(given) == 2 else {}
+        try:
+            nest(*given, **names, **more)
+        except ArgumentError as error:
+            return re.sub(r"f32\[.*?\]", "f32[…]", str(error))  # a kernel for known sizes names them
+        return [np.array(value).tolist() for value in (*given, *names.values())]
+
+    tested.forget()
+    for call in calls:
+        fresh = tested.with_sizes({})
+        assert outcome(tested, *call) == outcome(fresh, *call)
+
+
+@pytest.mark.parametrize("way", ["called", "open"])
+def test_calls_at_once_have_workspaces_of_their_own(way: str) -> None:
+    """Calls of several threads take, enlarge and give back workspaces, for sizes that grow and shrink."""
+    nest = poly.einsum("mk,kn->mn", dtype=f64)
+    run = nest if way == "called" else poly.compile(nest, threads=1)
+    assert poly.compile(nest, threads=1).signature.scratch
+
+    def right(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        m, n, k = (int(size) for size in rng.integers(1, 90, 3))
+        a, b, c = rng.random((m, k)), rng.random((k, n)), np.full((m, n), np.nan)
+        run(a, b, c)
+        return np.allclose(c, a @ b)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(right, range(400)))
 
 
 def test_a_fixed_size_may_be_given_again() -> None:

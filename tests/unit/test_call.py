@@ -435,5 +435,5 @@ def test_the_fast_way_needs_few_steps() -> None:
     text = caller_source(Signature.of(matmul(size=8)), 1)
     assert len(re.findall(r"_buffer\(", text)) == 3
     assert text.count("_guarded(") == 1
-    assert "_take" not in text
+    assert "_free" not in text
     assert {str(K), str(M)} <= set(Signature.of(matmul()).sizes)

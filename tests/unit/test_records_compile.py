@@ -137,8 +137,8 @@ def test_a_nest_that_is_called_follows_its_record(store: Store) -> None:
     out = np.zeros(9, np.float32)
     called(np.ones(9, np.float32), out)
     assert (out == 1).all()
-    (kernel,) = called._kernels.values()
-    assert kernel.origin == "record"
+    (served,) = called._kernels.values()
+    assert served.kernel.origin == "record"
 
 
 def test_a_kept_kernel_is_not_replayed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
