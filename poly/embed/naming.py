@@ -10,6 +10,8 @@ from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.nest import Nest
 
+LONGEST = 200
+"""The most characters of a prefix, which begins some hundreds of names in a header."""
 OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
 """The names, after the prefix, that every header declares."""
 PLACEHOLDER = "pfx_"
@@ -24,6 +26,8 @@ def checked_prefix(name: str) -> str:
         raise SpecError(
             f"{shown(name)} cannot begin names in C: a prefix is letters, digits and _, and begins with a letter."
         )
+    if len(name) > LONGEST:
+        raise SpecError(f"the prefix {shown(name)} has {len(name)} characters: give one of at most {LONGEST}.")
     return name
 
 
