@@ -97,8 +97,8 @@ def test_a_nest_that_was_called_before_follows_what_was_tuned_since() -> None:
     kernel = poly.tune(product, M=9, N=33, K=17, trials=1, start="origin", show=False)
     product(*arrays)
     (called,) = product._kernels.values()
-    assert called.origin == "record"
-    assert repr(called.schedule) == repr(kernel.schedule)
+    assert called.kernel.origin == "record"
+    assert repr(called.kernel.schedule) == repr(kernel.schedule)
 
 
 def test_a_nest_that_is_no_contraction_is_tuned_too() -> None:

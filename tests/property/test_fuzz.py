@@ -44,11 +44,11 @@ from fuzz.syntax import (
 from fuzz.workers import Worker
 
 import poly
-import poly.compiled
 from codegen import scalar
 from codegen.integer import Linear
 from poly.ir.edits import sequence
 from poly.ir.tree import Sequence
+from poly.lowering import lower
 from poly.schedules import proof
 from poly.schedules.steps import Reverse, Shift
 
@@ -266,13 +266,13 @@ def test_a_wrong_stride(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 def test_a_statement_that_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lower = poly.compiled.lower
+    lowered = lower._lowered
 
-    def forgetful(nest, tree, isa):
+    def forgetful(nest, tree, *rest):
         short = sequence(list(tree.children[:-1])) if isinstance(tree, Sequence) else tree
-        return lower(nest, short, isa)
+        return lowered(nest, short, *rest)
 
-    monkeypatch.setattr(poly.compiled, "lower", forgetful)
+    monkeypatch.setattr(lower, "_lowered", forgetful)
     failure = found_by(range(60), tmp_path)
     pair = smallest(failure)
     assert len(instances(pair)) == 2
