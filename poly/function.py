@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from codegen.integer import Affine
 from microkernels.dtypes import DType, f32
@@ -20,6 +20,9 @@ from poly.ir.reference import reference
 from poly.ir.sizes import deduce_sizes
 from poly.kernel import Kernel, caller, signature
 
+if TYPE_CHECKING:
+    from codegen.call import Caller
+
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is specialised for; one kernel serves all others."""
 
@@ -27,9 +30,6 @@ Form: TypeAlias = tuple[Any, ...]
 """The shapes and sizes of a call's arguments."""
 FORMS = 512
 """The most forms whose kernels a nest remembers; at the next one it forgets them all."""
-
-
-Caller: TypeAlias = Callable[..., None]
 
 
 class Served(NamedTuple):

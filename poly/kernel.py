@@ -28,6 +28,7 @@ from poly.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from codegen.call import Caller, Otherwise
     from codegen.program import Threading
 
 
@@ -142,7 +143,7 @@ class Kernel(Scheduled):
         return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
 
     @cached_property
-    def _caller(self) -> Any:
+    def _caller(self) -> Caller:
         return caller(self)
 
     @cached_property
@@ -185,7 +186,7 @@ def checked(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def caller(kernel: Kernel, otherwise: Any = None) -> Any:
+def caller(kernel: Kernel, otherwise: Otherwise | None = None) -> Caller:
     """A function that calls a kernel; `otherwise` takes calls that do not fit at first sight (see `codegen.call`)."""
     from codegen.call import make_caller
 
