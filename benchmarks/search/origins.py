@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -9,14 +10,14 @@ from typing import Any
 
 from benchmarks.case import Case
 from benchmarks.peers.compiler import compiler_version
-from benchmarks.search.problems import DTYPE
 from benchmarks.search.table import Origin
 from microkernels.isa import ISAS
 from poly.autoschedule.derive import derive
 from poly.autoschedule.spaces.space import Space
 from poly.errors import RecordError
-from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured
-from poly.machine.tiles import TileSpeed, tile_speeds
+from poly.machine import Cache, Machine, Measured, facts, machine, measured
+from poly.machine import calibration
+from poly.machine.measured import parsed
 from poly.model import Caches
 from poly.model.core import Target
 from poly.model.host import caches_of
@@ -26,11 +27,10 @@ from poly.version import __version__
 
 @dataclass(frozen=True)
 class Host:
-    """A machine, its rates, and the speeds of its register tiles: what the model knows about it."""
+    """A machine and its calibration: what the model knows about it."""
 
     machine: Machine
     measured: Measured
-    tiles: tuple[TileSpeed, ...]
 
     def caches(self) -> Caches:
         """One core's share of each cache level; 0 for a level that does not exist."""
@@ -39,30 +39,39 @@ class Host:
     def space(self, case: Case, threads: int) -> Space:
         """The small space of a problem on this machine."""
         nest = case.nest().with_sizes(case.sizes)
-        rates = from_machine(self.measured, threads, {case.dtype.name: self.tiles})
+        rates = from_machine(self.measured, self.machine.isa, threads)
         return derive(nest, Target(self.machine.isa, self.caches(), rates, threads), coarse=True)
 
 
 def this() -> Host:
     """The machine that this process runs on; its rates are measured if they never were, which takes some seconds."""
     here = machine()
-    return Host(here, measured(here), tile_speeds(here, DTYPE))
+    return Host(here, measured(here))
 
 
 def origin(host: Host) -> Origin:
     """The origin of a table made now. Raises ToolchainError if there is no compiler."""
     day = datetime.now(UTC).date().isoformat()
-    tiles = [{name: round(value, 3) for name, value in asdict(tile).items()} for tile in host.tiles]
-    return Origin({**facts(host.machine, host.measured), "tiles": tiles}, compiler_version(), __version__, day)
+    return Origin(facts(host.machine, host.measured), compiler_version(), __version__, day)
 
 
 def described(host: Mapping[str, Any]) -> Host:
     """The machine from a table's facts. Raises RecordError if they do not describe a machine."""
     try:
         caches = tuple(Cache(**cache) for cache in host["caches"])
-        peaks = tuple(Peak(**peak) for peak in host["peaks"])
-        rates = Measured(peaks, tuple(Bandwidth(**rate) for rate in host["bandwidths"]))
-        tiles = tuple(TileSpeed(**tile) for tile in host["tiles"])
-        return Host(Machine(host["cpu"], ISAS[host["isa"]], host["cores"], caches), rates, tiles)
+        rates = parsed(json.dumps(_with_tiles(host)))
+        if rates is None:
+            raise KeyError("its rates")
+        return Host(Machine(host["cpu"], ISAS[host["isa"]], host["cores"], caches), rates)
     except (KeyError, TypeError) as error:
         raise RecordError(f"the table's machine cannot be read: {error!r}. Measure the table again.") from error
+
+
+def _with_tiles(host: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts with all costs of register tiles: an older table has only speeds; the rest is a described CPU's."""
+    if isinstance(host["tiles"], Mapping):
+        return host
+    sizes = tuple(cache["bytes"] for cache in host["caches"])
+    known = calibration.described(host["isa"], sizes).tiles
+    assert known is not None, "every described CPU has them"
+    return {**host, "tiles": {**asdict(known), "speeds": host["tiles"]}}

@@ -20,7 +20,6 @@ from poly.machine.target import parse
 from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.model.host import caches, rates
-from poly.model.rates import nominal
 
 
 @limited(CALL)
@@ -49,10 +48,8 @@ def space(
     thin = checked_flag("coarse", coarse)
     goal = parse(target)
     count = goal.threads(threads)
-    dtypes = tuple(sorted({array.dtype for array in nest.arrays}, key=str))
-    gpu = is_gpu(goal.isa)
-    known = nominal(goal.isa) if gpu else rates(count, dtypes)
-    made = derive(nest.with_sizes(fixed) if fixed else nest, Target(goal.isa, caches(), known, count), thin)
+    known = Target(goal.isa, caches(), rates(goal.isa, count), count)
+    made = derive(nest.with_sizes(fixed) if fixed else nest, known, thin)
     return replace(made, device=goal.device)
 
 

@@ -13,7 +13,7 @@ from poly.commands.nestfile import load_nest
 from poly.commands.options import nest_argument, size_option, target_option, threads_option
 from poly.compilation import compile_nest
 from poly.machine import machine
-from poly.machine.measured import kept
+from poly.machine.calibration import kept
 from poly.machine.target import text_of
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule

@@ -106,14 +106,14 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, Target(isa, caches(), rates(threads, dtypes), threads))
+    prediction = predicted(fixed, Target(isa, caches(), rates(isa, threads), threads))
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,
         target=isa.name,
         threads=threads,
         flop=done.flop if done else 0,
-        peak=rates(threads, dtypes).peak(dtypes[0]) * threads,
+        peak=rates(isa, threads).peak(dtypes[0]) * threads,
         levels=tuple(
             Level.of(moved, _rate(known, moved.level, threads)) for moved in traffic(fixed, usable, warm=True)
         ),
@@ -135,7 +135,7 @@ def _fixed(schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
 
 
 def _usable(whole: Caches) -> Caches:
-    return Caches(*(int(FULL * size) for size in (whole.l1, whole.l2, whole.l3)))
+    return Caches(int(FULL * whole.l1), int(FULL * whole.l2), int(FULL * whole.l3), whole.ways)
 
 
 def _rate(known: Measured, level: str, threads: int) -> float:

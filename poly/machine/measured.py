@@ -1,20 +1,11 @@
-"""The machine's measured rates: FMA peaks, and the bandwidth of each cache level. Kept in the cache directory."""
+"""What is measured of a machine, as values: peaks, bandwidths, register tiles, starts of threads."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-
-from codegen.cache import get, put
-from microkernels.dtypes import DTYPES
-from poly.machine.description import Machine
-from poly.machine.probes import Probes, probes
-
-VERSION = 1
-"""Incremented when the probes change, which invalidates older measurements."""
-
-MEMORY = "memory"
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -37,11 +28,76 @@ class Bandwidth:
 
 
 @dataclass(frozen=True)
+class TileSpeed:
+    """A register tile of `rows` x `vectors`: the time of a step and the overhead of a call, in multiply-adds."""
+
+    rows: int
+    vectors: int
+    step: float
+    call: float
+
+
+@dataclass(frozen=True)
+class LineCost:
+    """The time of a cache line of an operand from a level of memory (`L2`, `L3`, `memory`), in multiply-adds.
+
+    `operand` is `left` or `right`, in place; `left panels` or `right panels`; `output`, of calls whose tiles come one below
+    the other, `output along`, one beside the other, both also `short`, of calls of few steps; or `copy` and `turned copy`,
+    for packing a line whose lanes, or whose steps, are contiguous.
+    """
+
+    operand: str
+    level: str
+    cost: float
+
+
+@dataclass(frozen=True)
+class PlaceCost:
+    """The time of a vector of the right operand in place, in calls of `steps` steps.
+
+    The operand's rows begin in `classes` of a page's 64 lines, as do the output's, and 16 bytes behind a line.
+    """
+
+    steps: int
+    classes: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class TileCosts:
+    """What calls of register tiles take, in vector multiply-adds.
+
+    `crowded` is the time of a line of the left operand or the output that is evicted between two steps, if twice as
+    many rows share a set as it has ways; `missed` that of a page that the first-level TLB no longer holds. `disturbed`
+    is the part of the rounds that were done again, `spread` the median over all jobs of the time between the quartiles,
+    relative to the least.
+    """
+
+    speeds: tuple[TileSpeed, ...]
+    lines: tuple[LineCost, ...]
+    places: tuple[PlaceCost, ...]
+    crowded: float
+    missed: float
+    disturbed: float = 0.0
+    spread: float = 0.0
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Seconds to start all threads and to wait for them: of threads that are awake, and of threads that slept."""
+
+    awake: float
+    asleep: float
+
+
+@dataclass(frozen=True)
 class Measured:
-    """The measured rates of a machine, for one thread and for all allowed cores."""
+    """The calibration of a machine for an instruction set: rates of one thread and of all allowed cores, and costs."""
 
     peaks: tuple[Peak, ...]
     bandwidths: tuple[Bandwidth, ...]
+    tiles: TileCosts | None = None
+    starts: Starts | None = None
 
     def peak(self, dtype: str, threads: int = 1) -> float:
         """GFLOP/s; for a thread count that was not measured, the rate of one thread times the count."""
@@ -53,70 +109,8 @@ class Measured:
         return max((b for b in self.bandwidths if b.level == level and b.threads <= threads), key=lambda b: b.threads)
 
 
-def kept(machine: Machine) -> Measured | None:
-    """The cached rates; None if there are none or the entry is damaged. Nothing is measured."""
-    return _parse(get(_key(machine)))
-
-
-def measured(machine: Machine, anew: bool = False) -> Measured:
-    """The machine's rates, from the cache directory or else measured now (under three seconds) and kept there.
-
-    A damaged entry is measured again, as is an intact one with `anew`. Raises ToolchainError if the probes cannot be
-    built or kept.
-    """
-    known = None if anew else kept(machine)
-    if known is None:
-        known = measure(machine, probes(machine.isa))
-        put(_key(machine), json.dumps(asdict(known), indent=1))
-    return known
-
-
-def measure(machine: Machine, probe: Probes) -> Measured:
-    """Run the probes. The best of several short samples counts, since other processes can only slow them down."""
-    threads = sorted({1, machine.cores})
-    probe.peak(DTYPES["f32"], machine.cores, seconds=0.05)  # wakes the cores and raises their clock
-    peaks = [
-        Peak(dtype, count, max(probe.peak(DTYPES[dtype], count, seconds=0.002) for _ in range(20)))
-        for dtype in ("f32", "f64")
-        for count in threads
-    ]
-    bandwidths = [
-        Bandwidth(
-            level,
-            count,
-            max(probe.read(footprint, count, seconds=0.003) for _ in range(_samples(level))),
-            max(probe.triad(footprint, count, seconds=0.003) for _ in range(_samples(level))),
-        )
-        for count in threads
-        for level, footprint in footprints(machine, count)
-    ]
-    return Measured(tuple(peaks), tuple(bandwidths))
-
-
-def _samples(level: str) -> int:
-    """The number of samples at a level: fewer for memory, whose arrays take longer to fill than to stream."""
-    return 3 if level == MEMORY else 10
-
-
-def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
-    """Each level with the bytes that each of `threads` threads streams to measure it.
-
-    Half of a cache, or of the thread's share of it, stays in that cache and exceeds the one below it. For memory it is
-    four times the last cache, with at least 64 and at most 128 MB over all threads.
-    """
-    for cache in machine.caches:
-        yield f"L{cache.level}", cache.bytes // max(1, min(cache.shared_by, threads)) // 2
-    last = max(cache.bytes for cache in machine.caches)
-    yield MEMORY, min(max(4 * last, 64 << 20), 128 << 20) // threads
-
-
-def _key(machine: Machine) -> str:
-    """The key of a measurement: CPU, instruction set, core count, caches, and version of the probes."""
-    return f"machine {machine.cpu} {machine.isa.name} {machine.cores} {machine.caches} {VERSION}"
-
-
-def _parse(text: str | None) -> Measured | None:
-    """The rates that `measured` stored; None if the text is missing or not valid."""
+def parsed(text: str | None) -> Measured | None:
+    """The calibration in a stored text; None if it is missing or not valid."""
     try:
         data = json.loads(text or "")
         peaks = tuple(Peak(str(p["dtype"]), int(p["threads"]), float(p["gflops"])) for p in data["peaks"])
@@ -124,6 +118,17 @@ def _parse(text: str | None) -> Measured | None:
             Bandwidth(str(b["level"]), int(b["threads"]), float(b["read"]), float(b["triad"]))
             for b in data["bandwidths"]
         )
+        starts = Starts(**data["starts"]) if data.get("starts") else None
+        made = Measured(peaks, bandwidths, _tiles(data.get("tiles")), starts)
     except (ValueError, KeyError, TypeError):
         return None
-    return Measured(peaks, bandwidths) if peaks and bandwidths else None
+    return made if peaks and bandwidths else None
+
+
+def _tiles(data: Mapping[str, Any] | None) -> TileCosts | None:
+    if data is None:
+        return None
+    speeds = tuple(TileSpeed(**one) for one in data["speeds"])
+    lines = tuple(LineCost(**one) for one in data["lines"])
+    places = tuple(PlaceCost(**one) for one in data["places"])
+    return TileCosts(speeds, lines, places, data["crowded"], data["missed"], data["disturbed"], data["spread"])

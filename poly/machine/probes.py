@@ -6,6 +6,8 @@ Each probe runs on `threads` OpenMP threads. They meet at a barrier, each times 
 from __future__ import annotations
 
 import functools
+from statistics import median
+from time import sleep
 from typing import Any
 
 from codegen.build import load
@@ -54,6 +56,19 @@ double peak_##T(int64_t iterations, int threads) {{                             
 }}
 DEFINE_PEAK(float)
 DEFINE_PEAK(double)
+
+/* The least seconds of starting and joining threads: of `times` starts in a row. */
+double start_threads(int64_t times, int threads) {{
+    double least = 1;
+    for (int64_t n = 0; n < times; n++) {{
+        const double start = now();
+        _Pragma("omp parallel num_threads(threads)")
+        __asm__ volatile("" ::: "memory");
+        const double seconds = now() - start;
+        least = seconds < least ? seconds : least;
+    }}
+    return least;
+}}
 
 /* Each thread owns `vectors` vectors of each array, and passes over them `passes` times. */
 double stream_read(int64_t vectors, int64_t passes, int threads) {{
@@ -107,12 +122,16 @@ double stream_triad(int64_t vectors, int64_t passes, int threads) {{
 DECLARATIONS = """
 double peak_float(int64_t iterations, int threads);
 double peak_double(int64_t iterations, int threads);
+double start_threads(int64_t times, int threads);
 double stream_read(int64_t vectors, int64_t passes, int threads);
 double stream_triad(int64_t vectors, int64_t passes, int threads);
 """
 
 TYPICAL_BYTES_PER_SECOND = 50e9
 """An estimate of the bandwidth, from which the number of passes in a given time follows."""
+
+ASLEEP = 0.03
+"""Seconds after which threads that had nothing to do sleep."""
 
 STREAM_VECTORS = 64
 """Array lengths in vectors are multiples of this, for whole pages and whole STREAMS."""
@@ -134,6 +153,17 @@ class Probes:
         iterations = max(1000, int(seconds * 2e9 / self.accumulators))
         seconds_taken: float = probe(iterations, threads)
         return flop * iterations / seconds_taken / 1e9
+
+    def start(self, threads: int, asleep: bool = False) -> float:
+        """Seconds of starting and joining threads that have just worked (the least), or that slept (the median).
+
+        Threads sleep before each sample: where the system has put two of them on one core, it moves one then.
+        """
+        found = []
+        for _ in range(5):
+            sleep(ASLEEP)
+            found.append(float(self.lib.start_threads(1 if asleep else 40, threads)))
+        return median(found) if asleep else min(found)
 
     def read(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
         """GB/s of repeatedly reading `footprint` bytes per thread."""

@@ -1,159 +1,109 @@
-"""The speed of each register tile: the time of a reduction step, and the overhead of a call. Measured once, and kept.
+"""What register tiles take on this core: steps and calls from the nearest cache, and operands that are further away.
 
-Every tile runs from the first-level cache over a short and a long reduction; the time of a call is linear in the steps,
-so two lengths determine both. Each sample is divided by a probe of multiply-adds in registers that runs right after it,
-at the same clock frequency.
+All times are in vector multiply-adds, measured while a tile multiplies and adds, so that only what its arithmetic does
+not hide is counted. Their sum is the time of the execution-cache-memory model (Stengel et al., "Quantifying performance
+bottlenecks of stencil computations", ICS 2015), with terms that are measured instead of described.
+
+All jobs are timed in turn, round after round, and the least time of each counts, since other processes can only slow it
+down. A busy neighbour on the core's other hardware thread halves the issue slots and leaves the peak of multiply-adds
+as it was; so each round also times instructions that do nothing, and a round in which the core issued fewer than it can
+is done again.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from statistics import median
+from collections.abc import Mapping
+from functools import partial
+from statistics import median, quantiles
 
-from codegen.build import load
-from codegen.cache import get, put
-from microkernels.catalogue import fits, gemm
-from microkernels.ctext import specialise
-from microkernels.dtypes import DType
+from microkernels.catalogue import fits, gemm, tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.machine.description import Machine
-
-VERSION = 2
-"""Incremented when the measurement changes."""
+from poly.machine.measured import TileCosts, TileSpeed
+from poly.machine.operands import Job, Operands
+from poly.machine.tile_probes import DTYPE, LONG, SHORT, TileProbes
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
 """Rows of the register tiles that are measured."""
 
-SHORT, LONG = 24, 96
-"""Steps of the two reductions: the operands of the longer one just fit in the first-level cache."""
+ROUNDS, MOST_ROUNDS = 12, 30
+"""Rounds that count, and the most that are done where some are disturbed."""
 
-SAMPLES = 9
+QUIET = 0.85
+"""The part of the best issue rate below which a round is disturbed."""
 
-LEAST = 10.0
-"""The least overhead of a call in multiply-adds, in addition to one for each vector of the tile.
-
-The steps of a small tile wait for each other, so that in a loop of nothing but calls the overhead seems to be free.
-"""
-
-SOURCE = """
-#include <time.h>
-
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
-
-/* Seconds of one multiply-add of whole vectors, many at a time. */
-double unit(int64_t steps)
-{
-    vec_T s[16], x = broadcast_T(1), y = broadcast_T(0);
-    UNROLL
-    for (int i = 0; i < 16; i++) s[i] = broadcast_T(i);
-    const double start = now();
-    for (int64_t k = 0; k < steps; k++) {
-        UNROLL
-        for (int i = 0; i < 12; i++) {
-            s[i] = fma_T(x, y, s[i]);
-            __asm__("" : "+REGISTER"(s[i]));
-        }
-    }
-    const double seconds = now() - start;
-    volatile T sink = 0;
-    UNROLL
-    for (int i = 0; i < 12; i++) sink += s[i][0];
-    return seconds / (12 * steps);
-}
-"""
-
-JOB = """
-double {name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
-{{
-    const T *pa[{rows}];
-    T *pc[{rows}];
-    for (int64_t i = 0; i < {rows}; i++) {{
-        pa[i] = a + i * ({long} + {apart});
-        pc[i] = c + i * ({columns} + {apart});
-    }}
-    const double start = now();
-    for (int64_t n = 0; n < calls; n++)
-        {kernel}({rows}, {columns}, pa, b, pc, k, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
-    return (now() - start) / calls;
-}}
-"""
+SAMPLE = 5e4
+"""Vector multiply-adds of a sample of a tile in the nearest cache."""
 
 
-@dataclass(frozen=True)
-class TileSpeed:
-    """A register tile of `rows` x `vectors`: the time of a step and the overhead of a call, in multiply-adds."""
+def tile_costs(here: Machine) -> TileCosts:
+    """Measure the machine's register tiles in a few seconds, most of them the compiler's.
 
-    rows: int
-    vectors: int
-    step: float
-    call: float
-
-
-def kept_tiles(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
-    """The cached speeds; empty if there are none or the entry is damaged. Nothing is measured."""
-    return _parse(get(_key(machine, dtype))) or ()
-
-
-def tile_speeds(machine: Machine, dtype: DType) -> tuple[TileSpeed, ...]:
-    """The speeds of the machine's register tiles, from the cache directory or else measured now (a few seconds).
-
-    Raises ToolchainError if the probes cannot be built or kept.
+    Raises ToolchainError if they cannot be built.
     """
-    known = kept_tiles(machine, dtype)
-    if not known:
-        known = _measure(machine.isa, dtype)
-        put(_key(machine, dtype), json.dumps([asdict(speed) for speed in known]))
-    return known
+    near, usual, tall = measured_tiles(here.isa), tiles(here.isa, DTYPE)[0], _tall(here.isa)
+    probes = TileProbes(here.isa, near, tuple(dict.fromkeys((usual, tall))))
+    jobs: dict[object, Job] = {(k, steps): partial(_near, probes, k, steps) for k in near for steps in (SHORT, LONG)}
+    operands = Operands(probes, here, usual, tall)
+    rounds = _Rounds(probes, {**jobs, **operands.jobs()})
+    times = rounds.run()
+    found = {k: _speed(k, times[k, SHORT], times[k, LONG]) for k in near}
+    speeds = tuple(found.values())
+    return TileCosts(speeds, *operands.costs(times, found[usual]), round(rounds.disturbed, 3), round(rounds.spread, 3))
 
 
-def _key(machine: Machine, dtype: DType) -> str:
-    return f"tiles {machine.cpu} {machine.isa.name} {dtype.name} {VERSION}"
+def measured_tiles(isa: ISA) -> tuple[OuterProduct, ...]:
+    """The register tiles that are measured."""
+    return tuple(
+        gemm(isa, DTYPE, rows, vectors) for vectors in range(1, 5) for rows in ROWS if fits(isa, rows, vectors)
+    )
 
 
-def _measure(isa: ISA, dtype: DType) -> tuple[TileSpeed, ...]:
-    kernels = [gemm(isa, dtype, rows, vectors) for vectors in range(1, 5) for rows in ROWS if fits(isa, rows, vectors)]
-    parts = [kernels[n::4] for n in range(4)]
-    return tuple(speed for part in parts if part for speed in _speeds(isa, dtype, part))
+def _tall(isa: ISA) -> OuterProduct:
+    """The tile of most rows."""
+    return max(measured_tiles(isa), key=lambda kernel: kernel.rows)
 
 
-def _speeds(isa: ISA, dtype: DType, kernels: list[OuterProduct]) -> Iterable[TileSpeed]:
-    """Build and run a few tiles; several libraries compile faster than one with all tiles."""
-    text = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
-    register = "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
-    jobs = [
-        JOB.format(name=_name(k), rows=k.rows, columns=k.columns, kernel=k.c_name, long=LONG, apart=64 // dtype.size)
-        for k in kernels
-    ]
-    text += specialise(SOURCE.replace("REGISTER", register) + "".join(jobs), isa, dtype)
-    scalar = dtype.c_name
-    arguments = f"const {scalar} *a, const {scalar} *b, {scalar} *c, int64_t k, int64_t calls"
-    heads = "".join(f"double {_name(k)}({arguments});\n" for k in kernels)
-    library = load(text, f"double unit(int64_t steps);\n{heads}", isa.flags)
-    a, b, c = (library.ffi.new(f"{scalar}[]", 32 * (LONG + 64) + 64) for _ in range(3))
-    for kernel in kernels:
-        job = getattr(library.lib, _name(kernel))
-        short, long = (
-            median(
-                job(a, b, c, depth, 20000 // (kernel.rows * kernel.vectors * depth // 64 + 1)) / library.lib.unit(4000)
-                for _ in range(SAMPLES)
-            )
-            for depth in (SHORT, LONG)
-        )
-        size = float(kernel.rows * kernel.vectors)
-        step = max(size, (long - short) / (LONG - SHORT))
-        yield TileSpeed(kernel.rows, kernel.vectors, step, max(size + LEAST, long - LONG * step))
+def _near(probes: TileProbes, kernel: OuterProduct, steps: int, _: int) -> float:
+    probes.near(kernel, steps, 4)
+    return probes.near(kernel, steps, 1 + int(SAMPLE / (kernel.rows * kernel.vectors * steps)))
 
 
-def _name(kernel: OuterProduct) -> str:
-    return f"job_{kernel.rows}_{kernel.vectors}"
+def _speed(kernel: OuterProduct, short: float, long: float) -> TileSpeed:
+    """The time is linear in the steps. No step takes less than its multiply-adds, no call less than nothing."""
+    step = max(float(kernel.rows * kernel.vectors), (long - short) / (LONG - SHORT))
+    return TileSpeed(kernel.rows, kernel.vectors, step, max(0.0, long - LONG * step))
 
 
-def _parse(text: str | None) -> tuple[TileSpeed, ...] | None:
-    """The speeds that `tile_speeds` stored; None if the text is missing or not valid."""
-    try:
-        return tuple(TileSpeed(**entry) for entry in json.loads(text or "")) or None
-    except (ValueError, TypeError):
-        return None
+class _Rounds:
+    """Times jobs in turn, in vector multiply-adds."""
+
+    def __init__(self, probes: TileProbes, jobs: Mapping[object, Job]) -> None:
+        self._probes, self._jobs = probes, jobs
+        self.disturbed = self.spread = 0.0
+
+    def run(self) -> dict[object, float]:
+        """The least time of each job over the undisturbed rounds; over all if the core is never quiet."""
+        done: list[tuple[float, float, dict[object, float]]] = []
+        quiet: list[tuple[float, float, dict[object, float]]] = []
+        while len(quiet) < ROUNDS and len(done) < MOST_ROUNDS:
+            done.append(self._round(len(done)))
+            best = min(idle for idle, _, _ in done)
+            quiet = [one for one in done if one[0] * QUIET <= best]
+        kept = quiet if len(quiet) >= ROUNDS // 2 else done
+        unit = min(unit for _, unit, _ in kept)
+        times = {name: sorted(times[name] for _, _, times in kept) for name in self._jobs}
+        self.disturbed = 1 - len(quiet) / len(done)
+        self.spread = median((quantiles(own)[2] - quantiles(own)[0]) / own[0] for own in times.values())
+        return {name: own[0] / unit for name, own in times.items()}
+
+    def _round(self, number: int) -> tuple[float, float, dict[object, float]]:
+        """Seconds of an instruction, at the worst moment, of a multiply-add, at the best, and of each job."""
+        idle, units, times = [self._probes.idle()], [], {}
+        for at, (name, job) in enumerate(self._jobs.items()):
+            times[name] = job(number)
+            if at % 16 == 0:
+                units.append(self._probes.unit())
+                idle.append(self._probes.idle())
+        return median(idle), min(units), times

@@ -16,10 +16,10 @@ from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
 from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Dimension, spread
-from poly.model.grouping import Side, turned
-from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts
+from poly.model.grouping import turned
+from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import arithmetic, price
-from poly.model.tiles import SHORT, Pitches, TileCalls
+from poly.model.tiles import Pitches, TileCalls
 
 OUTPUT, LEFT, RIGHT = range(3)
 """The operands' numbers."""
@@ -156,8 +156,7 @@ class Model:
         packed = ((LEFT, choice.pack_left), (RIGHT, choice.pack_right))
         copied = frozenset(number for number, is_packed in packed if is_packed)
         computed = self._tiles(choice, walk.starts)
-        ahead = frozenset({RIGHT if computed.steps_a_call <= SHORT else OUTPUT})
-        return ScheduleParts(below[0], (computed,), copied, ahead)
+        return ScheduleParts(below[0], (computed,), copied, dict(enumerate(SIDES)))
 
     def _walk(self, choice: Choice) -> _Walk:
         """The loops over tiles in the order of `poly.autoschedule.rules.contraction`."""

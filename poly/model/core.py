@@ -12,7 +12,7 @@ from math import gcd
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from poly.machine.tiles import TileSpeed
+from poly.machine.measured import TileCosts, TileSpeed
 from poly.model.rates import Rates, nominal
 
 LATENCY, PER_CYCLE = 4, 2
@@ -31,9 +31,6 @@ LINE, PAGE = 64, 4096
 FULL = 0.75
 """The fraction of a cache that a working set may fill before lines are evicted, since replacement is imperfect."""
 
-WAYS = 8
-"""Ways of a first-level cache: lines whose addresses differ by a multiple of size / WAYS map to one set."""
-
 HASHED = 4 << 20
 """The bytes from which a cache counts as a last level, whose sets are chosen by a hash of the address."""
 
@@ -49,20 +46,14 @@ ENTRIES, SECOND_ENTRIES = 64, 2048
 MISS, WALK = 4.0, 10.0
 """The cost of a miss in the first-level TLB and in the second, in vector multiply-adds; half of it is hidden."""
 
-CONFLICT = 1.3
-"""The extra time of a read, in vector multiply-adds, if twice as many rows map to a set as it has ways."""
-
-FORK = 5e-6
-"""Seconds to start and join threads."""
-
-
 @dataclass(frozen=True)
 class Caches:
-    """Bytes of one core's first and second-level caches, and of its share of the last level."""
+    """Bytes of one core's first and second-level caches, and of its share of the last level; ways of the first two."""
 
     l1: int
     l2: int
     l3: int
+    ways: tuple[int, int] = (8, 8)
 
 
 @dataclass(frozen=True)
@@ -86,16 +77,30 @@ class Target:
         """Seconds of a vector multiply-add at the peak."""
         return 2 * self.isa.lanes(dtype) / self.rates.peak(dtype)
 
+    def line(self, operand: str, level: str) -> float:
+        """The time of a line of a register tile's operand beside the tile's arithmetic, in vector multiply-adds."""
+        return self._lines[operand, level]
+
     @cached_property
-    def tiles(self) -> dict[tuple[str, int], dict[int, TileSpeed]]:
-        """The measured register tiles: by type and vectors, then by rows."""
-        found: dict[tuple[str, int], dict[int, TileSpeed]] = {}
-        for name, speed in self.rates.tiles:
-            found.setdefault((name, speed.vectors), {})[speed.rows] = speed
+    def _lines(self) -> dict[tuple[str, str], float]:
+        found = {(one.operand, one.level): one.cost for one in self.costs.lines}
+        return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
+
+    @property
+    def costs(self) -> TileCosts:
+        """What calls of register tiles take."""
+        return self.rates.tiles
+
+    @cached_property
+    def tiles(self) -> dict[int, dict[int, TileSpeed]]:
+        """The measured register tiles: by vectors, then by rows."""
+        found: dict[int, dict[int, TileSpeed]] = {}
+        for speed in self.rates.tiles.speeds:
+            found.setdefault(speed.vectors, {})[speed.rows] = speed
         return found
 
 
-def set_count(apart: int, size: int) -> int:
+def set_count(apart: int, size: int, ways: int) -> int:
     """The number of sets of a cache of `size` bytes in which lines begin that are `apart` bytes, whole lines, apart."""
-    sets = max(1, size // (WAYS * LINE))
+    sets = max(1, size // (ways * LINE))
     return sets // gcd(apart // LINE, sets)

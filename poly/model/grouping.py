@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
-from typing import Literal
 
 from codegen.integer import Int
 from poly.analysis.roles import Axis
 from poly.model import ASSUMED_STRIDE
+from poly.model.parts import Side
 
 WASTE = 1.03
 """How far whole vectors may exceed the contiguous columns before further columns are flattened to fill them."""
@@ -29,8 +29,6 @@ class AxisGroup:
     def extent(self) -> int:
         return prod(axis.guess for axis in self.axes)
 
-
-Side = Literal["output", "left", "right"]
 
 
 def _stride(axis: Axis, side: Side) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
-from microkernels.dtypes import DTYPES, DType
-from microkernels.isa import ISA
+from microkernels.isa import ISA, ISAS
 from microkernels.opencl_isa import DeviceISA
 from poly.machine import Machine, machine, measured
-from poly.machine.measured import kept
-from poly.machine.tiles import kept_tiles, tile_speeds
+from poly.machine.calibration import kept
 from poly.model.core import Caches, Target
 from poly.model.rates import Rates, from_machine, nominal
 
@@ -27,11 +26,8 @@ def caches_of(here: Machine) -> Caches:
         found = here.cache(level)
         return here.share(found) if found else 0
 
-    return Caches(share(1), share(2), share(3))
-
-
-MEASURED = ("f32", "f64")
-"""The types whose register tiles are measured."""
+    ways = [found.ways if (found := here.cache(level)) else 8 for level in (1, 2)]
+    return Caches(share(1), share(2), share(3), (ways[0], ways[1]))
 
 
 def here(isa: ISA, threads: int) -> Target:
@@ -40,28 +36,32 @@ def here(isa: ISA, threads: int) -> Target:
 
 
 @lru_cache
-def rates(threads: int, dtypes: tuple[DType, ...]) -> Rates:
-    """The rates of each of `threads` cores, with their register tiles for these types.
-
-    They are measured once, which takes a few seconds, and kept.
-    """
-    here = machine()
-    tiles = {dtype.name: tile_speeds(here, dtype) for dtype in dtypes if dtype.name in MEASURED}
-    return from_machine(measured(here), threads, tiles)
-
-
-def alike(isa: ISA, host: ISA) -> bool:
-    """Whether code for an instruction set runs at the host's rates: the host's own, or a CPU device of equal width."""
-    if not isinstance(isa, DeviceISA):
-        return isa == host
-    return not isa.is_gpu and isa.vector_bytes == host.vector_bytes
+def rates(isa: ISA, threads: int) -> Rates:
+    """The rates of each of `threads` cores with an instruction set. They are measured once, in seconds, and kept."""
+    where = _calibrated(isa)
+    return _unmeasured(isa) if where is None else from_machine(measured(where), isa, threads)
 
 
 @lru_cache
 def known_rates(isa: ISA, threads: int) -> Rates:
-    """The rates measured before; nominal ones if there are none, or for another target."""
-    here = machine()
-    known = kept(here) if alike(isa, here.isa) else None
-    if known is None:
-        return nominal(isa)
-    return from_machine(known, threads, {name: kept_tiles(here, DTYPES[name]) for name in MEASURED})
+    """The rates measured before; nominal ones if there are none."""
+    where = _calibrated(isa)
+    known = kept(where) if where is not None else None
+    return _unmeasured(isa) if known is None else from_machine(known, isa, threads)
+
+
+def _unmeasured(isa: ISA) -> Rates:
+    return nominal(isa, tuple(cache.bytes for cache in machine().caches))
+
+
+def _calibrated(isa: ISA) -> Machine | None:
+    """This machine with the instruction set that code for `isa` runs by: a CPU device's is the one of equal width.
+
+    None if nothing of it can be measured here.
+    """
+    if isinstance(isa, DeviceISA):
+        alike = (one for one in ISAS.values() if one.vector_bytes == isa.vector_bytes and one.runs_here())
+        own = None if isa.is_gpu else next(alike, None)
+    else:
+        own = isa if isa.runs_here() else None
+    return None if own is None else replace(machine(), isa=own)

@@ -14,7 +14,7 @@ from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Target
 from poly.model.footprint import ArrayAccesses
-from poly.model.parts import Compute
+from poly.model.parts import Compute, Side
 from poly.model.tiles import Pitches, TileCalls
 from poly.model.view import Sizes, View
 from poly.model.work import InstanceWork, work
@@ -81,7 +81,7 @@ class PlainStatement:
     bands: tuple[Band, ...]
     carried: int | None
     micro: Micro | None
-    sides: Mapping[str, ArrayAccesses]
+    sides: Mapping[Side, ArrayAccesses]
     packed: frozenset[str]
 
     @property
@@ -156,7 +156,7 @@ class PlainStatement:
             return Pitches(0, 0, 0)
         row, step = (self.view.fastest(at[band.name]) for band in (micro.rows, micro.reduce[-1]))
 
-        def apart(side: str, loop: str) -> int:
+        def apart(side: Side, loop: str) -> int:
             return 0 if side in self.packed else self.sides[side].stride(loop) * self.dtype.size
 
         return Pitches(apart("left", row), apart("right", step), apart("output", row))
@@ -174,7 +174,7 @@ class PlainStatement:
         return 0.0 if at is None else prod(ceil(self.view.widths(depth, sizes)[depth]) for depth in range(at))
 
 
-def sides(made: Schedule, micro: Micro | None) -> dict[str, Load]:
+def sides(made: Schedule, micro: Micro | None) -> dict[Side, Load]:
     """A microkernel's operands by role."""
     if micro is None:
         return {}
@@ -187,7 +187,7 @@ def leaf(
     view: View,
     bands: tuple[Band, ...],
     micro: Micro | None,
-    operands: Mapping[str, ArrayAccesses],
+    operands: Mapping[Side, ArrayAccesses],
     packed: frozenset[str],
 ) -> PlainStatement:
     """A statement of a schedule with all that its computation depends on."""

@@ -12,13 +12,16 @@ the functions of its loops (`poly.model.schedules`). The model prices only this 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, prod
-from typing import Protocol
+from typing import Literal, Protocol
 
 from microkernels.dtypes import DType
 from poly.model.core import Target
 from poly.model.footprint import Footprint
+
+Side = Literal["output", "left", "right"]
+"""The operands of a contraction."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +120,10 @@ class Compute(Protocol):
 class ScheduleParts:
     """A schedule: its parts, and what it computes.
 
-    `copied` are the operands that are copies, which are dense; `ahead` are those that a microkernel prefetches.
+    `copied` are the operands that are copies, which are dense; `sides` are those of register tiles.
     """
 
     whole: LoopPart
     computed: tuple[Compute, ...]
     copied: frozenset[int] = frozenset()
-    ahead: frozenset[int] = frozenset()
+    sides: Mapping[int, Side] = field(default_factory=dict)

@@ -1,21 +1,23 @@
-"""The time of a schedule: its computation, the traffic of each level over its bandwidth, copies, threads.
+"""The time of a schedule: its computation, the lines that each level of memory moves, copies, threads.
 
     for each cache: the outermost parts that fit in it, and the data fetched again between them (poly.model.traffic)
     for each statement: its microkernel calls or its loops, with data in the nearest cache      (tiles, leaf)
-    seconds: of resources that overlap in part, plus those that do not overlap
+    register tiles: their multiply-adds, and what each line takes beside them, as measured      (poly.machine.operands)
+    plain loops: seconds of resources that overlap in part, plus those that do not overlap
 
-The seconds follow the execution-cache-memory model (Stengel et al., "Quantifying performance bottlenecks of stencil
-computations", ICS 2015), but with partly overlapping levels.
+Both follow the execution-cache-memory model (Stengel et al., "Quantifying performance bottlenecks of stencil
+computations", ICS 2015): of register tiles, what does not overlap is measured; of plain loops, levels overlap in part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
-from poly.model.core import FORK, FULL, MISS, WALK, Target
+from poly.model.core import FULL, LINE, MISS, WALK, Target
 from poly.model.cost import Cost, CostPart
 from poly.model.parts import Compute, NestedPart, ScheduleParts
+from poly.model.tiles import SHORT, TileCalls
 from poly.model.traffic import Moved, Traffic
 
 OVERLAP = 3.0
@@ -24,8 +26,7 @@ OVERLAP = 3.0
 LATE = 0.5
 """The fraction of the time of late lines that overlaps with nothing."""
 
-COPIED, TURNED = 1.0, 1.5
-"""The cost of copying besides its bytes, in vector multiply-adds: per vector, or per element of a transposed copy."""
+LEVELS = ("L2", "L3", "memory")
 
 
 def price(form: ScheduleParts, target: Target) -> Cost:
@@ -33,22 +34,86 @@ def price(form: ScheduleParts, target: Target) -> Cost:
     if not form.computed:  # nothing runs
         return Cost(0.0, (CostPart("arithmetic", 0.0),))
     traffic, share = Traffic(form), _share(form, target.threads)
-    caches = {"L2": target.caches.l1, "L3": target.caches.l2, "memory": target.caches.l3 or target.caches.l2}
-    fetched = {level: traffic.fetched(size) if size else {} for level, size in caches.items()}
-    near, far = traffic.misses()
-    unit = target.unit(form.computed[0].dtype)
-    overlapping = [
-        CostPart("arithmetic", arithmetic(form.computed, target)),
-        *(_level(level, moved, target, share) for level, moved in fetched.items()),
-        CostPart("TLB", (near * MISS + far * WALK) * unit * share),
-    ]
-    waiting = [
+    fetched = _fetched(traffic, target)
+    tiles = _tiles(form, traffic, fetched, target, share)
+    loops = _loops(form, traffic, fetched, target, share)
+    alone = (
         CostPart("late lines", _late(form, traffic, fetched, target) * share),
         CostPart("copies", _copies(traffic.whole, form, target) * share),
-        CostPart("threads", sum(one.starts for one in form.computed) * FORK if target.threads > 1 else 0.0),
-    ]
-    together = sum(part.seconds**OVERLAP for part in overlapping) ** (1 / OVERLAP)
-    return Cost(together + sum(part.seconds for part in waiting), (*overlapping, *waiting))
+        CostPart("threads", sum(one.starts for one in form.computed) * target.rates.start * (target.threads > 1)),
+    )
+    least = max(part.bytes / rate(target, part.name) for part in tiles if part.name in LEVELS) * share
+    together = max(least, sum(part.seconds for part in tiles))
+    overlapped = sum(part.seconds**OVERLAP for part in loops) ** (1 / OVERLAP)
+    seconds = together + overlapped + sum(part.seconds for part in alone)
+    return Cost(seconds, (*_merged(tiles, loops), *alone))
+
+
+def rate(target: Target, level: str) -> float:
+    """Bytes per second from a level of memory."""
+    return {"L2": target.rates.l2, "L3": target.rates.l3, "memory": target.rates.memory}[level]
+
+
+def _merged(tiles: Iterable[CostPart], loops: Iterable[CostPart]) -> tuple[CostPart, ...]:
+    """The parts of register tiles and of plain loops, resource by resource."""
+    found: dict[str, CostPart] = {}
+    for part in (*tiles, *loops):
+        before = found.get(part.name, CostPart(part.name, 0.0))
+        found[part.name] = CostPart(part.name, before.seconds + part.seconds, before.bytes + part.bytes)
+    return tuple(found.values())
+
+
+def _fetched(traffic: Traffic, target: Target) -> dict[str, Moved]:
+    """Bytes of each operand from each level of memory."""
+    caches = target.caches
+    sizes, ways = (caches.l1, caches.l2, caches.l3 or caches.l2), (*caches.ways, caches.ways[1])
+    into = zip(LEVELS, sizes, ways, strict=True)
+    return {level: traffic.fetched(size, several) if size else {} for level, size, several in into}
+
+
+def _tiles(
+    form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target, share: float
+) -> list[CostPart]:
+    """Seconds of register tiles, which add up: multiply-adds, and what each line takes beside them."""
+    calls = [one for one in form.computed if isinstance(one, TileCalls)]
+    parts = [CostPart("arithmetic", arithmetic(calls, target))]
+    places = {n: _place(form, n, calls, traffic.leaf(n)) for n in form.sides}
+    for level, beyond in zip(LEVELS, (*LEVELS[1:], None), strict=True):
+        moved = {n: bytes for n, bytes in fetched[level].items() if n in form.sides}
+        further = fetched[beyond] if beyond else {}
+        taken = sum(
+            max(0.0, bytes - further.get(n, 0.0)) / LINE * target.line(places[n], level)
+            for n, bytes in moved.items()
+        )
+        seconds = taken * target.unit(form.computed[0].dtype) * share
+        parts.append(CostPart(level, seconds, float(sum(moved.values()))))
+    near, _ = traffic.misses()
+    missed = sum(pages for n, pages in near.items() if n in form.sides) * target.costs.missed
+    return [*parts, CostPart("TLB", missed * target.unit(form.computed[0].dtype) * share)]
+
+
+def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: NestedPart) -> str:
+    """How register tiles read an operand: in place or from panels; or write it: in many steps or few, which way."""
+    side = form.sides[operand]
+    if side != "output":
+        return f"{side} panels" if operand in form.copied else side
+    around = leaf.parts[-2 if len(leaf.parts) > 1 else -1]
+    along = " along" if around.touched[operand].run > leaf.part.touched[operand].run else ""
+    return ("short output" if calls[0].steps_a_call <= SHORT else "output") + along
+
+
+def _loops(
+    form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target, share: float
+) -> list[CostPart]:
+    """Seconds of plain loops, which overlap in part."""
+    plain = [one for one in form.computed if not isinstance(one, TileCalls)]
+    parts = [CostPart("arithmetic", arithmetic(plain, target))]
+    for level in LEVELS:
+        bytes = float(sum(bytes for n, bytes in fetched[level].items() if n not in form.sides))
+        parts.append(CostPart(level, bytes / rate(target, level) * share, bytes))
+    near, far = (sum(n for at, n in one.items() if at not in form.sides) for one in traffic.misses())
+    unit = target.unit(form.computed[0].dtype)
+    return [*parts, CostPart("TLB", ((near - far) * MISS + far * WALK) * unit * share)]
 
 
 def arithmetic(computed: Iterable[Compute], target: Target) -> float:
@@ -67,13 +132,6 @@ def _share(form: ScheduleParts, threads: int) -> float:
     return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
 
 
-def _level(level: str, moved: Moved, target: Target, share: float) -> CostPart:
-    """Seconds and bytes of the traffic from L2, L3 or memory."""
-    rate = {"L2": target.rates.l2, "L3": target.rates.l3, "memory": target.rates.memory}[level]
-    bytes = float(sum(moved.values()))
-    return CostPart(level, bytes / rate * share, bytes)
-
-
 def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target) -> float:
     """Seconds of lines that are not prefetched: those from memory, and results from L3.
 
@@ -86,21 +144,20 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], t
 
 
 def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
-    """Seconds of all copies: the work, the lines read, the panels written."""
-    total, dtype = 0.0, form.computed[0].dtype
+    """Seconds of all copies: each line read from where it lies, and written to the second level, or beyond it."""
+    total, level, unit = 0.0, _source(form, target), target.unit(form.computed[0].dtype)
     for place in whole.walk() if form.copied else ():
         for copy in place.part.copies:
             touched = place.part.touched[copy.operand]
-            work = touched.elements * TURNED if copy.across else touched.elements / target.isa.lanes(dtype) * COPIED
-            rate = target.rates.l2 if touched.bytes <= target.caches.l2 / 2 else target.rates.l3
-            once = work * target.unit(dtype) + touched.lines / _source(form, target) + touched.bytes / rate
-            total += place.runs() * once
+            lines = touched.lines / LINE * target.line("turned copy" if copy.across else "copy", level)
+            beyond = touched.bytes / target.rates.l3 if touched.bytes > target.caches.l2 / 2 else 0.0
+            total += place.runs() * (lines * unit + beyond)
     return total
 
 
-def _source(form: ScheduleParts, target: Target) -> float:
-    """The bandwidth, in bytes per second, of the level that holds the arrays between calls."""
+def _source(form: ScheduleParts, target: Target) -> str:
+    """The level that holds the arrays between calls."""
     whole = sum(touched.bytes for touched in form.whole.touched.values())
     if whole <= target.caches.l2 * FULL:
-        return target.rates.l2
-    return target.rates.l3 if whole <= target.caches.l3 * FULL else target.rates.memory
+        return "L2"
+    return "L3" if whole <= target.caches.l3 * FULL else "memory"

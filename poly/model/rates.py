@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from microkernels.dtypes import DType
-from microkernels.isa import ISA
-from poly.machine.measured import Measured
-from poly.machine.tiles import TileSpeed
+from microkernels.isa import ISA, ISAS
+from poly.machine.calibration import described
+from poly.machine.measured import Measured, TileCosts
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,10 @@ class Rates:
     l2: float
     l3: float
     memory: float
-    tiles: tuple[tuple[str, TileSpeed], ...] = ()
-    """Measured register tiles, by type."""
+    tiles: TileCosts
+    """What register tiles take."""
+    start: float = 5e-6
+    """Seconds to start and join threads that are awake."""
 
     def peak(self, dtype: DType) -> float:
         """Floating-point operations per second; scaled by size for a type that was not measured."""
@@ -35,19 +36,28 @@ CLOCK = 3e9
 """The clock of a typical core in Hz; if nothing was measured, only ratios matter."""
 
 
-def nominal(isa: ISA) -> Rates:
-    """The rates of a core with two multiply-adds per cycle on 256-bit vectors, or one on 512 bits.
+def nominal(isa: ISA, caches: tuple[int, ...] = ()) -> Rates:
+    """The rates where nothing was measured: two multiply-adds per cycle on 256-bit vectors, or one on 512 bits.
 
     L2 delivers 32 bytes per cycle, the last level 16 and memory 6: typical of server cores of the last ten years,
-    within a factor of two.
+    within a factor of two. Register tiles are those of the described CPU with the most similar caches.
     """
     lanes = min(isa.vector_bytes, 64) // 4 * (1 if isa.vector_bytes >= 64 else 2)
     f32 = 2.0 * lanes * CLOCK
-    return Rates((("f32", f32), ("f64", f32 / 2)), 32 * CLOCK, 16 * CLOCK, 6 * CLOCK)
+    return Rates((("f32", f32), ("f64", f32 / 2)), 32 * CLOCK, 16 * CLOCK, 6 * CLOCK, _described(isa, caches))
 
 
-def from_machine(measured: Measured, threads: int, tiles: Mapping[str, tuple[TileSpeed, ...]]) -> Rates:
-    """The measured rates of one of `threads` cores that work together; `tiles` are register tiles by type."""
+def _described(isa: ISA, caches: tuple[int, ...]) -> TileCosts:
+    """The register tiles of the most similar described CPU; those of a C target for a CPU device of equal width."""
+    names = {one.vector_bytes: one.name for one in reversed(ISAS.values())}
+    name = isa.name if isa.name in ISAS else names.get(isa.vector_bytes, isa.name)
+    tiles = described(name, caches).tiles
+    assert tiles is not None, "every described CPU has them"
+    return tiles
+
+
+def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
+    """The measured rates of one of `threads` cores that work together."""
 
     def read(level: str) -> float:
         return measured.bandwidth(level, threads).read * 1e9 / threads
@@ -58,5 +68,6 @@ def from_machine(measured: Measured, threads: int, tiles: Mapping[str, tuple[Til
     flops = tuple(
         (name, measured.peak(name, threads) * 1e9 / threads) for name in sorted({p.dtype for p in measured.peaks})
     )
-    named = tuple((name, speed) for name, speeds in tiles.items() for speed in speeds)
-    return Rates(flops, l2, l3, read("memory"), named)
+    more = {"start": measured.starts.awake} if measured.starts else {}
+    tiles = measured.tiles or _described(isa, ())
+    return Rates(flops, l2, l3, read("memory"), tiles, **more)

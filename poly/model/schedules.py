@@ -7,7 +7,7 @@ for i:                    a part: an iteration of `for i`, and inside it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from codegen.expr import Load
@@ -20,9 +20,9 @@ from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Dimension, Footprint
 from poly.model.leaf import PlainStatement, leaf, sides
-from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts
+from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import price
-from poly.model.tiles import SHORT, TileCalls
+from poly.model.tiles import TileCalls
 from poly.model.view import Reference, Sizes, View, references, view
 from poly.schedules.schedule import Schedule
 
@@ -85,10 +85,10 @@ class ScheduleModel:
         below, copies = self._below(self._whole, sizes)
         whole = LoopPart("", 1.0, self._whole.touched(0, sizes), below, copies)
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
-        ahead = (self._ahead(one, tiles) for one, tiles in zip(self._leaves, computed, strict=True))
-        return ScheduleParts(whole, computed, copied, frozenset(number for number in ahead if number is not None))
+        tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
+        return ScheduleParts(whole, computed, copied, {n: side for leaf in tiled for n, side in self._sides(leaf)})
 
-    def _served(self, statement: Statement, operands: Mapping[str, Load]) -> dict[Load, int]:
+    def _served(self, statement: Statement, operands: Mapping[Side, Load]) -> dict[Load, int]:
         """The copy that serves each read of a statement, counted from 1: its microkernel's operands, or all reads."""
         found: dict[Load, int] = {}
         for number, pack in enumerate(self._packs, 1):
@@ -126,13 +126,11 @@ class ScheduleModel:
         packed = frozenset(side for side, load in own.items() if side != "output" and load in served)
         return leaf(self._made, one, bands, micro, operands, packed)
 
-    def _ahead(self, one: PlainStatement, computed: object) -> int | None:
-        """The operand that a register tile prefetches: the next panel in a short reduction, results in a long one."""
-        if not isinstance(computed, TileCalls):
-            return None
-        own = sides(self._made, one.micro)
-        load = own["right" if computed.steps_a_call <= SHORT else "output"]
-        return self._number(self._references[one.view.statement.name][load])
+    def _sides(self, one: PlainStatement) -> Iterator[tuple[int, Side]]:
+        """The operands of a statement's microkernel."""
+        known = self._references[one.view.statement.name]
+        for side, load in sides(self._made, one.micro).items():
+            yield self._number(known[load]), side
 
     def _below(self, region: TreePart, sizes: Sizes) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The parts of a region, and the copies to make in the part around it."""

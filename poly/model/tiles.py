@@ -1,13 +1,14 @@
-"""The time of the calls of a register tile: multiply-adds, including partial tiles, and conflict misses in L1."""
+"""The time of the calls of a register tile: multiply-adds, with partial tiles, and operands in place in the nearest cache."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
 
 from microkernels.dtypes import DType
 from poly.model.choice import shape_penalty
-from poly.model.core import CONFLICT, LATENCY, PER_CYCLE, POINTERS, Target
+from poly.model.core import LATENCY, LINE, PAGE, PER_CYCLE, POINTERS, Target, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -64,8 +65,9 @@ class TileCalls:
         """The time on one core, in vector multiply-adds."""
         lanes = target.isa.lanes(self.dtype)
         widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
+        place = self._place(target)
         return self.others * sum(
-            many * times * self._sums(target, rows, vectors)
+            many * times * (self._sums(target, rows, vectors) + self.steps * vectors * place)
             for many, rows in edges(ceil(self.m), self.rows)
             for times, vectors in widths
         ) + self._conflicts(target, lanes)
@@ -75,30 +77,50 @@ class TileCalls:
 
         The tiles were measured with the left operand in place; a panel needs one pointer for any number of rows.
         """
-        calls = ceil(self.steps / self.steps_a_call)
-        size, steps = rows * vectors, self.steps * (1 + shape_penalty(rows, vectors))
-        known = target.tiles.get((self.dtype.name, vectors))
+        calls, size = ceil(self.steps / self.steps_a_call), rows * vectors
+        known = target.tiles.get(vectors)
         if not known:
+            steps = self.steps * (1 + shape_penalty(rows, vectors))
             return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
         near = min(known, key=lambda r: abs(r - rows))
         tile, alike = known[near], size / (near * vectors)
         step = size if self.panels and rows > POINTERS else tile.step * alike
-        return steps * step + calls * tile.call * alike
+        return self.steps * step + calls * tile.call * alike
+
+    def _place(self, target: Target) -> float:
+        """The time of a vector of the right operand in place, between the measured classes of a page's lines."""
+        if not self.pitches.right:
+            return 0.0
+        rows: dict[float, dict[float, float]] = {}
+        for one in target.costs.places:
+            rows.setdefault(one.steps, {})[one.classes] = one.cost
+        classes = line_classes(self.pitches.right)
+        return between(self.steps_a_call, {steps: between(classes, costs) for steps, costs in rows.items()})
 
     def _conflicts(self, target: Target, lanes: int) -> float:
         """The time lost to conflict misses, if more lines map to a set of L1 than it has ways.
 
         A line of the left operand, read in place for many rows, is then evicted before the next step of the reduction
-        reads on in it; a line of the output before it is written; and a line of the right operand, prefetched in a
-        short reduction, before the next tile reads it.
+        reads on in it; a line of the output before it is written.
         """
-        rows, columns, l1 = min(self.rows[-1], ceil(self.m)), self.columns[-1], target.caches.l1
-        lost = crowding(self.pitches.left, rows, l1) * self.instances / self.n * ceil(self.n / columns)
-        lost += crowding(self.pitches.output, rows, l1) * self.instances / self.steps_a_call / lanes
-        if self.steps_a_call <= SHORT:
-            crowd = min(1.0, crowding(self.pitches.right, ceil(self.steps_a_call), l1))
-            lost += crowd * self.instances / self.m * ceil(self.m / rows) / lanes
-        return lost * CONFLICT
+        rows, columns, caches = min(self.rows[-1], ceil(self.m)), self.columns[-1], target.caches
+        lost = crowding(self.pitches.left, rows, caches) * self.instances / self.n * ceil(self.n / columns)
+        lost += crowding(self.pitches.output, rows, caches) * self.instances / self.steps_a_call / lanes
+        return lost * target.costs.crowded
+
+
+def between(value: float, known: Mapping[float, float]) -> float:
+    """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
+    below = max((one for one in known if one <= value), default=min(known))
+    above = min((one for one in known if one >= value), default=max(known))
+    if below >= above:
+        return known[above]
+    return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
+
+
+def line_classes(pitch: int) -> int:
+    """The classes of a page's lines in which rows begin that are `pitch` bytes apart."""
+    return PAGE // LINE if pitch % LINE else min(PAGE // LINE, set_count(pitch, PAGE, 1))
 
 
 def edges(whole: int, cuts: tuple[int, ...] | list[int]) -> Edges:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, WAYS, set_count
+from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, Caches, set_count
 from poly.model.footprint import Footprint
 from poly.model.parts import NestedPart, ScheduleParts
 
@@ -28,21 +28,24 @@ class Traffic:
     def __init__(self, form: ScheduleParts) -> None:
         self._form, self.whole = form, NestedPart.of(form.whole)
 
-    def fetched(self, size: int) -> Moved:
+    def leaf(self, operand: int) -> NestedPart:
+        """The last of the innermost parts that touch an operand."""
+        return [one for one in self.whole.walk() if not one.below and operand in one.part.touched][-1]
+
+    def fetched(self, size: int, ways: int) -> Moved:
         """Bytes of each operand moved into and out of a cache of `size` bytes."""
-        moved = self._moved(lambda operand, touched: self._held(operand, touched, size), size * FULL, self._lines)
+        moved = self._moved(lambda operand, touched: self._held(operand, touched, size, ways), size * FULL, self._lines)
         return {n: bytes * (2 if self._form.whole.touched[n].written else 1) for n, bytes in moved.items()}
 
-    def misses(self) -> tuple[float, float]:
-        """TLB misses: those that hit in the second level, and those that miss in both."""
-        near = sum(self._moved(self._pages, ENTRIES, self._pages).values())
-        far = sum(self._moved(self._pages, SECOND_ENTRIES, self._pages).values()) if near else 0.0
-        return near - far, far
+    def misses(self) -> tuple[Moved, Moved]:
+        """TLB misses of each operand: those in the first level, and those of them that miss in the second, too."""
+        near = self._moved(self._pages, ENTRIES, self._pages)
+        return near, self._moved(self._pages, SECOND_ENTRIES, self._pages) if any(near.values()) else {}
 
     def lateness(self) -> dict[int, float]:
         """The relative delay of far lines of each operand that no prefetcher predicts: short runs, pages apart.
 
-        If the runs are few, prefetchers follow them into the next call. Microkernels prefetch for themselves.
+        If the runs are few, prefetchers follow them into the next call.
         """
         found: dict[int, float] = {}
         for leaf in self.whole.walk():
@@ -51,7 +54,7 @@ class Traffic:
             outside, inside = leaf.parts[-min(2, len(leaf.parts))], leaf.part
             for operand, near in inside.touched.items():
                 touched = outside.touched[operand] if near.bytes <= STREAMS * near.run else near
-                late = touched.pitch >= PAGE and operand not in self._form.copied and operand not in self._form.ahead
+                late = touched.pitch >= PAGE and operand not in self._form.copied and operand not in self._form.sides
                 found.setdefault(operand, SCATTERED / (touched.run + LINE) if late else 0.0)
         return found
 
@@ -105,27 +108,29 @@ class Traffic:
     def _pages(self, operand: int, touched: Footprint) -> float:
         return 0.0 if operand in self._form.copied else touched.pages
 
-    def _held(self, operand: int, touched: Footprint, size: int) -> float:
+    def _held(self, operand: int, touched: Footprint, size: int, ways: int) -> float:
         """The bytes that a footprint takes in a cache: more if its lines share sets and leave others empty.
 
-        Virtual addresses determine only the sets of the first level. In the second, pages may lie anywhere, but rows
-        that are whole pages apart use the same lines of each page. The last level is hashed.
+        Virtual addresses determine only the sets of the first level, and the class among a page's lines in the second,
+        whose pages may lie anywhere. The last level is hashed. What a right operand in place costs in the first level
+        is measured.
         """
+        sets = size // (ways * LINE)
         if operand in self._form.copied:
             return touched.bytes
-        bytes, sets = touched.lines, size // (WAYS * LINE)
-        if not touched.pitch or touched.pitch % LINE or not sets:
-            return bytes
+        if not touched.pitch or touched.pitch % LINE or size > HASHED or not sets:
+            return touched.lines
         if sets > PAGE // LINE:
-            if touched.pitch % PAGE or size > HASHED:
-                return bytes
-            size = PAGE * WAYS
-        used = set_count(touched.pitch, size) * ceil(touched.run / LINE)
-        return bytes / min(1.0, used / (size // (WAYS * LINE)))
+            sets = PAGE // LINE
+        elif self._form.sides.get(operand) == "right":
+            return touched.lines
+        used = set_count(touched.pitch, sets * ways * LINE, ways) * ceil(touched.run / LINE)
+        return touched.lines / min(1.0, used / sets)
 
 
-def crowding(pitch: int, rows: int, size: int) -> float:
-    """How far rows that are `pitch` bytes apart and begin in one set of a cache exceed its ways, relative to them."""
+def crowding(pitch: int, rows: int, caches: Caches) -> float:
+    """How far rows that are `pitch` bytes apart and begin in one set of L1 exceed its ways, relative to them."""
+    ways = caches.ways[0]
     if not pitch or pitch % LINE:
         return 0.0
-    return max(0, ceil(rows / set_count(pitch, size)) - WAYS) / WAYS
+    return max(0, ceil(rows / set_count(pitch, caches.l1, ways)) - ways) / ways

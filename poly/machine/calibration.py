@@ -1,0 +1,120 @@
+"""The calibration of a machine: measured once, and kept in the cache directory.
+
+A machine is calibrated for one instruction set and one compiler. Where that has not been done, or cannot be,
+`described` is the calibration of the most similar CPU among those in `poly/machine/cpus`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.resources import files
+from math import log
+from typing import Any
+
+from codegen.cache import get, put
+from codegen.compiler import compiler_name
+from microkernels.dtypes import DTYPES
+from poly.machine.description import Machine
+from poly.machine.measured import Bandwidth, Measured, Peak, Starts, parsed
+from poly.machine.probes import Probes, probes
+
+VERSION = 2
+"""Incremented when the probes change, which invalidates older calibrations."""
+
+MEMORY = "memory"
+
+
+def kept(machine: Machine) -> Measured | None:
+    """The kept calibration; None if there is none or the entry is damaged. Nothing is measured."""
+    return parsed(get(_key(machine)))
+
+
+def measured(machine: Machine, anew: bool = False) -> Measured:
+    """The machine's calibration, from the cache directory or else measured now (under five seconds) and kept there.
+
+    A damaged entry is measured again, as is an intact one with `anew`. Raises ToolchainError if the probes cannot be
+    built or kept.
+    """
+    known = None if anew else kept(machine)
+    if known is None:
+        known = measure(machine, probes(machine.isa))
+        from poly.machine.tiles import tile_costs  # not needed where a calibration is kept
+
+        known = replace(known, tiles=tile_costs(machine))
+        put(_key(machine), json.dumps(asdict(known), indent=1))
+    return known
+
+
+def measure(machine: Machine, probe: Probes) -> Measured:
+    """Run the probes. The best of several short samples counts, since other processes can only slow them down."""
+    threads = sorted({1, machine.cores})
+    starts = Starts(probe.start(machine.cores), probe.start(machine.cores, asleep=True)) if machine.cores > 1 else None
+    probe.peak(DTYPES["f32"], machine.cores, seconds=0.05)  # wakes the cores and raises their clock
+    peaks = [
+        Peak(dtype, count, max(probe.peak(DTYPES[dtype], count, seconds=0.002) for _ in range(20)))
+        for dtype in ("f32", "f64")
+        for count in threads
+    ]
+    bandwidths = [
+        Bandwidth(
+            level,
+            count,
+            max(probe.read(footprint, count, seconds=0.003) for _ in range(_samples(level))),
+            max(probe.triad(footprint, count, seconds=0.003) for _ in range(_samples(level))),
+        )
+        for count in threads
+        for level, footprint in footprints(machine, count)
+    ]
+    return Measured(tuple(peaks), tuple(bandwidths), starts=starts)
+
+
+def _samples(level: str) -> int:
+    """The number of samples at a level: fewer for memory, whose arrays take longer to fill than to stream."""
+    return 3 if level == MEMORY else 10
+
+
+def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
+    """Each level with the bytes that each of `threads` threads streams to measure it.
+
+    Half of a cache, or of the thread's share of it, stays in that cache and exceeds the one below it. For memory it is
+    four times the last cache, with at least 64 and at most 128 MB over all threads.
+    """
+    for one in machine.caches:
+        yield f"L{one.level}", one.bytes // max(1, min(one.shared_by, threads)) // 2
+    last = max(one.bytes for one in machine.caches)
+    yield MEMORY, min(max(4 * last, 64 << 20), 128 << 20) // threads
+
+
+def _key(machine: Machine) -> str:
+    """The key of a calibration: CPU, instruction set, core count, caches, compiler, and version of the probes."""
+    where = f"{machine.cpu} {machine.isa.name} {machine.cores} {machine.caches}"
+    return f"machine {where} {compiler_name()} {VERSION}"
+
+
+@cache
+def described(isa: str, caches: tuple[int, ...]) -> Measured:
+    """The calibration of the CPU with the most similar caches among those described for an instruction set.
+
+    Of an instruction set without a described CPU, it is that of any other, without the register tiles' speeds.
+    """
+    own = [one for one in _cpus() if one["isa"] == isa]
+    nearest = min(own or _cpus(), key=lambda one: _apart([c["bytes"] for c in one["caches"]], caches))
+    found = parsed(json.dumps(nearest))
+    assert found is not None and found.tiles is not None, "every described CPU is a whole calibration"
+    return found if own else replace(found, tiles=replace(found.tiles, speeds=()))
+
+
+@cache
+def _cpus() -> tuple[dict[str, Any], ...]:
+    """The CPUs described in this package, by name."""
+    folder = files("poly.machine") / "cpus"
+    texts = sorted((one.name, one.read_text()) for one in folder.iterdir() if one.name.endswith(".json"))
+    return tuple(json.loads(text) for _, text in texts)
+
+
+def _apart(sizes: list[int], others: tuple[int, ...]) -> float:
+    """How far two CPUs' caches differ, level by level."""
+    return sum(abs(log(a / b)) for a, b in zip(sizes, others, strict=False)) + abs(len(sizes) - len(others))

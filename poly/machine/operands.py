@@ -1,0 +1,235 @@
+"""Operands of a register tile that lie further away or in place: what a line of each costs, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.kernel import OuterProduct
+from poly.machine.description import Machine
+from poly.machine.measured import LineCost, PlaceCost, TileSpeed
+from poly.machine.tile_probes import DTYPE, Positions, TileProbes
+
+LINE, PAGE = 64, 4096
+
+DEPTH, SHALLOW = 256, 48
+"""Steps of a call: many, and so few that results do not arrive in their shadow and rows' pages fit in the TLB."""
+
+PITCH = PAGE + LINE
+"""Bytes from row to row in place, so that rows share no set of any cache."""
+
+PITCHES = {1: PAGE, 2: PAGE // 2, 4: PAGE // 4, 8: PAGE // 8, 64: PAGE // 8 + LINE}
+"""Bytes from row to row by the classes of a page's 64 lines in which the rows begin."""
+
+UNALIGNED = 16
+"""Bytes behind a cache line at which NumPy's arrays begin; panels begin at one."""
+
+ENTRIES = 64
+"""Pages that the first-level TLB holds for data, at least."""
+
+SAMPLE = 1.5e5
+"""Vector multiply-adds of a sample of operands in memory, which are never the same ones."""
+
+ROW_TILES = 64
+"""Tiles from the top to the bottom of a block of results."""
+
+Job = Callable[[int], float]
+"""Seconds of a call, given the number of the round."""
+
+Times = Mapping[object, float]
+"""The time of a call of each job, in vector multiply-adds."""
+
+
+@dataclass(frozen=True)
+class Far:
+    """Calls whose operand `side` (0 left, 1 right, 2 output) lies at `at` in turn; the other operands are near.
+
+    `lines` are those of the operand in one call. `pitches` are those of A's rows and steps, of B's steps, of C's rows.
+    """
+
+    operand: str
+    pitches: tuple[int, int, int, int]
+    steps: int
+    side: int
+    at: tuple[int, ...]
+    lines: float
+
+
+class Operands:
+    """The jobs, and what their times tell. `usual` is the tile for large operands, `tall` the one of most rows."""
+
+    def __init__(self, probes: TileProbes, here: Machine, usual: OuterProduct, tall: OuterProduct) -> None:
+        self._probes, self._usual, self._tall, self._regions = probes, usual, tall, regions(here)
+        ways = here.caches[0].ways
+        self._crowd = max(0, tall.rows - ways) / ways
+        self._far_array = _aligned(self._regions["memory"] + 2 * PITCH * DEPTH)
+        self._near_arrays = _aligned(1 << 21), _aligned(1 << 21)
+
+    def jobs(self) -> dict[object, Job]:
+        """All jobs by name: an operand with its level, rows in place, or what these are compared with."""
+        found: dict[object, Job] = {}
+        for level, size in self._regions.items():
+            for one in self._far(size):
+                found[one.operand, level] = partial(self._run, one, level)
+            for name, turned in (("copy", False), ("turned copy", True)):
+                found[name, level] = partial(self._copy, turned, level, size)
+        for steps in (DEPTH, SHALLOW):
+            for pitch in (*PITCHES.values(), PITCH):
+                found["rows", pitch, steps] = partial(self._rows, pitch, steps)
+            found["base", steps] = partial(self._run, Far("base", self._near, steps, 0, (0,), 1), "")
+        for pitch in (PAGE, PITCH):
+            found["tall", pitch] = partial(self._run_tall, pitch)
+        return found
+
+    def costs(self, times: Times, speed: TileSpeed) -> tuple[tuple[LineCost, ...], tuple[PlaceCost, ...], float, float]:
+        """The costs of lines, of places, of crowded lines and of missed pages. `speed` is that of the usual tile."""
+        missed = max(0.0, times["rows", PITCH, DEPTH] - times["rows", PITCHES[64], DEPTH]) / DEPTH
+        places = tuple(self._place(times, speed, classes, steps, missed) for steps in (SHALLOW, DEPTH) for classes in PITCHES)
+        in_place = speed.call + DEPTH * (speed.step + missed + places[-1].cost * self._usual.vectors)
+        before = {"right panels": speed.call + DEPTH * speed.step, "right": in_place}
+
+        def cost(one: Far, level: str) -> float:
+            least = before.get(one.operand, times["base", one.steps])
+            return max(0.0, times[one.operand, level] - least) / one.lines
+
+        regions = self._regions.items()
+        lines = [LineCost(one.operand, level, cost(one, level)) for level, size in regions for one in self._far(size)]
+        for name, amount in (("copy", self._usual.columns), ("turned copy", self._usual.rows)):
+            lines += [LineCost(name, level, times[name, level] / _lines(DEPTH * amount)) for level in self._regions]
+        lost = times["tall", PAGE] - times["tall", PITCH]
+        crowded = max(0.0, lost) / (DEPTH * self._tall.rows * self._crowd) if self._crowd else 0.0
+        return tuple(lines), places, crowded, missed
+
+    def _place(self, times: Times, speed: TileSpeed, classes: int, steps: int, missed: float) -> PlaceCost:
+        """The time of a vector in place, less that of missed pages, which deep calls have if rows are far apart."""
+        pages = steps * PITCHES[classes] / PAGE
+        more = times["rows", PITCHES[classes], steps] - speed.call - steps * speed.step - missed * pages * (pages > ENTRIES)
+        return PlaceCost(steps, classes, max(0.0, more) / (steps * self._usual.vectors))
+
+    @property
+    def _near(self) -> tuple[int, int, int, int]:
+        """Pitches with all operands dense: of A's rows and steps, of B's steps, of C's rows."""
+        return DEPTH + LINE // DTYPE.size, 1, self._usual.columns, self._usual.columns + LINE // DTYPE.size
+
+    def _far(self, size: int) -> Iterator[Far]:
+        """One operand somewhere in `size` bytes."""
+        rows, columns, pitch = self._usual.rows, self._usual.columns, PITCH // DTYPE.size
+        a_row, _, b_step, c_row = self._near
+        whole, wide, deep = size // DTYPE.size, PAGE // DTYPE.size, DEPTH
+        panel, strip = deep * columns, deep * rows
+        yield Far("right panels", self._near, deep, 1, tuple(range(0, whole - panel + 1, panel)), _lines(panel))
+        across = min(wide, whole // deep) // columns * columns
+        blocks = range(max(1, whole // (deep * across)))
+        at = tuple(deep * pitch * block + j for block in blocks for j in range(0, across, columns))
+        yield Far("right", (a_row, 1, pitch, c_row), deep, 1, at, _lines(panel))
+        at = tuple(range(0, whole - strip + 1, strip))
+        yield Far("left panels", (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
+        tall = whole // deep // (wide // deep) // rows * rows
+        at = tuple(i * pitch + k for k in range(0, wide, deep) for i in range(0, tall, rows))
+        yield Far("left", (pitch, 1, b_step, c_row), deep, 0, at, _lines(strip))
+        high = ROW_TILES * rows
+        across = min(wide, max(columns, whole // high)) // columns * columns
+        blocks = range(max(1, whole // (high * across)))
+        each = [(i * pitch, j) for j in range(0, across, columns) for i in range(0, high, rows)]
+        for way, tiles_in_turn in (("", each), (" along", sorted(each))):
+            at = tuple(high * pitch * block + i + j for block in blocks for i, j in tiles_in_turn)
+            for name, steps in (("output", DEPTH), ("short output", SHALLOW)):
+                yield Far(name + way, (a_row, 1, b_step, pitch), steps, 2, at, _lines(rows * columns))
+
+    def _rows(self, pitch: int, steps: int, _: int) -> float:
+        """Seconds of a call with the same rows of B in place again and again, and C as far from row to row."""
+        far, near = self._far_array, self._near_arrays[0]
+        at = np.zeros((64, 3), np.int64)
+        at[:, 2] = np.arange(len(at)) % 4 * self._usual.rows * (pitch // DTYPE.size)
+        rest = far[_after(PITCH * DEPTH) :]
+        arrays = _behind(near), _behind(far), _behind(rest)
+        pitches = (steps + LINE // DTYPE.size, 1, pitch // DTYPE.size, pitch // DTYPE.size)
+        return _again(lambda: self._probes.far(self._usual, arrays, pitches, steps, at))
+
+    def _run(self, one: Far, level: str, round: int) -> float:
+        """Seconds of a call: once to fill the caches, and once again; in memory, a part never seen before."""
+        at = np.zeros((max(len(one.at), 32), 3), np.int64)
+        at[:, one.side] = np.resize(np.array(one.at), len(at))
+        if one.side != 2:
+            at[:, 2] += np.arange(len(at)) % 4 * (self._usual.rows * self._near[3])
+        others = iter(self._near_arrays)
+        a, b, c = (self._far_array if side == one.side else next(others) for side in range(3))
+        a = a if "panels" in one.operand else _behind(a)
+        b = _behind(b) if one.operand == "right" else b
+
+        def called(at: Positions) -> float:
+            return self._probes.far(self._usual, (a, b, _behind(c)), one.pitches, one.steps, at)
+
+        if level == "memory":
+            return called(_window(at, round, int(SAMPLE / (one.steps * self._usual.rows * self._usual.vectors))))
+        return _again(lambda: called(at))
+
+    def _run_tall(self, pitch: int, _: int) -> float:
+        columns = self._tall.columns
+        pitches = (pitch // DTYPE.size, 1, columns, columns + LINE // DTYPE.size)
+        a, (b, c), at = _behind(self._far_array), self._near_arrays, np.zeros((64, 3), np.int64)
+        return _again(lambda: self._probes.far(self._tall, (a, b, c), pitches, DEPTH, at))
+
+    def _copy(self, turned: bool, level: str, size: int, round: int) -> float:
+        """Seconds of packing a panel into the second level."""
+        source = next(one for one in self._far(size) if one.operand == ("left" if turned else "right"))
+        lanes = self._usual.rows if turned else self._usual.columns
+        at = np.zeros((len(source.at), 3), np.int64)
+        at[:, 0] = np.arange(len(at)) % 8 * DEPTH * lanes
+        at[:, 1] = source.at
+        if level == "memory":
+            return self._packed(turned, lanes, _window(at, round, 16))
+        return _again(lambda: self._packed(turned, lanes, at))
+
+    def _packed(self, turned: bool, lanes: int, at: Positions) -> float:
+        source = _behind(self._far_array)
+        return self._probes.packed(self._near_arrays[0], lanes, source, PITCH // DTYPE.size, DEPTH, turned, at)
+
+
+def regions(here: Machine) -> dict[str, int]:
+    """Bytes that lie in each level of memory beyond the first, whatever else its jobs read."""
+    first = here.caches[0].bytes
+    second = here.cache(2)
+    near = second.bytes if second else first
+    third = here.cache(3)
+    found = {"L2": near // 2} if second else {}
+    if third and here.share(third) * 3 // 4 >= 2 * near:
+        found["L3"] = min(4 * near, here.share(third) * 3 // 4)
+    last = max(cache.bytes for cache in here.caches)
+    return {**found, "memory": min(max(2 * last, 64 << 20), 128 << 20)}
+
+
+def _again(job: Callable[[], float]) -> float:
+    """The time of a job that was done just before, so that its operands lie where they stay."""
+    job()
+    return job()
+
+
+def _window(at: Positions, round: int, count: int) -> Positions:
+    """Some of the positions, others in each round."""
+    first = round * count % max(1, len(at) - count)
+    return np.ascontiguousarray(at[first : first + count])
+
+
+def _lines(elements: int) -> float:
+    return elements * DTYPE.size / LINE
+
+
+def _after(size: int) -> int:
+    """The first element of a page at least `size` bytes behind the start."""
+    return -(-size // PAGE) * PAGE // DTYPE.size
+
+
+def _aligned(size: int) -> NDArray[np.float32]:
+    """An array of ones that begins with a page."""
+    whole = np.ones((size + 2 * PAGE) // DTYPE.size, np.float32)
+    return whole[-whole.ctypes.data % PAGE // DTYPE.size :]
+
+
+def _behind(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The part of an aligned array that begins as NumPy's arrays do."""
+    return array[UNALIGNED // DTYPE.size :]

@@ -1,0 +1,224 @@
+"""C loops that call a register tile, or a routine that packs its operands, which lie where the caller says.
+
+They are built for one instruction set in several libraries side by side, which takes less time than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.build import load
+from microkernels.catalogue import pack_source
+from microkernels.ctext import specialise
+from microkernels.dtypes import f32
+from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
+
+DTYPE = f32
+"""The type that is measured. Tiles of another type have the same instructions, on vectors of fewer or more elements."""
+
+SHORT, LONG = 32, 96
+"""Steps of the two reductions that tell a tile's speed: the operands of the longer one fit in the first-level cache."""
+
+BUILDS = 4
+"""Libraries that the tiles are spread over."""
+
+Positions = NDArray[np.int64]
+"""The positions of the operands at each call: in A, B and C, in elements."""
+
+CLOCK = """
+#include <stdint.h>
+#include <time.h>
+
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
+"""
+
+CORE = """
+/* Seconds of one multiply-add of whole vectors, many at a time. */
+double unit(int64_t steps)
+{
+    vec_T s[12], x = broadcast_T(1), y = broadcast_T(0);
+    UNROLL
+    for (int i = 0; i < 12; i++) s[i] = broadcast_T(i);
+    const double start = now();
+    for (int64_t k = 0; k < steps; k++) {
+        UNROLL
+        for (int i = 0; i < 12; i++) {
+            s[i] = fma_T(x, y, s[i]);
+            __asm__("" : "+REGISTER"(s[i]));
+        }
+    }
+    const double seconds = now() - start;
+    volatile T sink = 0;
+    UNROLL
+    for (int i = 0; i < 12; i++) sink += s[i][0];
+    return seconds / (12 * steps);
+}
+
+/* Seconds of an instruction that does nothing. */
+double idle(int64_t steps)
+{
+    const double start = now();
+    for (int64_t k = 0; k < steps; k++)
+        __asm__ volatile(".rept 64\\n nop\\n .endr");
+    return (now() - start) / (64 * steps);
+}
+
+/* Seconds of packing a panel of `lanes` lanes: contiguous lanes, or contiguous steps (`turned`). */
+double packed(T *to, int64_t lanes, const T *from, int64_t pitch, int64_t k, int64_t turned, int64_t calls,
+              const int64_t *at)
+{
+    const double start = now();
+    for (int64_t n = 0; n < calls; n++, at += 3) {
+        if (turned)
+            pack_along_T(to + at[0], lanes, lanes, from + at[1], pitch, k, lanes, 1, 0, 0, 1, 0, 0);
+        else
+            pack_across_T(to + at[0], lanes, lanes, from + at[1], k, pitch, lanes, 1, 0, 0, 1, 0, 0);
+    }
+    return (now() - start) / calls;
+}
+"""
+
+JOB = """
+/* Seconds of a call with all operands in the nearest cache. The results are four tiles in turn, so that no call waits
+   for the one before. */
+double near_{name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
+{{
+    const T *pa[{rows}];
+    T *pc[{rows}];
+    for (int64_t i = 0; i < {rows}; i++)
+        pa[i] = a + i * ({long} + {apart});
+    const double start = now();
+    for (int64_t n = 0; n < calls; n++) {{
+        for (int64_t i = 0; i < {rows}; i++)
+            pc[i] = c + (n % 4 * {rows} + i) * ({columns} + {apart});
+        if (k == {short})
+            {kernel}({rows}, {columns}, pa, b, pc, {short}, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
+        else
+            {kernel}({rows}, {columns}, pa, b, pc, {long}, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
+    }}
+    return (now() - start) / calls;
+}}
+"""
+
+RUN = """
+/* Seconds of a call with operands anywhere: pitches in elements, and the operands' positions at each call. */
+double far_{name}(const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_step, T *c, int64_t c_row, int64_t k,
+                  int64_t calls, const int64_t *at)
+{{
+    const T *pa[{rows}];
+    T *pc[{rows}];
+    const double start = now();
+    for (int64_t n = 0; n < calls; n++, at += 3) {{
+        for (int64_t i = 0; i < {rows}; i++) {{
+            pa[i] = a + at[0] + i * a_row;
+            pc[i] = c + at[2] + i * c_row;
+        }}
+        {kernel}({rows}, {columns}, pa, b + at[1], pc, k, a_step, b_step, 1, 0, 0, 1, 0, 0, 1, 1);
+    }}
+    return (now() - start) / calls;
+}}
+"""
+
+CORE_HEADS = """
+double unit(int64_t steps);
+double idle(int64_t steps);
+double packed(T *to, int64_t lanes, const T *from, int64_t pitch, int64_t k, int64_t turned, int64_t calls,
+              const int64_t *at);
+"""
+
+JOB_HEAD = "double near_{name}(const T *a, const T *b, T *c, int64_t k, int64_t calls);\n"
+
+RUN_HEAD = """
+double far_{name}(const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_step, T *c, int64_t c_row, int64_t k,
+                  int64_t calls, const int64_t *at);
+"""
+
+
+class TileProbes:
+    """The loops for an instruction set: `near` tiles run from the nearest cache, `far` ones anywhere."""
+
+    def __init__(self, isa: ISA, near: Sequence[OuterProduct], far: Sequence[OuterProduct]) -> None:
+        self._isa = isa
+        parts: list[tuple[str, str]] = [(CORE.replace("REGISTER", _register(isa)), CORE_HEADS)]
+        parts += [_text(JOB, JOB_HEAD, near[n::BUILDS]) for n in range(BUILDS) if near[n::BUILDS]]
+        parts.append(_text(RUN, RUN_HEAD, far))
+        with ThreadPoolExecutor(2) as pool:
+            self._core, *self._libraries = pool.map(self._built, parts)
+        self._ones = np.ones(1 << 15, np.float32)
+
+    def unit(self) -> float:
+        """Seconds of a multiply-add of whole vectors, over some ten microseconds."""
+        return float(self._core.lib.unit(4000))
+
+    def idle(self) -> float:
+        """Seconds of an instruction that does nothing."""
+        return float(self._core.lib.idle(2000))
+
+    def near(self, kernel: OuterProduct, steps: int, calls: int) -> float:
+        """Seconds of a call over `steps` (SHORT or LONG) with all operands in the nearest cache."""
+        a, b, c = (self._pointer(self._ones, 10000 * n) for n in range(3))
+        return float(self._routine(f"near_{kernel.c_name}")(a, b, c, steps, calls))
+
+    def far(
+        self,
+        kernel: OuterProduct,
+        operands: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]],
+        pitches: tuple[int, int, int, int],
+        steps: int,
+        at: Positions,
+    ) -> float:
+        """Seconds of a call. `pitches` are those of A's rows and steps, of B's steps, and of C's rows."""
+        (a, b, c), (a_row, a_step, b_step, c_row) = (self._pointer(array) for array in operands), pitches
+        routine = self._routine(f"far_{kernel.c_name}")
+        return float(routine(a, a_row, a_step, b, b_step, c, c_row, steps, len(at), self._positions(at)))
+
+    def packed(
+        self,
+        to: NDArray[np.float32],
+        lanes: int,
+        source: NDArray[np.float32],
+        pitch: int,
+        steps: int,
+        turned: bool,
+        at: Positions,
+    ) -> float:
+        """Seconds of packing a panel; `at` are positions in the panels and in the source."""
+        places = self._pointer(to), lanes, self._pointer(source), pitch, steps, turned
+        return float(self._core.lib.packed(*places, len(at), self._positions(at)))
+
+    def _routine(self, name: str) -> Any:
+        return next(getattr(one.lib, name) for one in self._libraries if hasattr(one.lib, name))
+
+    def _pointer(self, array: NDArray[np.float32], first: int = 0) -> Any:
+        return self._core.ffi.cast("float *", array.ctypes.data + first * DTYPE.size)
+
+    def _positions(self, at: Positions) -> Any:
+        return self._core.ffi.cast("int64_t *", at.ctypes.data)
+
+    def _built(self, part: tuple[str, str]) -> Any:
+        text, heads = part
+        source = pack_source(self._isa, DTYPE) + specialise(CLOCK, self._isa, DTYPE) + text
+        scalar = DTYPE.c_name
+        return load(specialise(source, self._isa, DTYPE), heads.replace("T *", f"{scalar} *"), self._isa.flags)
+
+
+def _text(job: str, head: str, kernels: Sequence[OuterProduct]) -> tuple[str, str]:
+    """The C text and the declarations of a job for each of some tiles."""
+    apart = 64 // DTYPE.size
+    text = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
+    for k in kernels:
+        text += job.format(
+            name=k.c_name, rows=k.rows, columns=k.columns, kernel=k.c_name, short=SHORT, long=LONG, apart=apart
+        )
+    return text, "".join(head.format(name=k.c_name) for k in kernels)
+
+
+def _register(isa: ISA) -> str:
+    """The constraint of a vector register in inline assembly."""
+    return "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
