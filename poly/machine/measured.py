@@ -41,9 +41,9 @@ class TileSpeed:
 class LineCost:
     """The time of a cache line of an operand from a level of memory (`L2`, `L3`, `memory`), in multiply-adds.
 
-    `operand` is `left` or `right`, in place; `left panels` or `right panels`; `output`, of calls whose tiles come one below
-    the other, `output along`, one beside the other, both also `short`, of calls of few steps; or `copy` and `turned copy`,
-    for packing a line whose lanes, or whose steps, are contiguous.
+    `operand` is `left` or `right`, in place; `left panels` or `right panels`; `output`, of calls whose tiles come one
+    below the other, `output along`, one beside the other, both also `short`, of calls of few steps; or `copy` and
+    `turned copy`, for packing a line whose lanes, or whose steps, are contiguous.
     """
 
     operand: str

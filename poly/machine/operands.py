@@ -66,7 +66,7 @@ class Operands:
         self._probes, self._usual, self._tall, self._regions = probes, usual, tall, regions(here)
         ways = here.caches[0].ways
         self._crowd = max(0, tall.rows - ways) / ways
-        self._far_array = _aligned(self._regions["memory"] + 2 * PITCH * DEPTH)
+        self._far_array = _aligned(self._regions["memory"] * 9 // 8 + 2 * PITCH * DEPTH)
         self._near_arrays = _aligned(1 << 21), _aligned(1 << 21)
 
     def jobs(self) -> dict[object, Job]:
@@ -86,10 +86,11 @@ class Operands:
         return found
 
     def costs(self, times: Times, speed: TileSpeed) -> tuple[tuple[LineCost, ...], tuple[PlaceCost, ...], float, float]:
-        """The costs of lines, of places, of crowded lines and of missed pages. `speed` is that of the usual tile."""
+        """The costs of lines, of places, of crowded lines and of missed pages; `speed` is that of the usual tile."""
         missed = max(0.0, times["rows", PITCH, DEPTH] - times["rows", PITCHES[64], DEPTH]) / DEPTH
-        places = tuple(self._place(times, speed, classes, steps, missed) for steps in (SHALLOW, DEPTH) for classes in PITCHES)
-        in_place = speed.call + DEPTH * (speed.step + missed + places[-1].cost * self._usual.vectors)
+        each = [(classes, steps) for steps in (SHALLOW, DEPTH) for classes in PITCHES]
+        places = tuple(self._place(times, speed, classes, steps, missed) for classes, steps in each)
+        in_place = speed.call + DEPTH * (speed.step + places[-1].cost * self._usual.vectors)
         before = {"right panels": speed.call + DEPTH * speed.step, "right": in_place}
 
         def cost(one: Far, level: str) -> float:
@@ -107,7 +108,8 @@ class Operands:
     def _place(self, times: Times, speed: TileSpeed, classes: int, steps: int, missed: float) -> PlaceCost:
         """The time of a vector in place, less that of missed pages, which deep calls have if rows are far apart."""
         pages = steps * PITCHES[classes] / PAGE
-        more = times["rows", PITCHES[classes], steps] - speed.call - steps * speed.step - missed * pages * (pages > ENTRIES)
+        rest = speed.call + steps * speed.step + missed * pages * (pages > ENTRIES)
+        more = times["rows", PITCHES[classes], steps] - rest
         return PlaceCost(steps, classes, max(0.0, more) / (steps * self._usual.vectors))
 
     @property
@@ -122,10 +124,10 @@ class Operands:
         whole, wide, deep = size // DTYPE.size, PAGE // DTYPE.size, DEPTH
         panel, strip = deep * columns, deep * rows
         yield Far("right panels", self._near, deep, 1, tuple(range(0, whole - panel + 1, panel)), _lines(panel))
-        across = min(wide, whole // deep) // columns * columns
-        blocks = range(max(1, whole // (deep * across)))
-        at = tuple(deep * pitch * block + j for block in blocks for j in range(0, across, columns))
-        yield Far("right", (a_row, 1, pitch, c_row), deep, 1, at, _lines(panel))
+        near = PITCHES[64] // DTYPE.size
+        blocks = range(max(1, whole // (deep * near)))
+        at = tuple(deep * near * block + j for block in blocks for j in range(0, near - columns + 1, columns))
+        yield Far("right", (a_row, 1, near, c_row), deep, 1, at, _lines(panel))
         at = tuple(range(0, whole - strip + 1, strip))
         yield Far("left panels", (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
         tall = whole // deep // (wide // deep) // rows * rows

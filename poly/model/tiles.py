@@ -1,4 +1,4 @@
-"""The time of the calls of a register tile: multiply-adds, with partial tiles, and operands in place in the nearest cache."""
+"""The time of the calls of a register tile: multiply-adds, partial tiles, operands in place in the first level."""
 
 from __future__ import annotations
 
