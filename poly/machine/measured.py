@@ -41,9 +41,10 @@ class TileSpeed:
 class LineCost:
     """The time of a cache line of an operand from a level of memory (`L2`, `L3`, `memory`), in multiply-adds.
 
-    `operand` is `left` or `right`, in place; `left panels` or `right panels`; `output`, of calls whose tiles come one
-    below the other, `output along`, one beside the other, both also `short`, of calls of few steps; or `copy` and
-    `turned copy`, for packing a line whose lanes, or whose steps, are contiguous.
+    `operand` is `left` or `right`, in place; `right apart` for a whole run of lines of a row, if rows are pages apart;
+    `left panels` or `right panels`; `output`, of calls whose tiles come one below the other, `output along`, one beside
+    the other, both also `short`, of calls of few steps; or `copy` and `turned copy`, for packing a line whose lanes, or
+    whose steps, are contiguous.
     """
 
     operand: str
@@ -68,9 +69,9 @@ class TileCosts:
     """What calls of register tiles take, in vector multiply-adds.
 
     `crowded` is the time of a line of the left operand or the output that is evicted between two steps, if twice as
-    many rows share a set as it has ways; `missed` that of a page that the first-level TLB no longer holds. `disturbed`
-    is the part of the rounds that were done again, `spread` the median over all jobs of the time between the quartiles,
-    relative to the least.
+    many rows share a set as it has ways; `missed` is that of a page that the first-level TLB no longer holds, `walked`
+    of one that the second does not hold either. `disturbed` is the part of the rounds that were done again, `spread`
+    the median over all jobs of the time between the quartiles, relative to the least.
     """
 
     speeds: tuple[TileSpeed, ...]
@@ -78,6 +79,7 @@ class TileCosts:
     places: tuple[PlaceCost, ...]
     crowded: float
     missed: float
+    walked: float
     disturbed: float = 0.0
     spread: float = 0.0
 
@@ -131,4 +133,5 @@ def _tiles(data: Mapping[str, Any] | None) -> TileCosts | None:
     speeds = tuple(TileSpeed(**one) for one in data["speeds"])
     lines = tuple(LineCost(**one) for one in data["lines"])
     places = tuple(PlaceCost(**one) for one in data["places"])
-    return TileCosts(speeds, lines, places, data["crowded"], data["missed"], data["disturbed"], data["spread"])
+    numbers = {name: float(data[name]) for name in ("crowded", "missed", "walked", "disturbed", "spread")}
+    return TileCosts(speeds, lines, places, **numbers)

@@ -28,8 +28,8 @@ PITCHES = {1: PAGE, 2: PAGE // 2, 4: PAGE // 4, 8: PAGE // 8, 64: PAGE // 8 + LI
 UNALIGNED = 16
 """Bytes behind a cache line at which NumPy's arrays begin; panels begin at one."""
 
-ENTRIES = 64
-"""Pages that the first-level TLB holds for data, at least."""
+ENTRIES, FAR_PAGES = 64, 4096
+"""Pages that the first-level TLB holds for data, at least, and more than the second one holds."""
 
 SAMPLE = 1.5e5
 """Vector multiply-adds of a sample of operands in memory, which are never the same ones."""
@@ -48,7 +48,8 @@ Times = Mapping[object, float]
 class Far:
     """Calls whose operand `side` (0 left, 1 right, 2 output) lies at `at` in turn; the other operands are near.
 
-    `lines` are those of the operand in one call. `pitches` are those of A's rows and steps, of B's steps, of C's rows.
+    `lines` are those of the operand in one call, or its runs.
+    `pitches` are those of A's rows and steps, of B's steps, of C's rows.
     """
 
     operand: str
@@ -81,17 +82,21 @@ class Operands:
             for pitch in (*PITCHES.values(), PITCH):
                 found["rows", pitch, steps] = partial(self._rows, pitch, steps)
             found["base", steps] = partial(self._run, Far("base", self._near, steps, 0, (0,), 1), "")
+        found["rows", PITCH, FAR_PAGES] = partial(self._rows, PITCH, FAR_PAGES)
         for pitch in (PAGE, PITCH):
             found["tall", pitch] = partial(self._run_tall, pitch)
         return found
 
-    def costs(self, times: Times, speed: TileSpeed) -> tuple[tuple[LineCost, ...], tuple[PlaceCost, ...], float, float]:
-        """The costs of lines, of places, of crowded lines and of missed pages; `speed` is that of the usual tile."""
+    def costs(
+        self, times: Times, speed: TileSpeed
+    ) -> tuple[tuple[LineCost, ...], tuple[PlaceCost, ...], dict[str, float]]:
+        """The costs of lines and of places, and single ones by name; `speed` is that of the usual tile."""
         missed = max(0.0, times["rows", PITCH, DEPTH] - times["rows", PITCHES[64], DEPTH]) / DEPTH
         each = [(classes, steps) for steps in (SHALLOW, DEPTH) for classes in PITCHES]
         places = tuple(self._place(times, speed, classes, steps, missed) for classes, steps in each)
         in_place = speed.call + DEPTH * (speed.step + places[-1].cost * self._usual.vectors)
-        before = {"right panels": speed.call + DEPTH * speed.step, "right": in_place}
+        near = speed.call + DEPTH * speed.step
+        before = {"right panels": near, "right": in_place, "right apart": in_place + DEPTH * missed}
 
         def cost(one: Far, level: str) -> float:
             least = before.get(one.operand, times["base", one.steps])
@@ -103,7 +108,8 @@ class Operands:
             lines += [LineCost(name, level, times[name, level] / _lines(DEPTH * amount)) for level in self._regions]
         lost = times["tall", PAGE] - times["tall", PITCH]
         crowded = max(0.0, lost) / (DEPTH * self._tall.rows * self._crowd) if self._crowd else 0.0
-        return tuple(lines), places, crowded, missed
+        walked = max(missed, (times["rows", PITCH, FAR_PAGES] - speed.call) / FAR_PAGES - in_place / DEPTH)
+        return tuple(lines), places, {"crowded": crowded, "missed": missed, "walked": walked}
 
     def _place(self, times: Times, speed: TileSpeed, classes: int, steps: int, missed: float) -> PlaceCost:
         """The time of a vector in place, less that of missed pages, which deep calls have if rows are far apart."""
@@ -128,6 +134,10 @@ class Operands:
         blocks = range(max(1, whole // (deep * near)))
         at = tuple(deep * near * block + j for block in blocks for j in range(0, near - columns + 1, columns))
         yield Far("right", (a_row, 1, near, c_row), deep, 1, at, _lines(panel))
+        across = min(wide, whole // deep) // columns * columns
+        blocks = range(max(1, whole // (deep * across)))
+        at = tuple(deep * pitch * block + j for block in blocks for j in range(0, across, columns))
+        yield Far("right apart", (a_row, 1, pitch, c_row), deep, 1, at, deep)
         at = tuple(range(0, whole - strip + 1, strip))
         yield Far("left panels", (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
         tall = whole // deep // (wide // deep) // rows * rows
@@ -145,9 +155,9 @@ class Operands:
     def _rows(self, pitch: int, steps: int, _: int) -> float:
         """Seconds of a call with the same rows of B in place again and again, and C as far from row to row."""
         far, near = self._far_array, self._near_arrays[0]
-        at = np.zeros((64, 3), np.int64)
+        at = np.zeros((max(4, 64 * DEPTH // max(steps, DEPTH)), 3), np.int64)
         at[:, 2] = np.arange(len(at)) % 4 * self._usual.rows * (pitch // DTYPE.size)
-        rest = far[_after(PITCH * DEPTH) :]
+        rest = far[_after(pitch * steps) :]
         arrays = _behind(near), _behind(far), _behind(rest)
         pitches = (steps + LINE // DTYPE.size, 1, pitch // DTYPE.size, pitch // DTYPE.size)
         return _again(lambda: self._probes.far(self._usual, arrays, pitches, steps, at))
@@ -161,7 +171,7 @@ class Operands:
         others = iter(self._near_arrays)
         a, b, c = (self._far_array if side == one.side else next(others) for side in range(3))
         a = a if "panels" in one.operand else _behind(a)
-        b = _behind(b) if one.operand == "right" else b
+        b = _behind(b) if one.operand in ("right", "right apart") else b
 
         def called(at: Positions) -> float:
             return self._probes.far(self._usual, (a, b, _behind(c)), one.pitches, one.steps, at)

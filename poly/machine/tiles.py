@@ -50,7 +50,8 @@ def tile_costs(here: Machine) -> TileCosts:
     times = rounds.run()
     found = {k: _speed(k, times[k, SHORT], times[k, LONG]) for k in near}
     speeds = tuple(found.values())
-    return TileCosts(speeds, *operands.costs(times, found[usual]), round(rounds.disturbed, 3), round(rounds.spread, 3))
+    lines, places, others = operands.costs(times, found[usual])
+    return TileCosts(speeds, lines, places, **others, disturbed=rounds.disturbed, spread=rounds.spread)
 
 
 def measured_tiles(isa: ISA) -> tuple[OuterProduct, ...]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
+from typing import NamedTuple
 
-from poly.model.core import FULL, LINE, MISS, WALK, Target
+from poly.model.core import FULL, LINE, MISS, PAGE, WALK, Target
 from poly.model.cost import Cost, CostPart
 from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.tiles import SHORT, TileCalls
@@ -82,24 +83,34 @@ def _tiles(
         moved = {n: bytes for n, bytes in fetched[level].items() if n in form.sides}
         further = fetched[beyond] if beyond else {}
         taken = sum(
-            max(0.0, bytes - further.get(n, 0.0)) / LINE * target.line(places[n], level)
+            max(0.0, bytes - further.get(n, 0.0)) / places[n].bytes * target.line(places[n].name, level)
             for n, bytes in moved.items()
         )
         seconds = taken * target.unit(form.computed[0].dtype) * share
         parts.append(CostPart(level, seconds, float(sum(moved.values()))))
-    near, _ = traffic.misses()
-    missed = sum(pages for n, pages in near.items() if n in form.sides) * target.costs.missed
+    near, far = (sum(n for at, n in one.items() if at in form.sides) for one in traffic.misses())
+    missed = (near - far) * target.costs.missed + far * target.costs.walked
     return [*parts, CostPart("TLB", missed * target.unit(form.computed[0].dtype) * share)]
 
 
-def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: NestedPart) -> str:
-    """How register tiles read an operand: in place or from panels; or write it: in many steps or few, which way."""
-    side = form.sides[operand]
+class Place(NamedTuple):
+    """How register tiles read or write an operand, and the bytes at a time of which the cost is known."""
+
+    name: str
+    bytes: float = LINE
+
+
+def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: NestedPart) -> Place:
+    """Where register tiles find an operand: in place or in panels; the output also by the steps and order of calls."""
+    side, touched = form.sides[operand], leaf.part.touched[operand]
     if side != "output":
-        return f"{side} panels" if operand in form.copied else side
-    around = leaf.parts[-2 if len(leaf.parts) > 1 else -1]
-    along = " along" if around.touched[operand].run > leaf.part.touched[operand].run else ""
-    return ("short output" if calls[0].steps_a_call <= SHORT else "output") + along
+        if operand in form.copied:
+            return Place(f"{side} panels")
+        apart = side == "right" and touched.pitch >= PAGE
+        return Place("right apart", max(LINE, touched.lines * touched.run / touched.bytes)) if apart else Place(side)
+    around = leaf.parts[-2 if len(leaf.parts) > 1 else -1].touched[operand]
+    along = " along" if around.run > touched.run else ""
+    return Place(("short output" if calls[0].steps_a_call <= SHORT else "output") + along, 2 * LINE)
 
 
 def _loops(
