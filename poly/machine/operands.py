@@ -37,10 +37,13 @@ SAMPLE = 1.5e5
 ROW_TILES = 64
 """Tiles from the top to the bottom of a block of results."""
 
+Name = tuple[object, object] | tuple[object, object, object]
+"""The name of a job: an operand and a level, rows in place and their pitch and steps, a tile and its steps."""
+
 Job = Callable[[int], float]
 """Seconds of a call, given the number of the round."""
 
-Times = Mapping[object, float]
+Times = Mapping[Name, float]
 """The time of a call of each job, in vector multiply-adds."""
 
 
@@ -70,9 +73,9 @@ class Operands:
         self._far_array = _aligned(self._regions["memory"] * 9 // 8 + 2 * PITCH * DEPTH)
         self._near_arrays = _aligned(1 << 21), _aligned(1 << 21)
 
-    def jobs(self) -> dict[object, Job]:
+    def jobs(self) -> dict[Name, Job]:
         """All jobs by name: an operand with its level, rows in place, or what these are compared with."""
-        found: dict[object, Job] = {}
+        found: dict[Name, Job] = {}
         for level, size in self._regions.items():
             for one in self._far(size):
                 found[one.operand, level] = partial(self._run, one, level)

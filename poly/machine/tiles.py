@@ -5,7 +5,7 @@ not hide is counted. Their sum is the time of the execution-cache-memory model (
 bottlenecks of stencil computations", ICS 2015), with terms that are measured instead of described.
 
 All jobs are timed in turn, round after round, and the least time of each counts, since other processes can only slow it
-down. A busy neighbour on the core's other hardware thread halves the issue slots and leaves the peak of multiply-adds
+down; of those that read from levels shared with other cores, the median. A busy neighbour on the core's other hardware thread halves the issue slots and leaves the peak of multiply-adds
 as it was; so each round also times instructions that do nothing, and a round in which the core issued fewer than it can
 is done again.
 """
@@ -21,7 +21,7 @@ from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.machine.description import Machine
 from poly.machine.measured import TileCosts, TileSpeed
-from poly.machine.operands import Job, Operands
+from poly.machine.operands import Job, Name, Operands
 from poly.machine.tile_probes import DTYPE, LONG, SHORT, TileProbes
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
@@ -32,6 +32,9 @@ ROUNDS, MOST_ROUNDS = 12, 30
 
 QUIET = 0.85
 """The part of the best issue rate below which a round is disturbed."""
+
+SHARED = ("L3", "memory")
+"""Levels of memory that others use, too: of their jobs the median counts, since that use does not end."""
 
 SAMPLE = 5e4
 """Vector multiply-adds of a sample of a tile in the nearest cache."""
@@ -44,7 +47,7 @@ def tile_costs(here: Machine) -> TileCosts:
     """
     near, usual, tall = measured_tiles(here.isa), tiles(here.isa, DTYPE)[0], _tall(here.isa)
     probes = TileProbes(here.isa, near, tuple(dict.fromkeys((usual, tall))))
-    jobs: dict[object, Job] = {(k, steps): partial(_near, probes, k, steps) for k in near for steps in (SHORT, LONG)}
+    jobs: dict[Name, Job] = {(k, steps): partial(_near, probes, k, steps) for k in near for steps in (SHORT, LONG)}
     operands = Operands(probes, here, usual, tall)
     rounds = _Rounds(probes, {**jobs, **operands.jobs()})
     times = rounds.run()
@@ -80,14 +83,14 @@ def _speed(kernel: OuterProduct, short: float, long: float) -> TileSpeed:
 class _Rounds:
     """Times jobs in turn, in vector multiply-adds."""
 
-    def __init__(self, probes: TileProbes, jobs: Mapping[object, Job]) -> None:
+    def __init__(self, probes: TileProbes, jobs: Mapping[Name, Job]) -> None:
         self._probes, self._jobs = probes, jobs
         self.disturbed = self.spread = 0.0
 
-    def run(self) -> dict[object, float]:
+    def run(self) -> dict[Name, float]:
         """The least time of each job over the undisturbed rounds; over all if the core is never quiet."""
-        done: list[tuple[float, float, dict[object, float]]] = []
-        quiet: list[tuple[float, float, dict[object, float]]] = []
+        done: list[tuple[float, float, dict[Name, float]]] = []
+        quiet: list[tuple[float, float, dict[Name, float]]] = []
         while len(quiet) < ROUNDS and len(done) < MOST_ROUNDS:
             done.append(self._round(len(done)))
             best = min(idle for idle, _, _ in done)
@@ -97,9 +100,9 @@ class _Rounds:
         times = {name: sorted(times[name] for _, _, times in kept) for name in self._jobs}
         self.disturbed = 1 - len(quiet) / len(done)
         self.spread = median((quantiles(own)[2] - quantiles(own)[0]) / own[0] for own in times.values())
-        return {name: own[0] / unit for name, own in times.items()}
+        return {name: (median(own) if name[1] in SHARED else own[0]) / unit for name, own in times.items()}
 
-    def _round(self, number: int) -> tuple[float, float, dict[object, float]]:
+    def _round(self, number: int) -> tuple[float, float, dict[Name, float]]:
         """Seconds of an instruction, at the worst moment, of a multiply-add, at the best, and of each job."""
         idle, units, times = [self._probes.idle()], [], {}
         for at, (name, job) in enumerate(self._jobs.items()):
