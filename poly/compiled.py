@@ -21,7 +21,9 @@ from microkernels.isa import ISA
 from poly.analysis.bounds import check
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, walk
-from poly.model.host import here
+from poly.machine.background import calibrate_soon
+from poly.model.core import Target
+from poly.model.host import calibrated, here
 from poly.schedules.schedule import Schedule, kernel_names
 
 if TYPE_CHECKING:
@@ -89,8 +91,14 @@ def _key(nest: Nest, isa: ISA, threads: int, basis: Basis, custom: Sequence[Cust
     identity = (engine(), nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record's steps are replayed only to compile it anew; its text identifies the cached result.
     wanted = repr(basis) if basis is None or isinstance(basis, Schedule) else basis.schedule
-    model = here(isa, threads) if basis is None else None
+    model = _text(here(isa, threads)) if basis is None else None
     return repr((*identity, isa, threads, model, wanted, *custom))
+
+
+@lru_cache
+def _text(model: Target) -> str:
+    """What the model knows of the machine, as a text."""
+    return repr(model)
 
 
 def _custom_kernels(basis: Basis) -> tuple[CustomKernel, ...]:
@@ -125,7 +133,11 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
         return Schedule.from_json(nest, basis.schedule)
     from poly.autoschedule.default import default_schedule  # not needed for a kernel from the cache
 
-    return default_schedule(nest, here(isa, threads))
+    made = default_schedule(nest, here(isa, threads))
+    where = calibrated(isa)
+    if where is not None and any(isinstance(node, Micro) for node in walk(made.tree)):
+        calibrate_soon(where.isa)
+    return made
 
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:

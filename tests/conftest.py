@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["POCL_CACHE_DIR"] = os.path.join(directory, "pocl")
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        os.environ["POLY_CALIBRATE"] = "never"  # no processes beside the tests, and the same schedules on any machine
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(directory, "pycache")  # many tests start Python
         if getattr(config.option, "numprocesses", None):

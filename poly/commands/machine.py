@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import click
 
 from codegen.opencl.devices import usable
 from codegen.opencl.survey import survey
+from microkernels.errors import TargetError
+from microkernels.isa import parse_target
 from poly.machine import facts, machine, measured, table
 from poly.machine.opencl import opencl_facts, opencl_table
 
 
 @click.command("machine")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--measure", is_flag=True, help="Measure rates and try devices again, even if results are stored.")
-def command(as_json: bool, measure: bool) -> None:
-    """Show the machine: cores, caches, FMA peak and bandwidths (measured once and stored), and OpenCL devices."""
-    here = machine()
-    rates = measured(here, anew=measure)
-    findings = survey(anew=measure)
+@click.option("--calibrate", "--measure", is_flag=True, help="Calibrate and try devices again, even if results are stored.")
+@click.option("--target", default="c", show_default=True, help="Calibrate for this target: c, c:avx2, …")
+def command(as_json: bool, calibrate: bool, target: str) -> None:
+    """Show the machine: cores, caches, its calibration (measured once and stored), and OpenCL devices.
+
+    The calibration takes a few seconds, and more if the core is disturbed.
+    """
+    try:
+        here = replace(machine(), isa=parse_target(target))
+    except TargetError as error:
+        raise click.UsageError(str(error)) from error
+    rates = measured(here, anew=calibrate)
+    findings = survey(anew=calibrate)
     if as_json:
         click.echo(json.dumps({**facts(here, rates), "opencl": opencl_facts(findings, usable())}, indent=1))
         return

@@ -18,8 +18,8 @@ from codegen.cache import get, put
 from codegen.compiler import compiler_name
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
-from poly.machine.measured import Bandwidth, Measured, Peak, Starts, parsed
-from poly.machine.probes import Probes, probes
+from poly.machine.measured import Bandwidth, Measured, Peak, ThreadStarts, parsed
+from poly.machine.probes import probes
 
 VERSION = 2
 """Incremented when the probes change, which invalidates older calibrations."""
@@ -40,18 +40,18 @@ def measured(machine: Machine, anew: bool = False) -> Measured:
     """
     known = None if anew else kept(machine)
     if known is None:
-        known = measure(machine, probes(machine.isa))
-        from poly.machine.tiles import tile_costs  # not needed where a calibration is kept
-
-        known = replace(known, tiles=tile_costs(machine))
+        known = measure(machine)
         put(_key(machine), json.dumps(asdict(known), indent=1))
     return known
 
 
-def measure(machine: Machine, probe: Probes) -> Measured:
+def measure(machine: Machine) -> Measured:
     """Run the probes. The best of several short samples counts, since other processes can only slow them down."""
-    threads = sorted({1, machine.cores})
-    starts = Starts(probe.start(machine.cores), probe.start(machine.cores, asleep=True)) if machine.cores > 1 else None
+    from poly.machine.tiles import tile_costs  # not needed where a calibration is kept
+
+    probe, threads = probes(machine.isa), sorted({1, machine.cores})
+    asleep = probe.start(machine.cores, asleep=True)
+    starts = ThreadStarts(probe.start(machine.cores), asleep) if machine.cores > 1 else None
     probe.peak(DTYPES["f32"], machine.cores, seconds=0.05)  # wakes the cores and raises their clock
     peaks = [
         Peak(dtype, count, max(probe.peak(DTYPES[dtype], count, seconds=0.002) for _ in range(20)))
@@ -68,7 +68,7 @@ def measure(machine: Machine, probe: Probes) -> Measured:
         for count in threads
         for level, footprint in footprints(machine, count)
     ]
-    return Measured(tuple(peaks), tuple(bandwidths), starts=starts)
+    return Measured(tuple(peaks), tuple(bandwidths), tile_costs(machine), starts)
 
 
 def _samples(level: str) -> int:

@@ -85,7 +85,7 @@ class TileCosts:
 
 
 @dataclass(frozen=True)
-class Starts:
+class ThreadStarts:
     """Seconds to start all threads and to wait for them: of threads that are awake, and of threads that slept."""
 
     awake: float
@@ -99,7 +99,7 @@ class Measured:
     peaks: tuple[Peak, ...]
     bandwidths: tuple[Bandwidth, ...]
     tiles: TileCosts | None = None
-    starts: Starts | None = None
+    starts: ThreadStarts | None = None
 
     def peak(self, dtype: str, threads: int = 1) -> float:
         """GFLOP/s; for a thread count that was not measured, the rate of one thread times the count."""
@@ -120,7 +120,7 @@ def parsed(text: str | None) -> Measured | None:
             Bandwidth(str(b["level"]), int(b["threads"]), float(b["read"]), float(b["triad"]))
             for b in data["bandwidths"]
         )
-        starts = Starts(**data["starts"]) if data.get("starts") else None
+        starts = ThreadStarts(**data["starts"]) if data.get("starts") else None
         made = Measured(peaks, bandwidths, _tiles(data.get("tiles")), starts)
     except (ValueError, KeyError, TypeError):
         return None

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from poly.machine.description import KIB, Machine
-from poly.machine.measured import Measured
+from poly.machine.measured import Measured, TileCosts
 
 
 def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
@@ -35,6 +35,30 @@ def table(machine: Machine, rates: Measured) -> Iterator[str]:
     yield ""
     heads = [f"{kind}, {head}" for head in heads for kind in ("read", "triad")]
     yield from columns([("bandwidth, GB/s", *heads), *_bandwidths(rates, threads)])
+    if rates.tiles is not None:
+        yield ""
+        yield from _tiles(rates.tiles)
+    if rates.starts is not None:
+        awake, asleep = (f"{seconds * 1e6:.1f} us" for seconds in (rates.starts.awake, rates.starts.asleep))
+        yield ""
+        yield f"threads     start and join in {awake} if they are awake, in {asleep} after a sleep"
+
+
+def _tiles(costs: TileCosts) -> Iterator[str]:
+    """What operands of register tiles take beside their multiply-adds."""
+    levels = tuple(dict.fromkeys(line.level for line in costs.lines))
+    known = {(line.operand, line.level): f"{line.cost:.1f}" for line in costs.lines}
+    heads = ("multiply-adds a line, from", *levels)
+    operands = dict.fromkeys(line.operand for line in costs.lines)
+    yield from columns([heads, *((name, *(known[name, level] for level in levels)) for name in operands)])
+    yield ""
+    classes = tuple(dict.fromkeys(place.classes for place in costs.places))
+    placed = {(place.steps, place.classes): f"{place.cost:.1f}" for place in costs.places}
+    heads = ("a vector in place, by lines of a page", *map(str, classes))
+    steps = dict.fromkeys(place.steps for place in costs.places)
+    yield from columns([heads, *((f"{n} steps", *(placed[n, one] for one in classes)) for n in steps)])
+    yield ""
+    yield f"spread      {costs.spread:.1%} between quartiles; {costs.disturbed:.0%} of the rounds were disturbed"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -5,9 +5,9 @@ not hide is counted. Their sum is the time of the execution-cache-memory model (
 bottlenecks of stencil computations", ICS 2015), with terms that are measured instead of described.
 
 All jobs are timed in turn, round after round, and the least time of each counts, since other processes can only slow it
-down; of those that read from levels shared with other cores, the median. A busy neighbour on the core's other hardware thread halves the issue slots and leaves the peak of multiply-adds
-as it was; so each round also times instructions that do nothing, and a round in which the core issued fewer than it can
-is done again.
+down; of those that read from levels shared with other cores, the lower quartile. A busy neighbour on the core's other
+hardware thread halves the issue slots and leaves the peak of multiply-adds as it was; so each round also times
+instructions that do nothing, and a round in which the core issued fewer than it can is done again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUIET = 0.85
 """The part of the best issue rate below which a round is disturbed."""
 
 SHARED = ("L3", "memory")
-"""Levels of memory that others use, too: of their jobs the median counts, since that use does not end."""
+"""Levels of memory that others use, too: of their jobs the lower quartile counts, since that use does not end."""
 
 SAMPLE = 5e4
 """Vector multiply-adds of a sample of a tile in the nearest cache."""
@@ -100,7 +100,7 @@ class _Rounds:
         times = {name: sorted(times[name] for _, _, times in kept) for name in self._jobs}
         self.disturbed = 1 - len(quiet) / len(done)
         self.spread = median((quantiles(own)[2] - quantiles(own)[0]) / own[0] for own in times.values())
-        return {name: (median(own) if name[1] in SHARED else own[0]) / unit for name, own in times.items()}
+        return {name: own[len(own) // 4 if name[1] in SHARED else 0] / unit for name, own in times.items()}
 
     def _round(self, number: int) -> tuple[float, float, dict[Name, float]]:
         """Seconds of an instruction, at the worst moment, of a multiply-add, at the best, and of each job."""

@@ -38,23 +38,34 @@ def here(isa: ISA, threads: int) -> Target:
 @lru_cache
 def rates(isa: ISA, threads: int) -> Rates:
     """The rates of each of `threads` cores with an instruction set. They are measured once, in seconds, and kept."""
-    where = _calibrated(isa)
+    where = calibrated(isa)
     return _unmeasured(isa) if where is None else from_machine(measured(where), isa, threads)
 
 
-@lru_cache
 def known_rates(isa: ISA, threads: int) -> Rates:
     """The rates measured before; nominal ones if there are none."""
-    where = _calibrated(isa)
+    try:
+        return _kept_rates(isa, threads)
+    except LookupError:
+        return _unmeasured(isa)
+
+
+@lru_cache
+def _kept_rates(isa: ISA, threads: int) -> Rates:
+    """The rates measured before. Raises LookupError if there are none, which is not remembered."""
+    where = calibrated(isa)
     known = kept(where) if where is not None else None
-    return _unmeasured(isa) if known is None else from_machine(known, isa, threads)
+    if known is None:
+        raise LookupError(isa.name)
+    return from_machine(known, isa, threads)
 
 
+@lru_cache
 def _unmeasured(isa: ISA) -> Rates:
     return nominal(isa, tuple(cache.bytes for cache in machine().caches))
 
 
-def _calibrated(isa: ISA) -> Machine | None:
+def calibrated(isa: ISA) -> Machine | None:
     """This machine with the instruction set that code for `isa` runs by: a CPU device's is the one of equal width.
 
     None if nothing of it can be measured here.

@@ -27,6 +27,9 @@ OVERLAP = 3.0
 LATE = 0.5
 """The fraction of the time of late lines that overlaps with nothing."""
 
+WORKSPACE = 4e-7
+"""Seconds by which a call takes longer that needs memory of its own for copies."""
+
 LEVELS = ("L2", "L3", "memory")
 
 
@@ -40,7 +43,7 @@ def price(form: ScheduleParts, target: Target) -> Cost:
     loops = _loops(form, traffic, fetched, target, share)
     alone = (
         CostPart("late lines", _late(form, traffic, fetched, target) * share),
-        CostPart("copies", _copies(traffic.whole, form, target) * share),
+        CostPart("copies", _copies(traffic.whole, form, target) * share + WORKSPACE * bool(form.copied)),
         CostPart("threads", sum(one.starts for one in form.computed) * target.rates.start * (target.threads > 1)),
     )
     least = max(part.bytes / rate(target, part.name) for part in tiles if part.name in LEVELS) * share
@@ -93,24 +96,25 @@ def _tiles(
     return [*parts, CostPart("TLB", missed * target.unit(form.computed[0].dtype) * share)]
 
 
-class Place(NamedTuple):
+class OperandPlace(NamedTuple):
     """How register tiles read or write an operand, and the bytes at a time of which the cost is known."""
 
     name: str
     bytes: float = LINE
 
 
-def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: NestedPart) -> Place:
+def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: NestedPart) -> OperandPlace:
     """Where register tiles find an operand: in place or in panels; the output also by the steps and order of calls."""
     side, touched = form.sides[operand], leaf.part.touched[operand]
     if side != "output":
         if operand in form.copied:
-            return Place(f"{side} panels")
+            return OperandPlace(f"{side} panels")
         apart = side == "right" and touched.pitch >= PAGE
-        return Place("right apart", max(LINE, touched.lines * touched.run / touched.bytes)) if apart else Place(side)
+        run = max(LINE, touched.lines * touched.run / touched.bytes)
+        return OperandPlace("right apart", run) if apart else OperandPlace(side)
     around = leaf.parts[-2 if len(leaf.parts) > 1 else -1].touched[operand]
     along = " along" if around.run > touched.run else ""
-    return Place(("short output" if calls[0].steps_a_call <= SHORT else "output") + along, 2 * LINE)
+    return OperandPlace(("short output" if calls[0].steps_a_call <= SHORT else "output") + along, 2 * LINE)
 
 
 def _loops(

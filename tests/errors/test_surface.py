@@ -186,7 +186,7 @@ def test_every_function_takes_any_value(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(explained, "measured", lambda machine: RATES)
     for module in (explained, derive):
-        monkeypatch.setattr(module, "rates", lambda threads, dtypes: from_machine(RATES, threads, {}))
+        monkeypatch.setattr(module, "rates", lambda isa, threads: from_machine(RATES, isa, threads))
     assert not (found := faults(functions(tmp_path))), told(found)
 
 

@@ -183,5 +183,5 @@ def _device_space(nest: poly.Nest, isa):
     from poly.model.host import caches, rates
     from poly.model.rates import nominal
 
-    known = nominal(isa) if is_gpu(isa) else rates(isa.units, tuple(sorted({a.dtype for a in nest.arrays}, key=str)))
+    known = nominal(isa) if is_gpu(isa) else rates(isa, isa.units)
     return derive(nest, Target(isa, caches(), known, isa.units))

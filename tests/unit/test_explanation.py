@@ -43,7 +43,7 @@ SIZES = {"M": 48, "N": 64, "K": 32}
 def known_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is measured: every test sees this machine, and a store of its own."""
     monkeypatch.setattr(explained, "measured", lambda machine: RATES)
-    monkeypatch.setattr(explained, "rates", lambda threads, dtypes: from_machine(RATES, threads, {}))
+    monkeypatch.setattr(explained, "rates", lambda isa, threads: from_machine(RATES, isa, threads))
     monkeypatch.setattr(explained, "caches", lambda: CACHES)
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
 

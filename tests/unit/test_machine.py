@@ -13,7 +13,7 @@ from microkernels.dtypes import f32
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, table
 from poly.machine.cores import cgroup_quota
 from poly.machine.description import FALLBACK, cpu_name, read_caches
-from poly.machine.measured import _key, footprints
+from poly.machine.calibration import _key, footprints
 from poly.machine.probes import probes
 from poly.machine.text import size_text
 
@@ -129,11 +129,11 @@ def test_rates_of_other_thread_counts_follow_from_those_measured() -> None:
 def test_kept_rates_are_read_back_and_damaged_ones_measured_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def fake(machine: Machine, probe: object) -> Measured:
+    def fake(machine: Machine) -> Measured:
         calls.append(machine)
         return RATES
 
-    module = __import__("poly.machine.measured", fromlist=["measure"])
+    module = __import__("poly.machine.calibration", fromlist=["measure"])
     monkeypatch.setattr(module, "measure", fake)
     put(_key(SMALL), "{ damaged")
     assert measured(SMALL) == RATES

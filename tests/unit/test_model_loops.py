@@ -44,7 +44,7 @@ def views(made: Schedule, knobs: dict[str, str] | None = None) -> dict[str, View
 def moved(made: Schedule, capacity: int) -> float:
     """The bytes that the model expects to come into a cache; those that go back are not counted."""
     form = model(made).form({})
-    fetched = Traffic(form).fetched(capacity)
+    fetched = Traffic(form).fetched(capacity, 8)
     return sum(bytes / (2 if form.whole.touched[operand].written else 1) for operand, bytes in fetched.items())
 
 
