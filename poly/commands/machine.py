@@ -17,7 +17,9 @@ from poly.machine.opencl import opencl_facts, opencl_table
 
 @click.command("machine")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--calibrate", "--measure", is_flag=True, help="Calibrate and try devices again, even if results are stored.")
+@click.option(
+    "--calibrate", "--measure", is_flag=True, help="Calibrate and try devices again, even if results are stored."
+)
 @click.option("--target", default="c", show_default=True, help="Calibrate for this target: c, c:avx2, …")
 def command(as_json: bool, calibrate: bool, target: str) -> None:
     """Show the machine: cores, caches, its calibration (measured once and stored), and OpenCL devices.

@@ -11,9 +11,9 @@ from codegen.cache import get, put
 from microkernels import isa
 from microkernels.dtypes import f32
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, table
+from poly.machine.calibration import _key, footprints
 from poly.machine.cores import cgroup_quota
 from poly.machine.description import FALLBACK, cpu_name, read_caches
-from poly.machine.calibration import _key, footprints
 from poly.machine.probes import probes
 from poly.machine.text import size_text
 

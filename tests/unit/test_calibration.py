@@ -1,0 +1,178 @@
+"""The calibration: rounds that are disturbed, what is kept, described CPUs, and the process in the background."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from codegen.cache import put
+from microkernels.isa import AVX2, AVX512, ISAS, NEON, PORTABLE, host
+from poly.machine import background, calibration
+from poly.machine.calibration import described
+from poly.machine.description import machine
+from poly.machine.measured import Measured, TileCosts, parsed
+from poly.machine.operands import PITCHES, regions
+from poly.machine.tile_probes import TileProbes
+from poly.machine.tiles import MOST_ROUNDS, ROUNDS, _Rounds, measured_tiles
+
+SIZES = (32 << 10, 1 << 20, 32 << 20)
+
+
+def costs_of(isa: str) -> TileCosts:
+    found = described(isa, SIZES).tiles
+    assert found is not None
+    return found
+
+
+class FakeProbes:
+    """A core that is busy in some rounds: it issues at half of its rate, and all takes longer."""
+
+    def __init__(self, busy: set[int]) -> None:
+        self.busy, self.asked = busy, 0
+
+    def job(self, number: int) -> float:
+        return 2e-6 if number in self.busy else 1e-6 + number * 1e-9
+
+    def idle(self) -> float:
+        self.asked += 1
+        return 2e-10 if (self.asked - 1) // 2 in self.busy else 1e-10  # before and after the job of each round
+
+    def unit(self) -> float:
+        return 1e-9
+
+
+def run(busy: set[int], name: tuple[str, str] = ("left", "L2")) -> tuple[float, _Rounds]:
+    probes: Any = FakeProbes(busy)
+    rounds = _Rounds(probes, {name: probes.job})
+    return rounds.run()[name], rounds
+
+
+def test_the_least_time_of_undisturbed_rounds_counts() -> None:
+    time, rounds = run(set())
+    assert time == pytest.approx(1000)
+    assert rounds.disturbed == 0
+
+
+def test_of_levels_that_others_use_the_lower_quartile_counts() -> None:
+    assert run(set(), ("left", "L3"))[0] == pytest.approx(1000 + ROUNDS // 4)
+
+
+def test_disturbed_rounds_are_done_again() -> None:
+    busy = {1, 2, 3, 5, 8}
+    time, rounds = run(busy)
+    assert time == pytest.approx(1000)
+    assert rounds.disturbed == pytest.approx(len(busy) / (ROUNDS + len(busy)))
+
+
+def test_a_core_that_is_hardly_ever_quiet_is_measured_as_it_is() -> None:
+    time, rounds = run(set(range(1, 1000)))
+    assert time == pytest.approx(1000)
+    assert rounds.disturbed == pytest.approx(1 - 1 / MOST_ROUNDS)
+
+
+@pytest.mark.parametrize("isa", ["avx512", "avx2"])
+def test_a_calibration_is_read_back_as_it_was_stored(isa: str) -> None:
+    whole = described(isa, SIZES)
+    assert parsed(json.dumps(asdict(whole))) == whole
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"peaks": [], "bandwidths": []}', '{"peaks": 3, "bandwidths": 4}'])
+def test_a_damaged_calibration_is_none(damage: str) -> None:
+    assert parsed(damage) is None
+
+
+def test_every_described_cpu_has_all_costs() -> None:
+    for cpu in calibration._cpus():
+        found = parsed(json.dumps(cpu))
+        assert found is not None and found.tiles is not None and found.starts is not None
+        speeds = {(speed.rows, speed.vectors) for speed in found.tiles.speeds}
+        lanes = ISAS[cpu["isa"]].vector_bytes // 4
+        assert speeds == {(k.rows, k.columns // lanes) for k in measured_tiles(ISAS[cpu["isa"]])}
+        assert {place.classes for place in found.tiles.places} == set(PITCHES)
+        assert all(one.cost >= 0 for one in (*found.tiles.lines, *found.tiles.places))
+
+
+def test_the_nearest_described_cpu_serves_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = (cpu for cpu in calibration._cpus() if cpu["isa"] == "avx2")
+    small = {**one, "cpu": "small", "caches": [{**cache, "bytes": cache["bytes"] // 2} for cache in one["caches"]]}
+    small["tiles"] = {**one["tiles"], "crowded": 99.0}
+    monkeypatch.setattr(calibration, "_cpus", lambda: (one, small))
+    found = [calibration.described.__wrapped__("avx2", (size, 32 * size, 1024 * size)).tiles for size in (16384, 32768)]
+    assert [tiles.crowded == 99 for tiles in found if tiles] == [True, False]
+
+
+@pytest.mark.parametrize("isa", [NEON.name, PORTABLE.name])
+def test_another_instruction_set_borrows_all_but_the_tiles_speeds(isa: str) -> None:
+    assert costs_of(isa).speeds == ()
+    assert costs_of(isa).lines
+
+
+def test_regions_lie_in_their_levels() -> None:
+    here = machine()
+    found, second = regions(here), here.cache(2)
+    assert second is None or found["L2"] < second.bytes
+    assert found["memory"] > max(cache.bytes for cache in here.caches)
+    assert list(found.values()) == sorted(found.values())
+
+
+def test_the_probes_time_what_they_are_told() -> None:
+    isa = host()
+    kernel = measured_tiles(isa)[0]
+    probes = TileProbes(isa, [kernel], [kernel])
+    assert probes.near(kernel, 32, 10) > 0 and probes.unit() > 0 and probes.idle() > 0
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The processes that were to be started. None is."""
+    found: list[Any] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **more: found.append((command, more)))
+    monkeypatch.delenv(background.VARIABLE)
+    background.calibrate_soon.cache_clear()
+    yield found
+    background.calibrate_soon.cache_clear()
+
+
+def test_a_calibration_starts_once_a_process_and_apart_from_it(started: list[Any]) -> None:
+    for _ in range(3):
+        background.calibrate_soon(NEON)
+    ((command, more),) = started
+    assert "calibrate('neon')" in command[-1] and more["start_new_session"]
+    assert more["env"][background.VARIABLE] == background.NEVER
+
+
+def test_none_starts_where_the_machine_is_calibrated(started: list[Any]) -> None:
+    put(calibration._key(replace(machine(), isa=NEON)), json.dumps(asdict(described("avx2", SIZES))))
+    background.calibrate_soon(NEON)
+    assert started == []
+
+
+def test_none_starts_where_the_user_wants_none(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(background.VARIABLE, background.NEVER)
+    background.calibrate_soon(NEON)
+    assert started == []
+
+
+def test_one_process_calibrates_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def fake(here: Any) -> Measured:
+        done.append(here.isa.name)
+        background.calibrate("portable")  # another process, meanwhile
+        return described("avx2", SIZES)
+
+    monkeypatch.setattr(background, "measured", fake)
+    background.calibrate("portable")
+    assert done == ["portable"]
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2], ids=str)
+def test_described_tiles_know_what_large_ones_gain(isa: Any) -> None:
+    """Steps of large tiles take their multiply-adds and little more, those of one row far more."""
+    speeds = {(one.rows, one.vectors): one.step / (one.rows * one.vectors) for one in costs_of(isa.name).speeds}
+    assert speeds[6, 2] < 1.1 and speeds[1, 1] > 2

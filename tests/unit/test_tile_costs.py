@@ -1,0 +1,129 @@
+"""The model of register tiles: what is measured of operands in place, of lines and of copies decides what is packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from contractions import Contraction
+
+from microkernels.dtypes import f32
+from microkernels.isa import AVX2, AVX512, ISA
+from poly.autoschedule.rules.contraction import Tilings
+from poly.autoschedule.rules.microkernels import heaviest_box
+from poly.ir.nest import Nest
+from poly.machine.measured import PlaceCost, TileCosts
+from poly.model import Caches, Choice
+from poly.model.core import Target
+from poly.model.tiles import Pitches, TileCalls, between, line_classes
+from poly.model.traffic import crowding
+
+CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
+
+
+def product(m: int, n: int, k: int) -> Nest:
+    contraction = Contraction("ik,kj->ij")
+    return contraction.nest().with_sizes(contraction.sizes({"i": m, "j": n, "k": k}))
+
+
+def target(isa: ISA, change: Callable[[TileCosts], TileCosts] = lambda costs: costs) -> Target:
+    known = Target.nominal(isa, CACHES, 1)
+    return replace(known, rates=replace(known.rates, tiles=change(known.rates.tiles)))
+
+
+def tilings(nest: Nest, where: Target) -> Tilings:
+    found = heaviest_box(nest, where)
+    assert found is not None
+    return Tilings(found[1], where)
+
+
+def choice(nest: Nest, where: Target) -> Choice:
+    return tilings(nest, where).usual
+
+
+def places(cost: float) -> Callable[[TileCosts], TileCosts]:
+    return lambda costs: replace(costs, places=tuple(replace(one, cost=cost) for one in costs.places))
+
+
+def lines(operand: str, cost: float) -> Callable[[TileCosts], TileCosts]:
+    def change(costs: TileCosts) -> TileCosts:
+        changed = (replace(one, cost=cost if one.operand == operand else one.cost) for one in costs.lines)
+        return replace(costs, lines=tuple(changed))
+
+    return change
+
+
+def test_between_known_values_the_logarithm_counts() -> None:
+    known = {1: 8.0, 4: 4.0, 64: 0.0}
+    assert [between(at, known) for at in (0.5, 1, 2, 4, 16, 64, 100)] == [8, 8, 6, 4, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("pitch", "classes"), [(4096, 1), (8192, 1), (2048, 2), (6144, 2), (5760, 32), (2880, 64), (64, 64), (100, 64)]
+)
+def test_rows_begin_in_classes_of_a_pages_lines(pitch: int, classes: int) -> None:
+    assert line_classes(pitch) == classes == len({n * pitch % 4096 // 64 for n in range(4096)}) or pitch % 64
+
+
+def calls(right: int, left: int = 0) -> TileCalls:
+    return TileCalls(f32, 96, 96, 256, 1, (6,), (16,), 256, Pitches(left, right, 0), panels=not left)
+
+
+def test_a_vector_in_place_takes_what_was_measured_for_its_pitch() -> None:
+    def change(costs: TileCosts) -> TileCosts:
+        return replace(costs, places=(PlaceCost(256, 1, 3.0), PlaceCost(256, 64, 1.0)))
+
+    where = target(AVX2, change)
+    packed, conflicts, apart = (calls(pitch).time(where) for pitch in (0, 4096, 4160))
+    vectors = 96 / 6 * 256 * 96 / 8
+    assert conflicts - packed == pytest.approx(3 * vectors)
+    assert apart - packed == pytest.approx(vectors)
+
+
+def test_rows_of_the_left_operand_crowd_a_set_by_its_ways() -> None:
+    twelve = replace(CACHES, l1=48 << 10, ways=(12, 16))
+    assert crowding(4096, 16, CACHES) == 1 and crowding(4096, 8, CACHES) == 0
+    assert crowding(4096, 16, twelve) == pytest.approx(4 / 12) and crowding(4160, 64, CACHES) == 0
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2], ids=lambda isa: isa.name)
+def test_what_costs_much_in_place_is_packed(isa: ISA) -> None:
+    nest = product(512, 512, 512)
+    assert choice(nest, target(isa, places(10.0))).pack_right
+    dear = target(isa, lambda costs: lines("copy", 1e4)(places(0.0)(costs)))
+    assert not choice(nest, dear).pack_right
+
+
+def test_what_is_slow_from_far_is_read_seldom() -> None:
+    """The more a line of B from the last level takes, the fewer of them a schedule reads."""
+    nest = product(2048, 2048, 2048)
+
+    def read(cost: float) -> float:
+        changed = target(AVX512, lambda costs: lines("right panels", cost)(lines("right apart", cost)(costs)))
+        part = tilings(nest, changed).model.predict(choice(nest, changed)).part("L3")
+        assert part is not None
+        return part.bytes
+
+    assert read(200.0) < read(0.0)
+
+
+SHAPES = [(512, 512, 512), (1024, 1024, 1024), (49, 512, 2048), (7, 333, 1001), (3136, 64, 64), (720, 720, 720)]
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2], ids=lambda isa: isa.name)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_two_calibrations_that_differ_by_little_choose_alike(isa: ISA, shape: tuple[int, int, int]) -> None:
+    """Costs that differ by 5 % change the choice at most for one that is predicted to be 2 % slower."""
+    random, nest = Random(str((isa, shape))), product(*shape)
+
+    def disturbed(costs: TileCosts) -> TileCosts:
+        moved = tuple(replace(one, cost=one.cost * random.uniform(0.95, 1.05)) for one in costs.lines)
+        placed = tuple(replace(one, cost=one.cost * random.uniform(0.95, 1.05)) for one in costs.places)
+        return replace(costs, lines=moved, places=placed)
+
+    known = tilings(nest, target(isa))
+    least = known.model.predict(known.usual).seconds
+    other = choice(nest, target(isa, disturbed))
+    assert known.model.predict(other).seconds <= 1.02 * least
