@@ -30,6 +30,7 @@ from microkernels.prune import items_of
 INLINE = "static inline __attribute__((always_inline))"
 NOINLINE = "static __attribute__((noinline, unused))"
 UNROLL = '_Pragma("GCC unroll 32")'
+UNROLL_BY_2 = '_Pragma("GCC unroll 2")'
 
 Space = Literal["global", "local", "private"]
 """An address space of OpenCL C."""
@@ -87,6 +88,7 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
         "INLINE": INLINE,
         "NOINLINE": NOINLINE,
         "UNROLL": UNROLL,
+        "UNROLL_BY_2": UNROLL_BY_2,
         "MASK": "__mmask16" if dtype.size == 4 else "__mmask8",
         "int_of_T": integer,
         "EACH_X": ", ".join(["x"] * lanes),
@@ -97,6 +99,7 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
     wide = {64: "512", 32: "256", 16: ""}[isa.vector_bytes]
     return words | {
         "UNROLL": '_Pragma("clang loop unroll(full)")',
+        "UNROLL_BY_2": "",
         "LANES": str(lanes),
         "SIZE": str(dtype.size),
         "VEC": f"{dtype.c_name}{lanes}",

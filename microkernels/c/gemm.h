@@ -6,6 +6,32 @@
    first three must be constants where this is inlined, so that `sum` lives in registers. */
 enum { SHORT_DEPTH_T = 96 };
 
+/* One step of the reduction: a row of B times the elements of A at `ak` behind the pointers to its rows. `ahead` also fetches
+   the columns behind the row. */
+INLINE void gemm_step_T(int64_t rows, int64_t vectors, int partial, tail_T tail, A_SPACE const T *const *a, int64_t ak,
+                        B_SPACE const T *b, int ahead, vec_T (*sum)[16])
+{
+    const int64_t whole = vectors - partial;
+    vec_T row[16];
+    UNROLL
+    for (int64_t v = 0; v < whole; v++) {
+        row[v] = load_T(b + v * LANES_T);
+        if (ahead)
+            __builtin_prefetch(b + (vectors + v) * LANES_T, 0, 3);
+    }
+    if (partial)
+        row[whole] = load_tail_T(b + whole * LANES_T, tail);
+    UNROLL
+    for (int64_t i = 0; i < rows; i++) {
+        const vec_T x = broadcast_T(a[i][ak]);
+        UNROLL
+        for (int64_t v = 0; v < vectors; v++) {
+            sum[i][v] = fma_T(x, row[v], sum[i][v]);
+            hold_T(&sum[i][v], x);
+        }
+    }
+}
+
 INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last,
                         A_SPACE const T *const *a, B_SPACE const T *b, C_SPACE T *const *c,
                         int64_t K, int64_t a0, int64_t b0, int64_t K1, int64_t a1, int64_t b1,
@@ -15,6 +41,11 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     const tail_T tail = tail_of_T(last);
     const int64_t depth = K2 * K1 * K;
     const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
+    /* In place, the neighbour's rows come next. */
+    const int ahead = b0 != vectors * LANES_T && depth <= SHORT_DEPTH_T;
+    /* Saves instructions where another thread of the core takes half of those that it can issue; in an instance for any tail
+       it is not worth the code. */
+    const int twice = !partial || __builtin_constant_p(last);
     vec_T sum[32][16];
 
     all_registers_T();
@@ -39,25 +70,13 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
         for (int64_t k1 = 0; k1 < K1; k1++) {
             int64_t ak = k2 * a2 + k1 * a1;
             B_SPACE const T *bk = b + k2 * b2 + k1 * b1;
-            for (int64_t k = 0; k < K; k++, ak += a0, bk += b0) {
-                vec_T row[16];
-                UNROLL
-                for (int64_t v = 0; v < whole; v++) {
-                    row[v] = load_T(bk + v * LANES_T);
-                    if (b0 != vectors * LANES_T && depth <= SHORT_DEPTH_T) /* in place: the neighbour's rows come next */
-                        __builtin_prefetch(bk + (vectors + v) * LANES_T, 0, 3);
-                }
-                if (partial)
-                    row[whole] = load_tail_T(bk + whole * LANES_T, tail);
-                UNROLL
-                for (int64_t i = 0; i < rows; i++) {
-                    const vec_T x = broadcast_T(a[i][ak]);
-                    UNROLL
-                    for (int64_t v = 0; v < vectors; v++) {
-                        sum[i][v] = fma_T(x, row[v], sum[i][v]);
-                        hold_T(&sum[i][v], x);
-                    }
-                }
+            if (twice) {
+                UNROLL_BY_2
+                for (int64_t k = 0; k < K; k++, ak += a0, bk += b0)
+                    gemm_step_T(rows, vectors, partial, tail, a, ak, bk, ahead, sum);
+            } else {
+                for (int64_t k = 0; k < K; k++, ak += a0, bk += b0)
+                    gemm_step_T(rows, vectors, partial, tail, a, ak, bk, ahead, sum);
             }
         }
     }

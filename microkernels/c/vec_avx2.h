@@ -5,7 +5,10 @@
 enum { LANES_T = (int)(32 / sizeof(T)) };
 typedef T vec_T __attribute__((vector_size(32)));
 typedef int_of_T ints_T __attribute__((vector_size(32)));
-typedef __m256i tail_T; /* the sign bit of each lane that is there */
+typedef struct {
+    __m256i there; /* the sign bit of each lane that is there */
+    int64_t lanes;
+} tail_T;
 
 INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -14,15 +17,48 @@ INLINE tail_T tail_of_T(int64_t lanes)
     ints_T number = {0};
     for (int l = 0; l < LANES_T; l++)
         number[l] = l;
-    return (tail_T)(number < (int_of_T)lanes);
+    const tail_T tail = {(__m256i)(number < (int_of_T)lanes), lanes};
+    return tail;
 }
 
 INLINE vec_T zero_T(void) { return _mm256_setzero_px(); }
 INLINE vec_T broadcast_T(T x) { return _mm256_set1_px(x); }
 INLINE vec_T load_T(const T *p) { return _mm256_loadu_px(p); }
-INLINE vec_T load_tail_T(const T *p, tail_T tail) { return _mm256_maskload_px(p, tail); }
 INLINE void store_T(T *p, vec_T x) { _mm256_storeu_px(p, x); }
-INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm256_maskstore_px(p, tail, x); }
+
+/* A masked load takes more of the load units than one of half or a quarter of a vector. */
+INLINE vec_T load_tail_T(const T *p, tail_T tail)
+{
+    const int64_t bytes = tail.lanes * (int64_t)sizeof(T);
+    if (__builtin_constant_p(bytes) && bytes == 16)
+        return (vec_T)_mm256_zextsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    if (__builtin_constant_p(bytes) && bytes == 8)
+        return (vec_T)_mm256_zextsi128_si256(_mm_loadl_epi64((const __m128i *)p));
+    return _mm256_maskload_px(p, tail.there);
+}
+
+/* By halves, because a masked store takes up to 40 instructions on AMD's CPUs. */
+INLINE void store_tail_T(T *p, vec_T x, tail_T tail)
+{
+    __m128i part = _mm256_castsi256_si128((__m256i)x);
+    if (tail.lanes == LANES_T) {
+        store_T(p, x);
+        return;
+    }
+    if (tail.lanes & LANES_T / 2) {
+        _mm_storeu_si128((__m128i *)p, part);
+        part = _mm256_extracti128_si256((__m256i)x, 1);
+        p += LANES_T / 2;
+    }
+    if (LANES_T == 8 && tail.lanes & 2) {
+        _mm_storel_epi64((__m128i *)p, part);
+        part = _mm_unpackhi_epi64(part, part);
+        p += 2;
+    }
+    if (tail.lanes & 1)
+        __builtin_memcpy(p, &part, sizeof(T));
+}
+
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm256_fmadd_px(a, b, c); }
 
 /* clang spills sums where they fill nearly all registers, unless each must be in one together with the x of its product. */
