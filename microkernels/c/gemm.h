@@ -17,6 +17,7 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
     vec_T sum[32][16];
 
+    all_registers_T();
     if (depth > SHORT_DEPTH_T) { /* else it costs more than it gains, in a cache */
         UNROLL
         for (int64_t i = 0; i < rows; i++) {

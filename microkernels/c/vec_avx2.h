@@ -35,6 +35,15 @@ INLINE void hold_T(vec_T *sum, vec_T x)
 #endif
 }
 
+/* No vector that is computed before stays in a register: the compiler would move constants of other loops out of all loops, keep
+   them in registers through this one, and sums in memory for want of these registers. */
+INLINE void all_registers_T(void)
+{
+    __asm__ volatile("" :::
+        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15");
+}
+
 INLINE T total_T(vec_T x)
 {
     x += _mm256_permute2f128_px(x, x, 1);

@@ -20,6 +20,14 @@ INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm512_mask_storeu_px(p, 
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c); }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 
+INLINE void all_registers_T(void) /* see AVX2 */
+{
+    __asm__ volatile("" :::
+        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",
+        "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31");
+}
+
 /* Each step adds the other half of what is left. Results for lanes that are left out are zero: where they are undefined, as
    in _mm512_reduce_add_px, gcc warns of its own header. */
 INLINE T total_T(vec_T x)

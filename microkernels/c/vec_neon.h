@@ -13,6 +13,13 @@ INLINE vec_T load_T(const T *p) { return vld1q_px(p); }
 INLINE void store_T(T *p, vec_T x) { vst1q_px(p, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return vfmaq_px(c, a, b); }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
+INLINE void all_registers_T(void) /* see AVX2 */
+{
+    __asm__ volatile("" :::
+        "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
+        "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+}
+
 INLINE T total_T(vec_T x) { return vaddvq_px(x); }
 
 /* The upper half of a vector. */

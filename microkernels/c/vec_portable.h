@@ -23,6 +23,7 @@ INLINE vec_T load_T(const T *p) { return (vec_T)*(const loose_T *)p; }
 INLINE void store_T(T *p, vec_T x) { *(loose_T *)p = (loose_T)x; }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
+INLINE void all_registers_T(void) {} /* see AVX2 */
 
 INLINE T total_T(vec_T x)
 {

@@ -25,6 +25,7 @@ INLINE vec_T zero_T(void) { return (vec_T)(0); }
 INLINE vec_T broadcast_T(T x) { return (vec_T)(x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; } /* fused where the device does that fast */
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; }
+INLINE void all_registers_T(void) {}
 
 INLINE T total_T(vec_T x)
 {
