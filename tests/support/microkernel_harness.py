@@ -162,19 +162,21 @@ typedef void (*gatherer_T)(T *dst, int64_t width, int64_t lanes, const T *src, c
                            int64_t K2, int64_t s2, int64_t p2);
 
 /* kind 0: lanes contiguous; 1: k contiguous; 2: neither; 3: runs of lanes; 4: lanes anywhere, k contiguous;
-   5: lanes anywhere, nothing contiguous. Where turned, the panel's outermost step is the source's innermost. */
+   5: lanes anywhere, nothing contiguous; 6: runs of lanes, k contiguous, as in the taps on an image.
+   Where turned, the panel's outermost step is the source's innermost. */
 static void check_pack(const char *what, packer_T pack, gatherer_T gather,
                        int64_t width, int64_t lanes, int64_t K, int kind, int turned)
 {
     const int64_t K1 = 2, K2 = 1 + K % 2;
-    const int64_t s0 = kind == 1 || kind == 4 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
+    const int64_t s0 = kind == 1 || kind == 4 || kind == 6 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
     const int64_t s1 = K * s0 + 1, s2 = K1 * s1 + 1;
     const int64_t ls = kind == 0 ? 1 : K2 * s2 + 1;
     const int64_t p0 = turned ? K2 * K1 * width : width, p1 = turned ? K2 * width : K * width;
     const int64_t p2 = turned ? width : K1 * K * width;
     int64_t offsets[256];
     for (int64_t l = 0; l < lanes; l++)
-        offsets[l] = kind < 3 ? l * ls : kind == 3 ? l + l / 5 : (lanes - 1 - l) * ls + l % 3;
+        offsets[l] = kind < 3 ? l * ls : kind == 3 ? l + l / 5 : kind == 6 ? l + l / 7 * 2
+                                                                            : (lanes - 1 - l) * ls + l % 3;
     int64_t reach = 0;
     for (int64_t l = 0; l < lanes; l++)
         if (offsets[l] > reach) reach = offsets[l];
@@ -202,7 +204,7 @@ static void climb_pack(const char *what, packer_T pack, gatherer_T gather, int64
 {
     static const int64_t depths[] = {0, 1, 3, 8, 17, 35};
     for (int64_t lanes = 1; lanes <= width; lanes++)
-        for (int kind = 0; kind < 6; kind++)
+        for (int kind = 0; kind < 7; kind++)
             for (int d = 0; d < 6; d++)
                 for (int turned = 0; turned < 2; turned++)
                     check_pack(what, pack, gather, width, lanes, depths[d], kind, turned);

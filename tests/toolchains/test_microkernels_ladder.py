@@ -34,7 +34,7 @@ TILES = {
     "neon": ((8, 2), (6, 4), (1, 3)),
     "portable": ((6, 2), (3, 3), (1, 1)),
 }
-WIDTHS = {"avx512": (6, 14, 16, 48), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
+WIDTHS = {"avx512": (6, 14, 16, 48, 72), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
 CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.values() for dtype in (f32, f64)]
 
 
