@@ -7,8 +7,8 @@ enum {
     PACK_CHUNK_T = 64, /* lanes whose runs are found at a time */
 };
 
-/* Up to a vector of lanes next to each other in the source and in the panel. `whole` says that a whole vector fits into the panel's
-   row there: the lanes behind the run are written later. */
+/* Up to a vector of lanes next to each other in the source and in the panel. `whole` says that a whole vector fits into
+   the panel's row there: the lanes behind the run are written later. */
 typedef struct {
     int64_t lane, offset, length;
     int whole;
@@ -190,8 +190,8 @@ INLINE void pack_runs_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL co
     }
 }
 
-/* Whether it takes less time to turn blocks of K steps next to each other than to copy each step's runs: a block costs about as
-   much as two runs a step. */
+/* Whether it takes less time to turn blocks of K steps next to each other than to copy each step's runs: a block costs
+   about as much as two runs a step. */
 INLINE int turns_T(int64_t lanes, const int64_t *offsets, int64_t K)
 {
     run_T runs[PACK_CHUNK_T];
@@ -263,6 +263,27 @@ INLINE void pack_gather_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL 
     for (int64_t k2 = 0; k2 < K2; k2++)
         for (int64_t k1 = 0; k1 < K1; k1++)
             pack_columns_T(dst + k2 * p2 + k1 * p1, width, lanes, src + k2 * s2 + k1 * s1, 0, offsets, K, p0);
+}
+
+/* Several panels at once, whose lanes lie side by side in the source: the panel after this one starts `next` further.
+   `lanes` are those of all panels, of which the last may be partial; the width is a multiple of a vector. Long rows are
+   read twice as fast by some lines at a time as line by line. */
+INLINE void pack_beside_T(TO_SPACE T *dst, int64_t next, int64_t width, int64_t lanes, GLOBAL const T *src,
+                          int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                          int64_t K2, int64_t s2, int64_t p2)
+{
+    const int64_t whole = lanes / width;
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++) {
+            TO_SPACE T *to = dst + k2 * p2 + k1 * p1;
+            GLOBAL const T *from = src + k2 * s2 + k1 * s1;
+            for (int64_t k = 0; k < K; k++)
+                for (int64_t q = 0; q < whole; q++)
+                    for (int64_t l = 0; l < width; l += LANES_T)
+                        store_T(to + q * next + k * p0 + l, load_T(from + k * s0 + q * width + l));
+            if (whole * width < lanes)
+                pack_rows_T(to + whole * next, width, lanes - whole * width, from + whole * width, K, s0, p0);
+        }
 }
 
 /* Several panels at once, where the source is contiguous from panel to panel: the panel after this one starts `next` further, and

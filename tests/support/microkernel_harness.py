@@ -211,6 +211,45 @@ static void climb_pack(const char *what, packer_T pack, gatherer_T gather, int64
 }
 """
 
+BESIDE = r"""
+typedef void (*groupwise_T)(T *dst, int64_t next, int64_t width, int64_t lanes, const T *src,
+                            int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                            int64_t K2, int64_t s2, int64_t p2);
+
+/* Panels side by side, the last one partial; where turned, the outermost step of a panel is the source's innermost. */
+static void check_beside(const char *what, groupwise_T pack, int64_t width, int64_t lanes, int64_t K, int turned)
+{
+    const int64_t K1 = 2, K2 = 1 + K % 2, panels = (lanes + width - 1) / width;
+    const int64_t s0 = lanes + 3, s1 = K * s0 + 1, s2 = K1 * s1 + 1;
+    const int64_t p0 = turned ? K2 * K1 * width : width, p1 = turned ? K2 * width : K * width;
+    const int64_t p2 = turned ? width : K1 * K * width, next = K2 * K1 * K * width;
+    fresh(&A, lanes - 1 + (K2 - 1) * s2 + (K1 - 1) * s1 + (K ? K - 1 : 0) * s0 + 1);
+    for (int64_t i = 0; i < A.count; i++)
+        A.data[i] = random_T();
+    fresh(&C, panels * next);
+    pack(C.data, next, width, lanes, A.data, K, s0, p0, K1, s1, p1, K2, s2, p2);
+    checks++;
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            for (int64_t k = 0; k < K; k++)
+                for (int64_t l = 0; l < panels * width; l++) {
+                    const T *at = C.data + l / width * next + k2 * p2 + k1 * p1 + k * p0 + l % width;
+                    const T want = l < lanes ? A.data[l + k2 * s2 + k1 * s1 + k * s0] : 0;
+                    if (!(*at == want))
+                        fail(what, width, lanes, K, at - C.data, *at, want);
+                }
+}
+
+static void climb_beside(const char *what, groupwise_T pack, int64_t width)
+{
+    static const int64_t depths[] = {0, 1, 3, 8, 17};
+    for (int64_t lanes = 1; lanes <= 4 * width; lanes++)
+        for (int d = 0; d < 5; d++)
+            for (int turned = 0; turned < 2; turned++)
+                check_beside(what, pack, width, lanes, depths[d], turned);
+}
+"""
+
 GEMV = r"""
 static void n_form_T(int64_t n, int64_t K, const T *x, int64_t xs, const T *b, int64_t ldb, T *y,
                      T alpha, int accumulate)
@@ -412,6 +451,18 @@ static void gather_{width}(T *dst, int64_t width, int64_t lanes, const T *src, c
 {{
     (void)width;
     pack_gather_T(dst, {width}, lanes, src, offsets, K, s0, p0, K1, s1, p1, K2, s2, p2);
+}}
+"""
+
+
+def beside_wrapper(width: int) -> str:
+    """A copy of the routine for panels side by side, with a constant width."""
+    return f"""
+static void beside_{width}(T *dst, int64_t next, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0,
+                           int64_t p0, int64_t K1, int64_t s1, int64_t p1, int64_t K2, int64_t s2, int64_t p2)
+{{
+    (void)width;
+    pack_beside_T(dst, next, {width}, lanes, src, K, s0, p0, K1, s1, p1, K2, s2, p2);
 }}
 """
 
