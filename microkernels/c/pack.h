@@ -7,9 +7,11 @@ enum {
     PACK_CHUNK_T = 64, /* lanes whose runs are found at a time */
 };
 
-/* Up to a vector of lanes next to each other in the source and in the panel. */
+/* Up to a vector of lanes next to each other in the source and in the panel. `whole` says that a whole vector fits into
+   the panel's row there: the lanes behind the run are written later. */
 typedef struct {
     int64_t lane, offset, length;
+    int whole;
     tail_T tail;
 } run_T;
 
@@ -131,47 +133,71 @@ INLINE void pack_columns_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL
     }
 }
 
-/* The runs of consecutive offsets among `lanes` lanes: their number. */
-INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, const int64_t *offsets)
+/* The runs of consecutive offsets among `lanes` lanes, in a row with place for `room` of them: their number. */
+INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, int64_t room, const int64_t *offsets)
 {
     int64_t count = 0;
     for (int64_t l = 0, length; l < lanes; l += length, count++) {
         length = 1;
         while (l + length < lanes && length < LANES_T && offsets[l + length] == offsets[l] + length)
             length++;
-        const run_T run = {l, offsets[l], length, tail_of_T(length)};
+        const run_T run = {l, offsets[l], length, l + LANES_T <= room, tail_of_T(length)};
         runs[count] = run;
     }
     return count;
 }
 
+/* One step of lanes in runs. Where the row is `roomy`, what the last vector spills into the next one is written later. */
+INLINE void pack_run_row_T(TO_SPACE T *to, GLOBAL const T *from, const run_T *runs, int64_t count, int roomy,
+                           int64_t ahead)
+{
+    for (int64_t r = 0; r < count; r++) {
+        GLOBAL const T *at = from + runs[r].offset;
+        if (ahead)
+            __builtin_prefetch(at + ahead, 0, 2);
+        const vec_T x = runs[r].length == LANES_T ? load_T(at) : load_tail_T(at, runs[r].tail);
+        if (roomy || runs[r].whole)
+            store_T(to + runs[r].lane, x);
+        else
+            store_tail_T(to + runs[r].lane, x, runs[r].tail);
+    }
+}
+
 /* Lanes anywhere: runs of them are copied by vectors, or where there are none, element by element. */
 INLINE void pack_runs_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, const int64_t *offsets,
-                        int64_t K, int64_t s0, int64_t p0)
+                        int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                        int64_t K2, int64_t s2, int64_t p2)
 {
+    const int in_order = p0 == width && (K1 == 1 || p1 == K * p0) && (K2 == 1 || p2 == K1 * K * p0);
+    const int64_t ahead = K > PACK_AHEAD_T ? PACK_AHEAD_T * s0 : 0;
     for (int64_t l = 0; l < lanes; l += PACK_CHUNK_T) {
         const int64_t chunk = least_T(lanes - l, PACK_CHUNK_T);
         run_T runs[PACK_CHUNK_T];
-        const int64_t count = find_runs_T(runs, chunk, offsets + l);
-        for (int64_t k = 0; k < K; k++) {
-            TO_SPACE T *to = dst + k * p0 + l;
-            GLOBAL const T *from = src + k * s0;
-            if (2 * count > chunk)
-                for (int64_t i = 0; i < chunk; i++)
-                    to[i] = from[offsets[l + i]];
-            else
-                for (int64_t r = 0; r < count; r++) {
-                    GLOBAL const T *at = from + runs[r].offset;
-                    __builtin_prefetch(at + PACK_AHEAD_T * s0, 0, 2);
-                    if (runs[r].length == LANES_T)
-                        store_T(to + runs[r].lane, load_T(at));
+        const int64_t count = find_runs_T(runs, chunk, width - l, offsets + l);
+        int64_t roomy = in_order && lanes <= PACK_CHUNK_T ? K2 * K1 * K - spill_T(width) : 0;
+        for (int64_t k2 = 0; k2 < K2; k2++)
+            for (int64_t k1 = 0; k1 < K1; k1++)
+                for (int64_t k = 0; k < K; k++, roomy--) {
+                    TO_SPACE T *to = dst + k2 * p2 + k1 * p1 + k * p0;
+                    GLOBAL const T *from = src + k2 * s2 + k1 * s1 + k * s0;
+                    if (2 * count > chunk)
+                        for (int64_t i = l; i < l + chunk; i++)
+                            to[i] = from[offsets[i]];
                     else
-                        store_tail_T(to + runs[r].lane, load_tail_T(at, runs[r].tail), runs[r].tail);
+                        pack_run_row_T(to + l, from, runs, count, roomy > 0, ahead);
+                    pack_zeros_T(to, width, lanes);
                 }
-        }
     }
-    for (int64_t k = 0; k < K; k++)
-        pack_zeros_T(dst + k * p0, width, lanes);
+}
+
+/* Whether it takes less time to turn blocks of K steps next to each other than to copy each step's runs: a block costs
+   about as much as two runs a step. */
+INLINE int turns_T(int64_t lanes, const int64_t *offsets, int64_t K)
+{
+    run_T runs[PACK_CHUNK_T];
+    const int64_t first = least_T(lanes, PACK_CHUNK_T);
+    const int64_t blocks = ((first + LANES_T - 1) / LANES_T) * ((K + LANES_T - 1) / LANES_T);
+    return find_runs_T(runs, first, first, offsets) * K > 2 * LANES_T * blocks;
 }
 
 /* Nothing is contiguous: element by element, along k where its steps are the shorter ones. */
@@ -230,16 +256,34 @@ INLINE void pack_gather_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL 
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
-    for (int64_t k2 = 0; k2 < K2; k2++) {
+    if (s0 != 1 || !turns_T(lanes, offsets, K)) {
+        pack_runs_T(dst, width, lanes, src, offsets, K, s0, p0, K1, s1, p1, K2, s2, p2);
+        return;
+    }
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            pack_columns_T(dst + k2 * p2 + k1 * p1, width, lanes, src + k2 * s2 + k1 * s1, 0, offsets, K, p0);
+}
+
+/* Several panels at once, whose lanes lie side by side in the source: the panel after this one starts `next` further.
+   `lanes` are those of all panels, of which the last may be partial; the width is a multiple of a vector. Long rows are
+   read twice as fast by some lines at a time as line by line. */
+INLINE void pack_beside_T(TO_SPACE T *dst, int64_t next, int64_t width, int64_t lanes, GLOBAL const T *src,
+                          int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                          int64_t K2, int64_t s2, int64_t p2)
+{
+    const int64_t whole = lanes / width;
+    for (int64_t k2 = 0; k2 < K2; k2++)
         for (int64_t k1 = 0; k1 < K1; k1++) {
             TO_SPACE T *to = dst + k2 * p2 + k1 * p1;
-            GLOBAL const T *at = src + k2 * s2 + k1 * s1;
-            if (s0 == 1)
-                pack_columns_T(to, width, lanes, at, 0, offsets, K, p0);
-            else
-                pack_runs_T(to, width, lanes, at, offsets, K, s0, p0);
+            GLOBAL const T *from = src + k2 * s2 + k1 * s1;
+            for (int64_t k = 0; k < K; k++)
+                for (int64_t q = 0; q < whole; q++)
+                    for (int64_t l = 0; l < width; l += LANES_T)
+                        store_T(to + q * next + k * p0 + l, load_T(from + k * s0 + q * width + l));
+            if (whole * width < lanes)
+                pack_rows_T(to + whole * next, width, lanes - whole * width, from + whole * width, K, s0, p0);
         }
-    }
 }
 
 /* Several panels at once, where the source is contiguous from panel to panel: the panel after this one starts `next` further, and

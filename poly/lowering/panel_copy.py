@@ -7,14 +7,14 @@ reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Literal
 
 import islpy as isl
 
 from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear, element_count, product
+from codegen.integer import Int, Linear, element_count, product, quotient
 from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
@@ -22,6 +22,7 @@ from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import LEVELS, TileKernel
+from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
 from poly.ir.instances import Instances
@@ -79,8 +80,9 @@ def panel_copy(
     """
     source = _source(nest, node, micro, outer, between)
     statement, numbering = source.statement, source.numbering
-    turned = _along_panels(source)
-    single = tuple(b for b in numbering if b is not turned)
+    turned, beside = _along_panels(source), _side_by_side(source, outer, isa)
+    counting = (beside if beside and b.name == beside.name else b for b in numbering)
+    single = tuple(b for b in counting if b is not turned)
     instances = Instances(
         f"{statement.name}_pack_{source.role}", statement.domain, (*outer, *_functions(single, statement))
     )
@@ -95,9 +97,9 @@ def panel_copy(
     space = panel_space(isa, private, source.dtype, count, workspaces)
     panel = Panel(c_name(buffer), product([number, size]), source.width, count, space)
     group = None
-    if turned is not None:
-        apart = product([*extents[numbering.index(turned) + 1 :], size])
-        group = ContiguousPanels(turned, apart)
+    if several := turned or beside:
+        inside = [band.name for band in numbering].index(several.name) + 1
+        group = PanelGroup(product([*extents[inside:], size]), turned)
     copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
     return PanelCopy(
         source.role,
@@ -178,14 +180,14 @@ def _functions(bands: tuple[Band, ...], statement: Statement) -> Loops:
 
 
 @dataclass(frozen=True)
-class ContiguousPanels:
-    """A loop over panels along which the source is contiguous, so that one call copies a row of panels.
+class PanelGroup:
+    """Panels that one call copies; `apart` is the number of elements from panel to panel.
 
-    `apart` is the number of elements from panel to panel.
+    The source is contiguous along the loop over panels `turned`; if that is None, their lanes lie side by side in it.
     """
 
-    band: Band
     apart: Int
+    turned: Band | None
 
 
 def _along_panels(source: PanelSource) -> Band | None:
@@ -194,6 +196,41 @@ def _along_panels(source: PanelSource) -> Band | None:
     if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
     return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
+
+
+BESIDE = (4, 3, 2)
+"""Numbers of panels that are copied together if their lanes lie side by side in the source, the best first."""
+
+
+def _side_by_side(source: PanelSource, outer: Loops, isa: ISA) -> Band | None:
+    """The loop over panels whose lanes lie side by side in the source, counting only the first panel of each group.
+
+    None if there is no such loop, if panels are no whole vectors, or on a device, whose items share single panels.
+    """
+    op, lanes, statement = source.operand, source.lanes, source.statement
+    if isinstance(isa, DeviceISA) or lanes is None or source.width % isa.lanes(source.dtype):
+        return None
+    if not op.is_linear(lanes.name) or op.stride(lanes.name).number != 1:
+        return None
+    lane = lanes.function(statement.name)
+    panel = lane.scale_down_val(isl.Val(source.width)).floor()
+    counted = (b for b in source.numbering if statement.domain.is_subset(b.function(statement.name).eq_set(panel)))
+    band = next(counted, None)
+    if band is None:
+        return None
+    others = tuple(b for b in source.numbering if b is not band)
+    first = Instances("around", statement.domain, (*outer, *_functions(others, statement))).low(lane)
+    group = next((n for n in BESIDE if _is_multiple(first, n * source.width)), None)
+    if group is None:
+        return None
+    starts = panel.scale_down_val(isl.Val(group)).floor().scale_val(isl.Val(group))
+    return replace(band, functions=((statement.name, starts),))
+
+
+def _is_multiple(function: isl.PwAff, of: int) -> bool:
+    """Whether all values of a function are multiples of a number."""
+    rest = function.mod_val(isl.Val(of))
+    return bool(rest.domain().is_subset(rest.eq_set(rest.scale_val(isl.Val(0)))))
 
 
 def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str) -> tuple[Int, list[Int]]:
@@ -227,12 +264,13 @@ def _levels(source: PanelSource, counts: Mapping[str, Int]) -> list[Level]:
 
 
 def _copied(
-    source: PanelSource, instances: Instances, panel: Panel, ending: str, group: ContiguousPanels | None
+    source: PanelSource, instances: Instances, panel: Panel, ending: str, group: PanelGroup | None
 ) -> Instructions:
     """One call of a packing routine, for lanes with a constant stride or at offsets in a table."""
     op, statement = source.operand, source.statement.name
+    turned = group.turned if group else None
     lane = source.lanes.name if source.lanes else ""
-    bands = tuple(b for b in (source.lanes, *source.reduce, group.band if group else None) if b is not None)
+    bands = tuple(b for b in (source.lanes, *source.reduce, turned) if b is not None)
     counts = {b.name: value(instances.count(b.function(statement)), instances.names) for b in bands}
     every = frozenset(loop for loop, _ in op.coordinates.atoms.values())
     linear = op.is_linear(lane)
@@ -241,35 +279,40 @@ def _copied(
         *quotients(op.coordinates, op.offset.names, every if linear else every - {lane}),
         Let("lanes", counts[lane] if lane else Linear.of(1)),
     )
-    panels = (group.apart, counts[group.band.name]) if group else ()
+    panels = (*((group.apart,) if group else ()), *((counts[turned.name],) if turned else ()))
     read = Pointer(op.array, op.offset if linear else Linear())
     apart = (op.stride(lane) if lane else Linear()) if linear else None
-    routine, where = _routine(apart, _levels(source, counts), group is not None)
+    routine, where = _routine(apart, _levels(source, counts), group)
     lanes: tuple[Int, Int] = (Linear.of(source.width), Linear.name("lanes"))
     call = Call(f"{routine}_{ending}", (panel.start(), *panels, *lanes, read, *where))
     nodes = (*([] if linear else _gathered(source)), call)
     return Instructions(nodes, _checks(source, counts, panel, group), definitions)
 
 
-def _checks(
-    source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: ContiguousPanels | None
-) -> tuple[Call, ...]:
+def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: PanelGroup | None) -> tuple[Call, ...]:
     """Assertions that a call stays inside the source and the buffer."""
     elements = product([*(counts[b.name] for b in source.reduce), source.width])
     if group:
-        elements = product([counts[group.band.name] - 1, group.apart]) + elements
+        panels = (
+            counts[group.turned.name]
+            if group.turned
+            else quotient(Linear.name("lanes") + source.width - 1, source.width)
+        )
+        elements = product([panels - 1, group.apart]) + elements
     named = {source.lanes.name: Linear.name("lanes")} if source.lanes else {}
     return (*operand_checks((source.operand,), {**counts, **named}), panel_check(panel, elements))
 
 
-def _routine(apart: Int | None, levels: list[Level], turned: bool) -> tuple[str, tuple[Value, ...]]:
+def _routine(apart: Int | None, levels: list[Level], group: PanelGroup | None) -> tuple[str, tuple[Value, ...]]:
     """The routine and its arguments after the source; lanes have the stride `apart`, or offsets in a table if None.
 
     A source known to be contiguous along the lanes or along the first loop has a shorter routine.
     """
     steps = [argument for level in levels for argument in level]
     (count, step, pitch), *rest = levels
-    if turned:
+    if group and not group.turned:
+        return "pack_beside", tuple(steps)
+    if group:
         return "pack_turned", (Linear(), OFFSETS, *steps) if apart is None else (apart, Linear(), *steps)
     if apart is None:
         return "pack_gather", (OFFSETS, *steps)

@@ -162,19 +162,21 @@ typedef void (*gatherer_T)(T *dst, int64_t width, int64_t lanes, const T *src, c
                            int64_t K2, int64_t s2, int64_t p2);
 
 /* kind 0: lanes contiguous; 1: k contiguous; 2: neither; 3: runs of lanes; 4: lanes anywhere, k contiguous;
-   5: lanes anywhere, nothing contiguous. Where turned, the panel's outermost step is the source's innermost. */
+   5: lanes anywhere, nothing contiguous; 6: runs of lanes, k contiguous, as in the taps on an image.
+   Where turned, the panel's outermost step is the source's innermost. */
 static void check_pack(const char *what, packer_T pack, gatherer_T gather,
                        int64_t width, int64_t lanes, int64_t K, int kind, int turned)
 {
     const int64_t K1 = 2, K2 = 1 + K % 2;
-    const int64_t s0 = kind == 1 || kind == 4 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
+    const int64_t s0 = kind == 1 || kind == 4 || kind == 6 ? 1 : kind == 2 || kind == 5 ? 3 : lanes + 3;
     const int64_t s1 = K * s0 + 1, s2 = K1 * s1 + 1;
     const int64_t ls = kind == 0 ? 1 : K2 * s2 + 1;
     const int64_t p0 = turned ? K2 * K1 * width : width, p1 = turned ? K2 * width : K * width;
     const int64_t p2 = turned ? width : K1 * K * width;
     int64_t offsets[256];
     for (int64_t l = 0; l < lanes; l++)
-        offsets[l] = kind < 3 ? l * ls : kind == 3 ? l + l / 5 : (lanes - 1 - l) * ls + l % 3;
+        offsets[l] = kind < 3 ? l * ls : kind == 3 ? l + l / 5 : kind == 6 ? l + l / 7 * 2
+                                                                            : (lanes - 1 - l) * ls + l % 3;
     int64_t reach = 0;
     for (int64_t l = 0; l < lanes; l++)
         if (offsets[l] > reach) reach = offsets[l];
@@ -202,10 +204,49 @@ static void climb_pack(const char *what, packer_T pack, gatherer_T gather, int64
 {
     static const int64_t depths[] = {0, 1, 3, 8, 17, 35};
     for (int64_t lanes = 1; lanes <= width; lanes++)
-        for (int kind = 0; kind < 6; kind++)
+        for (int kind = 0; kind < 7; kind++)
             for (int d = 0; d < 6; d++)
                 for (int turned = 0; turned < 2; turned++)
                     check_pack(what, pack, gather, width, lanes, depths[d], kind, turned);
+}
+"""
+
+BESIDE = r"""
+typedef void (*groupwise_T)(T *dst, int64_t next, int64_t width, int64_t lanes, const T *src,
+                            int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
+                            int64_t K2, int64_t s2, int64_t p2);
+
+/* Panels side by side, the last one partial; where turned, the outermost step of a panel is the source's innermost. */
+static void check_beside(const char *what, groupwise_T pack, int64_t width, int64_t lanes, int64_t K, int turned)
+{
+    const int64_t K1 = 2, K2 = 1 + K % 2, panels = (lanes + width - 1) / width;
+    const int64_t s0 = lanes + 3, s1 = K * s0 + 1, s2 = K1 * s1 + 1;
+    const int64_t p0 = turned ? K2 * K1 * width : width, p1 = turned ? K2 * width : K * width;
+    const int64_t p2 = turned ? width : K1 * K * width, next = K2 * K1 * K * width;
+    fresh(&A, lanes - 1 + (K2 - 1) * s2 + (K1 - 1) * s1 + (K ? K - 1 : 0) * s0 + 1);
+    for (int64_t i = 0; i < A.count; i++)
+        A.data[i] = random_T();
+    fresh(&C, panels * next);
+    pack(C.data, next, width, lanes, A.data, K, s0, p0, K1, s1, p1, K2, s2, p2);
+    checks++;
+    for (int64_t k2 = 0; k2 < K2; k2++)
+        for (int64_t k1 = 0; k1 < K1; k1++)
+            for (int64_t k = 0; k < K; k++)
+                for (int64_t l = 0; l < panels * width; l++) {
+                    const T *at = C.data + l / width * next + k2 * p2 + k1 * p1 + k * p0 + l % width;
+                    const T want = l < lanes ? A.data[l + k2 * s2 + k1 * s1 + k * s0] : 0;
+                    if (!(*at == want))
+                        fail(what, width, lanes, K, at - C.data, *at, want);
+                }
+}
+
+static void climb_beside(const char *what, groupwise_T pack, int64_t width)
+{
+    static const int64_t depths[] = {0, 1, 3, 8, 17};
+    for (int64_t lanes = 1; lanes <= 4 * width; lanes++)
+        for (int d = 0; d < 5; d++)
+            for (int turned = 0; turned < 2; turned++)
+                check_beside(what, pack, width, lanes, depths[d], turned);
 }
 """
 
@@ -410,6 +451,18 @@ static void gather_{width}(T *dst, int64_t width, int64_t lanes, const T *src, c
 {{
     (void)width;
     pack_gather_T(dst, {width}, lanes, src, offsets, K, s0, p0, K1, s1, p1, K2, s2, p2);
+}}
+"""
+
+
+def beside_wrapper(width: int) -> str:
+    """A copy of the routine for panels side by side, with a constant width."""
+    return f"""
+static void beside_{width}(T *dst, int64_t next, int64_t width, int64_t lanes, const T *src, int64_t K, int64_t s0,
+                           int64_t p0, int64_t K1, int64_t s1, int64_t p1, int64_t K2, int64_t s2, int64_t p2)
+{{
+    (void)width;
+    pack_beside_T(dst, next, {width}, lanes, src, K, s0, p0, K1, s1, p1, K2, s2, p2);
 }}
 """
 

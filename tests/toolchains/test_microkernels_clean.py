@@ -28,7 +28,17 @@ ARM = (NEON, PORTABLE)
 MACHINES = {AARCH64: ARM, AARCH64_CLANG: ARM, **dict.fromkeys((*X86_32, S390X), (PORTABLE,))}
 """What other machines' compilers are given."""
 
-ROUTINES = ("pack", "pack_across", "pack_along", "pack_gather", "pack_turned", "gemvn", "gemvt", "store_run")
+ROUTINES = (
+    "pack",
+    "pack_across",
+    "pack_along",
+    "pack_gather",
+    "pack_turned",
+    "pack_beside",
+    "gemvn",
+    "gemvt",
+    "store_run",
+)
 WIDTH = "24"
 """Of panels: whole vectors and a part of one, or parts of a single one."""
 

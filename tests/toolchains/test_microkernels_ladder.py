@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from headers import need_isa, need_tool
 from microkernel_harness import (
+    BESIDE,
     GEMM_CHECK,
     GEMM_CLIMB,
     GEMV,
     PACK,
     SCATTER,
+    beside_wrapper,
     custom_check,
     pack_wrappers,
     program,
@@ -34,7 +36,7 @@ TILES = {
     "neon": ((8, 2), (6, 4), (1, 3)),
     "portable": ((6, 2), (3, 3), (1, 1)),
 }
-WIDTHS = {"avx512": (6, 14, 16, 48), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
+WIDTHS = {"avx512": (6, 14, 16, 48, 72), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
 CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.values() for dtype in (f32, f64)]
 
 
@@ -115,7 +117,10 @@ def test_gemm_with_known_sizes(isa: ISA, dtype: DType, tmp_path: Path) -> None:
 def test_pack_gemv_and_scatter(isa: ISA, dtype: DType, tmp_path: Path) -> None:
     widths = WIDTHS[isa.name]
     calls = [f'climb_pack("pack {width}", pack_{width}, gather_{width}, {width});' for width in widths]
-    checks = PACK + GEMV + SCATTER + "".join(pack_wrappers(isa, dtype, width) for width in widths)
+    whole = [width for width in widths if width % isa.lanes(dtype) == 0]
+    calls += [f'climb_beside("beside {width}", beside_{width}, {width});' for width in whole]
+    copies = [*(pack_wrappers(isa, dtype, width) for width in widths), *map(beside_wrapper, whole)]
+    checks = "".join((PACK, BESIDE, GEMV, SCATTER, *copies))
     sources = [pack_source(isa, dtype), gemv_source(isa, dtype), scatter_source(isa, dtype)]
     text = program(isa, dtype, sources, checks, [*calls, "climb_gemv();", "climb_scatter();"])
     assert run(isa, text, tmp_path) > 2000
