@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from benchmarks import report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
+from benchmarks.issue import issue_rate
 from benchmarks.ours import NAME, Poly
 from benchmarks.peers import PEERS, NamedPeer
 from benchmarks.probe import PeakProbe
@@ -27,7 +28,7 @@ Plan = Sequence[tuple[Case, int]]
 class Contest:
     """Our solver for a target, the peers by name, the probe of the peak, and a case's roofline bound in GFLOP/s.
 
-    `setting` is the context in which their processes must run.
+    `setting` is the context in which their processes must run; `issue` makes a probe of the issue rate.
     """
 
     target: str
@@ -36,6 +37,7 @@ class Contest:
     probe: Callable[[DType, int], Callable[[], float]]
     bound: Callable[[Case, int, float], float]
     setting: Callable[[], AbstractContextManager[None]] = nullcontext
+    issue: Callable[[int], Callable[[], float] | None] = lambda threads: None
 
     def lines(
         self,
@@ -53,7 +55,8 @@ class Contest:
             announce = stack.enter_context(progress(len(plan)))
             stack.callback(process.release, cpus)
             for case, threads in plan:
-                result = measure(case, threads, entrants, self.probe(case.dtype, threads), budget, announce)
+                probe, issue = self.probe(case.dtype, threads), self.issue(threads)
+                result = measure(case, threads, entrants, probe, budget, announce, issue)
                 announce("")
                 yield report.ResultLine(result, self.bound(case, threads, result.peak.median), NAME, self.target)
 
@@ -67,4 +70,5 @@ def in_c(target: str, rates: Measured) -> Contest:
         {name: NamedPeer(name) for name in PEERS},
         lambda dtype, threads: PeakProbe(cpus, dtype, threads),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
+        issue=issue_rate,
     )
