@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.arrays import Array, as_by_numpy
 from microkernels.dtypes import DType
+
+ALIGNED = " aligned"
+"""Ends the size of a case on aligned arrays."""
 
 
 class Problem(Protocol):
@@ -66,6 +69,10 @@ class Case:
         """Fresh arrays, the same on every call and for every contender."""
         arrays = self.problem.arrays(self.dtype)
         return arrays if self.aligned else as_by_numpy(arrays)
+
+    def on_cache_lines(self) -> Case:
+        """The same case on aligned arrays."""
+        return replace(self, size=self.size + ALIGNED, aligned=True)
 
     @property
     def title(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import Any
 
+from benchmarks.document import threads_text
 from benchmarks.runner import ATTEMPTS, STEADY, Result
 from benchmarks.stats import geometric_mean
 
@@ -80,7 +81,7 @@ class ResultLine:
 
     def row(self, quiet: float | None = None) -> dict[str, Any]:
         """The fields of `--json`; None where there is no figure. `quiet` is the issue rate of a quiet core."""
-        timing = self.result.timing(self.ours)
+        timing, best = self.result.timing(self.ours), self.result.best_peer(self.ours)
         return {
             "workload": self.result.case.workload,
             "size": self.result.case.size,
@@ -99,6 +100,7 @@ class ResultLine:
                 }
                 for peer in self.result.peers(self.ours)
             },
+            "best_peer": best.name if best else None,
             "ratio_to_best_peer": self.ratio,
             "trials": 0,
             "tune_seconds": 0.0,
@@ -141,10 +143,6 @@ def document(lines: Sequence[ResultLine], machine: Mapping[str, Any]) -> dict[st
 def quiet_rate(lines: Iterable[ResultLine]) -> float | None:
     """The best issue rate of a run, taken for that of a quiet core; None if none was probed."""
     return max((issue for line in lines for issue in line.result.issues), default=None)
-
-
-def threads_text(threads: int) -> str:
-    return f"{threads} thread{'s' if threads > 1 else ''}"
 
 
 def plain(lines: Sequence[ResultLine]) -> Iterator[str]:

@@ -15,7 +15,7 @@ TINY = ["gemm", "--dtype", "f32", "--quick", "--only", "7x333", "--threads", "1"
 ROW = {
     "workload": "gemm", "size": "64", "dtype": "f32", "target": "c", "threads": 1, "gflops": 90.0, "peak_fraction": 0.9,
     "seconds": 1e-5, "peers": {"numpy": {"gflops": 80.0, "version": "2", "config": ""}}, "ratio_to_best_peer": 1.125,
-    "trials": 0, "tune_seconds": 0.0, "max_error": 1e-7,
+    "trials": 0, "tune_seconds": 0.0, "max_error": 1e-7, "reliable": True,
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ BUDGET = Rounds(seconds=0, rounds=(3, 3), sample=0)
 FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
     "ratio_to_best_peer", "trials", "tune_seconds", "max_error", "config", "samples", "peaks", "issues", "spread",
-    "attempts", "reliable", "disturbed",
+    "attempts", "reliable", "disturbed", "best_peer",
 }  # fmt: skip
 """What `--json` promises of a row."""
 

@@ -1,0 +1,171 @@
+"""What changed between two runs beyond the noise.
+
+A row's samples are our speeds as fractions of the peak, probed in the same round, so that the clock frequency cancels.
+Those of both runs are compared by the Mann-Whitney U test (H. B. Mann and D. R. Whitney, "On a test of whether one of
+two random variables is stochastically larger than the other", 1947), which assumes no distribution. As every row is a
+test, the p-values are corrected by Holm's method (S. Holm, "A simple sequentially rejective multiple test procedure",
+1979): the chance that any unchanged row is called changed stays below 5 %.
+
+The test takes samples as independent, but those of one run share the state of the machine, which differs in the next
+run. How much that matters, the peers tell: libraries of the same version that chose the same kernels are unchanged, so
+what they seem to change by is noise between the runs. A row has changed only if it changes by more than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median, quantiles
+from typing import Any, Literal
+
+from benchmarks.document import Key, Row, threads_text
+
+LEVEL = 0.05
+"""The chance of any false alarm, over all rows."""
+
+LEAST = 1.01
+"""The smallest change that is told, as a ratio: more than code that was only laid out otherwise differs by."""
+
+CONTROLS = 0.95
+"""The part of the unchanged peers' apparent changes that a change has to exceed."""
+
+Verdict = Literal["faster", "slower", "same", "too few samples"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row in both runs: our speed as a fraction of the peak, before and after, and the corrected p-value."""
+
+    key: Key
+    before: float
+    after: float
+    p: float
+    noise: float
+    testable: bool
+
+    @property
+    def ratio(self) -> float:
+        return self.after / self.before
+
+    @property
+    def verdict(self) -> Verdict:
+        if not self.testable:
+            return "too few samples"
+        if self.p >= LEVEL or abs(log(self.ratio)) <= log(self.noise):
+            return "same"
+        return "faster" if self.ratio > 1 else "slower"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All rows in both runs, and those in only one of them."""
+
+    changes: tuple[Change, ...]
+    gone: tuple[Key, ...]
+    new: tuple[Key, ...]
+
+    def of(self, verdict: Verdict) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.verdict == verdict)
+
+
+def compare(old: Sequence[Row], new: Sequence[Row]) -> Comparison:
+    """Compare the rows of two runs on one machine. Rows without our samples are left out."""
+    before, after = _sampled(old), _sampled(new)
+    shared = [key for key in after if key in before]
+    pairs = {key: (speeds(before[key]), speeds(after[key])) for key in shared}
+    corrected = dict(zip(pairs, holm([p_value(*pair) for pair in pairs.values()]), strict=True))
+    noise = {threads: _noise(before, after, threads) for threads in {key.threads for key in shared}}
+    changes = (
+        Change(key, median(a), median(b), corrected[key], noise[key.threads], least_p(a, b) * len(pairs) < LEVEL)
+        for key, (a, b) in pairs.items()
+    )
+    return Comparison(
+        tuple(changes),
+        tuple(key for key in before if key not in after),
+        tuple(key for key in after if key not in before),
+    )
+
+
+def speeds(row: Row, peer: str | None = None) -> list[float]:
+    """The speeds of poly or of a peer, as a fraction of the peak probed in the same round."""
+    owner = row if peer is None else row["peers"][peer]
+    flop = row["gflops"] * row["seconds"]
+    return [flop / seconds / peak for seconds, peak in zip(owner["samples"], row["peaks"], strict=True)]
+
+
+def p_value(old: Sequence[float], new: Sequence[float]) -> float:
+    """The probability that samples of one distribution differ as much as these, by the Mann-Whitney U test."""
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(old, new, alternative="two-sided").pvalue)
+
+
+def least_p(old: Sequence[float], new: Sequence[float]) -> float:
+    """The p-value of as many samples that don't overlap at all: the test can't give less."""
+    return p_value(range(len(old)), range(len(old), len(old) + len(new)))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number by Holm's method, in the same order."""
+    corrected = [0.0] * len(values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def text(found: Comparison, old: str) -> Iterator[str]:
+    """The comparison for people."""
+    noise = {change.key.threads: change.noise for change in found.changes}
+    floors = ", ".join(f"{_percent(ratio)} on {threads_text(threads)}" for threads, ratio in sorted(noise.items()))
+    yield f"compared with {old}: {len(found.changes)} rows in both runs"
+    yield (
+        f"  a change passes the Mann-Whitney U test at {100 * LEVEL:.0f} % after Holm's correction, "
+        f"and exceeds what unchanged peers seem to change by ({floors or 'none'})"
+    )
+    for verdict in ("slower", "faster"):
+        for change in sorted(found.of(verdict), key=lambda change: change.ratio):
+            yield (
+                f"  {verdict}: {change.key.title}: {change.ratio:.3f} times the speed, "
+                f"{100 * change.before:.1f} -> {100 * change.after:.1f} % of the peak (p = {change.p:.1g})"
+            )
+    yield f"  no change beyond the noise: {len(found.of('same'))} rows"
+    for what, keys in (
+        ("too few samples to tell", [change.key for change in found.of("too few samples")]),
+        (f"only in {old}", found.gone),
+        ("only in the new run", found.new),
+    ):
+        if keys:
+            yield f"  {what}: {'; '.join(key.title for key in keys)}"
+
+
+def _sampled(rows: Iterable[Row]) -> dict[Key, Row]:
+    return {Key.of(row): row for row in rows if row.get("samples") and row.get("peaks")}
+
+
+def _noise(before: Mapping[Key, Row], after: Mapping[Key, Row], threads: int) -> float:
+    """The ratio that only few of the unchanged peers' apparent changes exceed, on so many threads."""
+    found = [abs(log(ratio)) for key in before if key.threads == threads for ratio in _controls(key, before, after)]
+    if len(found) < 2:
+        return max(LEAST, exp(found[0])) if found else LEAST
+    return max(LEAST, exp(quantiles(found, n=100, method="inclusive")[round(100 * CONTROLS) - 1]))
+
+
+def _controls(key: Key, before: Mapping[Key, Row], after: Mapping[Key, Row]) -> Iterator[float]:
+    """The apparent changes of the peers of a row that did not change."""
+    old, new = before[key], after.get(key)
+    if new is None:
+        return
+    for name in old["peers"].keys() & new["peers"].keys():
+        if _same(old["peers"][name], new["peers"][name]):
+            yield median(speeds(new, name)) / median(speeds(old, name))
+
+
+def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return all(old[name] == new[name] for name in ("version", "config"))
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):.1f} %"
