@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
-from benchmarks import report
+from benchmarks import report, spinning
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.issue import issue_rate
@@ -70,5 +70,6 @@ def in_c(target: str, rates: Measured) -> Contest:
         {name: NamedPeer(name) for name in PEERS},
         lambda dtype, threads: PeakProbe(cpus, dtype, threads),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
-        issue=issue_rate,
+        spinning.short,
+        issue_rate,
     )

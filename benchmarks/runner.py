@@ -38,7 +38,9 @@ SHORT = 20e-6
 """Seconds per call at the machine's peak below which a loop in Python would measure Python."""
 
 SETTLE = 0.03
-"""Seconds to wait before a sample on several threads, until the previous contender's threads stop spinning."""
+"""Seconds to wait before a sample on several threads, until the previous contender's threads stop spinning.
+
+`benchmarks/spinning.py` has them stop in that time."""
 
 AWAKE = 0.01
 """Seconds of untimed work that wake threads: the last thread of a team that slept starts a third of a ms late."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,6 @@ from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.problems.matmul import Matmul
-
-SPIN = "20"
-"""The milliseconds that idle threads spin. MKL's default of 200 would disturb the next contender."""
 
 CONTROL = """
 typedef struct {
@@ -46,7 +42,6 @@ class Mkl(Packaged):
         if not isinstance(problem, Matmul):
             return None
         path = library()
-        os.environ["KMP_BLOCKTIME"] = SPIN
         _control(path).MKL_Set_Num_Threads(threads)
         timed = _blas(path).product(problem, arrays).timed()
         return Contender(self.name, metadata.version("mkl"), kernels(path), timed, lambda: arrays[2])

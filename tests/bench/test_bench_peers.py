@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import spinning
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
@@ -23,7 +24,7 @@ from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.remote import Remote
-from benchmarks.runner import relative_error, tolerance
+from benchmarks.runner import SETTLE, relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32, f64
 from poly.measure import process
@@ -155,6 +156,16 @@ def test_what_a_library_prints_is_read_and_does_not_appear(capfd: pytest.Capture
     assert printed(lambda: os.write(1, b"kernels: some\n")) == "kernels: some\n"
     os.write(1, b"after")
     assert capfd.readouterr().out == "after"
+
+
+def test_spinning_is_short_only_for_processes_started_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    monkeypatch.setenv("KMP_BLOCKTIME", "7")
+    with spinning.short():
+        assert 2 ** int(os.environ["OPENBLAS_THREAD_TIMEOUT"]) / 1e9 < SETTLE
+        assert int(os.environ["KMP_BLOCKTIME"]) / 1e3 < SETTLE
+    assert "OPENBLAS_THREAD_TIMEOUT" not in os.environ
+    assert os.environ["KMP_BLOCKTIME"] == "7"
 
 
 def test_ours_runs_through_the_c_function_in_a_process_of_its_own() -> None:
