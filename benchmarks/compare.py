@@ -8,7 +8,8 @@ test, the p-values are corrected by Holm's method (S. Holm, "A simple sequential
 
 The test takes samples as independent, but those of one run share the state of the machine, which differs in the next
 run. How much that matters, the peers tell: libraries of the same version that chose the same kernels are unchanged, so
-what they seem to change by is noise between the runs. A row has changed only if it changes by more than they do.
+what they seem to change by is noise between the runs. A row has changed only if it changes by more than they do: those
+of the row itself, or where it has fewer than two, nearly all of those on as many threads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from math import exp, log
 from statistics import median, quantiles
 from typing import Any, Literal
 
-from benchmarks.document import Key, Row, threads_text
+from benchmarks.document import Key, Row
 
 LEVEL = 0.05
 """The chance of any false alarm, over all rows."""
@@ -27,15 +28,21 @@ LEVEL = 0.05
 LEAST = 1.01
 """The smallest change that is told, as a ratio: more than code that was only laid out otherwise differs by."""
 
-CONTROLS = 0.95
-"""The part of the unchanged peers' apparent changes that a change has to exceed."""
+OWN = 2
+"""The unchanged peers that a row needs for a noise of its own."""
+
+MOST = 0.95
+"""The part of all unchanged peers' apparent changes that a change has to exceed in a row without."""
 
 Verdict = Literal["faster", "slower", "same", "too few samples"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A row in both runs: our speed as a fraction of the peak, before and after, and the corrected p-value."""
+    """A row in both runs: our speed as a fraction of the peak, before and after, and the corrected p-value.
+
+    `noise` is the ratio that unchanged peers seem to change by; `testable`, whether there are samples enough.
+    """
 
     key: Key
     before: float
@@ -75,9 +82,9 @@ def compare(old: Sequence[Row], new: Sequence[Row]) -> Comparison:
     shared = [key for key in after if key in before]
     pairs = {key: (speeds(before[key]), speeds(after[key])) for key in shared}
     corrected = dict(zip(pairs, holm([p_value(*pair) for pair in pairs.values()]), strict=True))
-    noise = {threads: _noise(before, after, threads) for threads in {key.threads for key in shared}}
+    controls = {key: [abs(log(ratio)) for ratio in _controls(before[key], after[key])] for key in shared}
     changes = (
-        Change(key, median(a), median(b), corrected[key], noise[key.threads], least_p(a, b) * len(pairs) < LEVEL)
+        Change(key, median(a), median(b), corrected[key], _noise(key, controls), least_p(a, b) * len(pairs) < LEVEL)
         for key, (a, b) in pairs.items()
     )
     return Comparison(
@@ -118,20 +125,21 @@ def holm(values: Sequence[float]) -> list[float]:
 
 def text(found: Comparison, old: str) -> Iterator[str]:
     """The comparison for people."""
-    noise = {change.key.threads: change.noise for change in found.changes}
-    floors = ", ".join(f"{_percent(ratio)} on {threads_text(threads)}" for threads, ratio in sorted(noise.items()))
     yield f"compared with {old}: {len(found.changes)} rows in both runs"
     yield (
         f"  a change passes the Mann-Whitney U test at {100 * LEVEL:.0f} % after Holm's correction, "
-        f"and exceeds what unchanged peers seem to change by ({floors or 'none'})"
+        "and exceeds the noise: what unchanged peers seem to change by"
     )
     for verdict in ("slower", "faster"):
         for change in sorted(found.of(verdict), key=lambda change: change.ratio):
             yield (
                 f"  {verdict}: {change.key.title}: {change.ratio:.3f} times the speed, "
-                f"{100 * change.before:.1f} -> {100 * change.after:.1f} % of the peak (p = {change.p:.1g})"
+                f"{100 * change.before:.1f} -> {100 * change.after:.1f} % of the peak (p = {change.p:.1g}, "
+                f"noise {100 * (change.noise - 1):.1f} %)"
             )
-    yield f"  no change beyond the noise: {len(found.of('same'))} rows"
+    same = found.of("same")
+    noise = f" of {100 * (median(change.noise for change in same) - 1):.1f} % in the median row" if same else ""
+    yield f"  no change beyond the noise{noise}: {len(same)} rows"
     for what, keys in (
         ("too few samples to tell", [change.key for change in found.of("too few samples")]),
         (f"only in {old}", found.gone),
@@ -145,19 +153,19 @@ def _sampled(rows: Iterable[Row]) -> dict[Key, Row]:
     return {Key.of(row): row for row in rows if row.get("samples") and row.get("peaks")}
 
 
-def _noise(before: Mapping[Key, Row], after: Mapping[Key, Row], threads: int) -> float:
-    """The ratio that only few of the unchanged peers' apparent changes exceed, on so many threads."""
-    found = [abs(log(ratio)) for key in before if key.threads == threads for ratio in _controls(key, before, after)]
-    if len(found) < 2:
-        return max(LEAST, exp(found[0])) if found else LEAST
-    return max(LEAST, exp(quantiles(found, n=100, method="inclusive")[round(100 * CONTROLS) - 1]))
+def _noise(key: Key, controls: Mapping[Key, Sequence[float]]) -> float:
+    """The ratio that a change of this row has to exceed."""
+    own = controls[key]
+    if len(own) >= OWN:
+        return max(LEAST, exp(max(own)))
+    every = [change for other, found in controls.items() if other.threads == key.threads for change in found]
+    if len(every) < 2:
+        return max(LEAST, *map(exp, every)) if every else LEAST
+    return max(LEAST, exp(quantiles(every, n=100, method="inclusive")[round(100 * MOST) - 1]))
 
 
-def _controls(key: Key, before: Mapping[Key, Row], after: Mapping[Key, Row]) -> Iterator[float]:
+def _controls(old: Row, new: Row) -> Iterator[float]:
     """The apparent changes of the peers of a row that did not change."""
-    old, new = before[key], after.get(key)
-    if new is None:
-        return
     for name in old["peers"].keys() & new["peers"].keys():
         if _same(old["peers"][name], new["peers"][name]):
             yield median(speeds(new, name)) / median(speeds(old, name))
@@ -165,7 +173,3 @@ def _controls(key: Key, before: Mapping[Key, Row], after: Mapping[Key, Row]) -> 
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return all(old[name] == new[name] for name in ("version", "config"))
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):.1f} %"

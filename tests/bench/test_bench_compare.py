@@ -60,6 +60,20 @@ def test_what_unchanged_peers_seem_to_change_by_is_noise() -> None:
     assert verdicts(rows(SPEEDS), updated)["3"] == "faster"
 
 
+def test_two_peers_of_a_row_tell_its_own_noise() -> None:
+    def with_two_peers(made: dict[str, Any], peer: float, seed: int) -> dict[str, Any]:
+        other = row(made["size"], 0.8, peer, seed)["peers"]["numpy"]
+        return {**made, "peers": {**made["peers"], "mkl": other}}
+
+    old = [with_two_peers(r, 1.0, 2) for r in rows(SPEEDS)]
+    new = [
+        with_two_peers(row(size, 0.88 if size in "34" else 0.8, seed=1), 1.2 if size == "4" else 1.0, 3)
+        for size in SPEEDS
+    ]
+    found = verdicts(old, new)
+    assert (found["3"], found["4"]) == ("faster", "same")
+
+
 def test_a_faster_clock_is_no_change() -> None:
     old = rows({"512": 0.8})
     (clocked,) = rows({"512": 0.8}, seed=1)
