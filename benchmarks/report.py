@@ -82,6 +82,7 @@ class ResultLine:
     def row(self, quiet: float | None = None) -> dict[str, Any]:
         """The fields of `--json`; None where there is no figure. `quiet` is the issue rate of a quiet core."""
         timing, best = self.result.timing(self.ours), self.result.best_peer(self.ours)
+        ratio = self.result.ratio(self.ours)
         return {
             "workload": self.result.case.workload,
             "size": self.result.case.size,
@@ -101,7 +102,9 @@ class ResultLine:
                 for peer in self.result.peers(self.ours)
             },
             "best_peer": best.name if best else None,
-            "ratio_to_best_peer": self.ratio,
+            "ratio_to_best_peer": ratio.median if ratio else None,
+            "ratio_spread": ratio.spread if ratio else None,
+            "bound": self.bound,
             "trials": 0,
             "tune_seconds": 0.0,
             "max_error": timing.error if timing else None,

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from benchmarks.document import Row
 from benchmarks.report import UNRELIABLE
 from benchmarks.stats import geometric_mean
+from poly.machine.text import size_text
 
 Document = Mapping[str, Any]
 
 ARITHMETIC = ("gemm", "einsum", "conv2d", "cold")
-"""The workloads that the FMA peak bounds; of others a percentage of it says nothing."""
+"""The workloads whose operations are multiplications and additions that can be fused."""
 
 WEAK = 0.95
 """Below this part of the best peer's speed, a case is named."""
@@ -53,7 +54,7 @@ def details(documents: Sequence[Document]) -> Iterator[str]:
         yield from _table([("", *map(column, documents)), *cells])
         yield ""
     for document in documents:
-        yield f"## The libraries on {column(document)}"
+        yield f"## {column(document)}"
         yield ""
         yield from (f"* {line}" for line in libraries(document))
         yield ""
@@ -75,9 +76,9 @@ def case(row: Row | None) -> str:
     """A case's cell: the percentage of the peak, and the speed relative to the best peer with its name."""
     if row is None or row["gflops"] is None:
         return NONE
-    parts = [_percent(row["peak_fraction"])] if row["workload"] in ARITHMETIC else [f"{row['gflops']:.1f} GFLOP/s"]
+    parts = [_percent(row["peak_fraction"]) if arithmetic(row) else f"{row['gflops']:.1f} GFLOP/s"]
     if row["ratio_to_best_peer"] is not None:
-        parts.append(f"{row['ratio_to_best_peer']:.2f} of {row['best_peer']}")
+        parts.append(f"{_ratio(row):.2f} ± {_percent(row['ratio_spread'])} of {row['best_peer']}")
     return ", ".join(parts) + f" {UNRELIABLE}" * (not row["reliable"])
 
 
@@ -86,8 +87,9 @@ def cell(rows: Sequence[Row]) -> str:
     known = [row for row in rows if row["gflops"]]
     compared = [row for row in known if row["ratio_to_best_peer"] is not None]
     parts = []
-    if known and known[0]["workload"] in ARITHMETIC:
-        parts.append(_percent(geometric_mean(row["peak_fraction"] for row in known)))
+    bounded = [row["peak_fraction"] for row in known if arithmetic(row)]
+    if bounded:
+        parts.append(_percent(geometric_mean(bounded)))
     if compared:
         worst = min(compared, key=_ratio)
         parts.append(f"{geometric_mean(map(_ratio, compared)):.2f}, least {_ratio(worst):.2f} ({_named(worst)})")
@@ -95,8 +97,15 @@ def cell(rows: Sequence[Row]) -> str:
     return "; ".join(parts) + f" {unreliable} {UNRELIABLE}" * bool(unreliable) or NONE
 
 
+def arithmetic(row: Row) -> bool:
+    """Whether the FMA peak bounds a row: of what memory bounds, a percentage of it says nothing."""
+    return row["workload"] in ARITHMETIC and row["bound"] > 0.99 * row["gflops"] / row["peak_fraction"]
+
+
 def libraries(document: Document) -> Iterator[str]:
-    """The peers with their versions and the kernels that they chose."""
+    """The caches, and the peers with their versions and the kernels that they chose."""
+    caches = (f"L{cache['level']} {size_text(cache['bytes'])}" for cache in document["machine"]["caches"])
+    yield f"caches: {', '.join(caches)}"
     found = {(name, peer["version"], peer["config"]) for row in document["rows"] for name, peer in row["peers"].items()}
     yield from (f"{name} {version}: {config}" for name, version, config in sorted(found))
 

@@ -28,10 +28,21 @@ HEAD = """# Benchmarks
 
 `python docs/make_results.py` makes this page from the runs in `docs/results`, one for each CPU, made by
 `poly bench --quick --record docs/results`. A cell contains the percentage of the FMA peak, probed in the same rounds
-(for work that memory bounds, GFLOP/s), and the speed relative to the best peer, with its name. Nothing is tuned: the
+(GFLOP/s where memory bounds the work), and the speed relative to the best peer, with its name. Nothing is tuned: the
 model chose the schedules. All contenders run in turn, on arrays where NumPy puts its own. Threads are awake, except in
-`cold`: there each sample is one call by threads that slept. `!` marks cases whose times remained unsteady in all
-attempts.
+`cold`: there each sample is one call by threads that slept.
+
+The rounds of a case are repeated, up to twice, if the quartiles of our times or of the best peer's are more than 20 %
+of the median apart; `!` marks cases that remained so. `±` is half the distance of the quartiles of the ratio.
+`poly bench --json` has all samples, the peak and the issue rate of each round, and the part of the rounds in which a
+neighbour on the core's other hardware thread was busy. `poly bench --aligned` measures each case also on arrays that
+start on cache lines.
+
+`poly bench --compare OLD.json` tells what changed since a run with `--json OLD.json`, and `poly bench compare OLD.json
+NEW.json` what changed between two. A row has changed if its samples, as fractions of the peak in the same round, pass
+the Mann-Whitney U test at 5 % after Holm's correction for the number of rows, and if it changed by more than the
+unchanged peers of the row seem to. The exit status is 1 if a result of ours is wrong or missing, else 3 if a row is
+slower, else 0.
 """
 
 

@@ -12,8 +12,13 @@ import pytest
 from benchmarks.published import file_name, record, stored, without_samples
 from benchmarks.side_by_side import case, details, summary
 
-ZEN = {"cpu": "Zen", "isa": "avx512", "cores": 2, "peaks": [{"dtype": "f32", "threads": 1, "gflops": 117.4}]}
-ARM = {"cpu": "ARM", "isa": "neon", "cores": 8, "peaks": [{"dtype": "f32", "threads": 1, "gflops": 50.0}]}
+
+def machine(cpu: str, isa: str, cores: int, gflops: float) -> dict[str, Any]:
+    peaks = [{"dtype": "f32", "threads": 1, "gflops": gflops}]
+    return {"cpu": cpu, "isa": isa, "cores": cores, "peaks": peaks, "caches": [{"level": 1, "bytes": 32768}]}
+
+
+ZEN, ARM = machine("Zen", "avx512", 2, 117.4), machine("ARM", "neon", 8, 50.0)
 
 
 def row(size: str, ratio: float | None = 1.0, **more: Any) -> dict[str, Any]:
@@ -21,7 +26,8 @@ def row(size: str, ratio: float | None = 1.0, **more: Any) -> dict[str, Any]:
     return {
         "workload": "gemm", "size": size, "dtype": "f32", "target": "c", "threads": 1, "gflops": 90.0,
         "peak_fraction": 0.9, "peers": {"numpy": peer} if ratio else {}, "ratio_to_best_peer": ratio,
-        "best_peer": "numpy" if ratio else None, "reliable": True, "samples": [1.0], "peaks": [100.0], "issues": [],
+        "best_peer": "numpy" if ratio else None, "reliable": True, "bound": 100.0,
+        "ratio_spread": 0.02, "samples": [1.0], "peaks": [100.0], "issues": [],
         **more,
     }  # fmt: skip
 
@@ -69,11 +75,12 @@ def test_each_cpu_has_a_column_and_the_worst_case_is_named() -> None:
 def test_all_cases_stand_side_by_side_with_the_kernels_of_the_peers() -> None:
     zen, arm = {"machine": ZEN, "rows": [row("512", 1.21)]}, {"machine": ARM, "rows": [row("64", None)]}
     lines = list(details([zen, arm]))
-    assert "| 512 | 90 %, 1.21 of numpy | - |" in lines
+    assert "| 512 | 90 %, 1.21 ± 2 % of numpy | - |" in lines
     assert "| 64 | - | 90 % |" in lines
-    assert "* numpy 2: Haswell kernels" in lines
+    assert "* numpy 2: Haswell kernels" in lines and "* caches: L1 32 KiB" in lines
 
 
 def test_a_cell_of_what_memory_bounds_or_what_is_unreliable() -> None:
-    assert case(row("softmax", workload="bandwidth", reliable=False)) == "90.0 GFLOP/s, 1.00 of numpy !"
+    assert case(row("softmax", workload="bandwidth", reliable=False)) == "90.0 GFLOP/s, 1.00 ± 2 % of numpy !"
+    assert case(row("1x4096x4096", bound=20.0)).startswith("90.0 GFLOP/s")
     assert case(None) == case(row("64", gflops=None)) == "-"

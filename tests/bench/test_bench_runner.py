@@ -26,7 +26,8 @@ BUDGET = Rounds(seconds=0, rounds=(3, 3), sample=0)
 FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
     "ratio_to_best_peer", "trials", "tune_seconds", "max_error", "config", "samples", "peaks", "issues", "spread",
-    "attempts", "reliable", "disturbed", "best_peer",
+    "attempts", "reliable", "disturbed", "best_peer", "ratio_spread",
+    "bound",
 }  # fmt: skip
 """What `--json` promises of a row."""
 
