@@ -135,8 +135,9 @@ def libraries(
 def stored_runs(old: Path, new: Path) -> None:
     """Tell what changed from one run to another, both written by `poly bench --json` on one machine.
 
-    A row has changed if its samples pass the Mann-Whitney U test after Holm's correction for the number of rows, and if
-    it changed by more than the unchanged peers seem to. The exit status is 3 when a row is slower than before, else 0.
+    A row has changed if its samples pass the Mann-Whitney U test after Holm's correction for the number of rows, if the
+    quartiles of both runs are apart, and if it changed by more than the unchanged peers seem to. The exit status is 3
+    when a row is slower than before, else 0.
     """
     before, after = read(old), read(new)
     need_same_machine(before["machine"], after["machine"])

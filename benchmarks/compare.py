@@ -6,10 +6,11 @@ two random variables is stochastically larger than the other", 1947), which assu
 test, the p-values are corrected by Holm's method (S. Holm, "A simple sequentially rejective multiple test procedure",
 1979): the chance that any unchanged row is called changed stays below 5 %.
 
-The test takes samples as independent, but those of one run share the state of the machine, which differs in the next
-run. How much that matters, the peers tell: libraries of the same version that chose the same kernels are unchanged, so
-what they seem to change by is noise between the runs. A row has changed only if it changes by more than they do: those
-of the row itself, or where it has fewer than two, nearly all of those on as many threads.
+The test takes samples as independent. But a disturbance lasts for many rounds: so the quartiles of both runs must be
+apart as well. And all samples of a run share the state of the machine, which differs in the next run. How much that
+matters, the peers tell: libraries of the same version that chose the same kernels are unchanged, so what they seem to
+change by is noise between the runs. A row has changed only if it changes by more than they do: those of the row itself,
+or where it has fewer than two, nearly all of those on as many threads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from statistics import median, quantiles
 from typing import Any, Literal
 
 from benchmarks.document import Key, Row
+from benchmarks.stats import Summary, summarize
 
 LEVEL = 0.05
 """The chance of any false alarm, over all rows."""
@@ -45,21 +47,26 @@ class Change:
     """
 
     key: Key
-    before: float
-    after: float
+    before: Summary
+    after: Summary
     p: float
     noise: float
     testable: bool
 
     @property
     def ratio(self) -> float:
-        return self.after / self.before
+        return self.after.median / self.before.median
+
+    @property
+    def apart(self) -> bool:
+        """Whether the quartiles of both runs are apart."""
+        return self.after.low > self.before.high or self.after.high < self.before.low
 
     @property
     def verdict(self) -> Verdict:
         if not self.testable:
             return "too few samples"
-        if self.p >= LEVEL or abs(log(self.ratio)) <= log(self.noise):
+        if self.p >= LEVEL or not self.apart or abs(log(self.ratio)) <= log(self.noise):
             return "same"
         return "faster" if self.ratio > 1 else "slower"
 
@@ -83,8 +90,9 @@ def compare(old: Sequence[Row], new: Sequence[Row]) -> Comparison:
     pairs = {key: (speeds(before[key]), speeds(after[key])) for key in shared}
     corrected = dict(zip(pairs, holm([p_value(*pair) for pair in pairs.values()]), strict=True))
     controls = {key: [abs(log(ratio)) for ratio in _controls(before[key], after[key])] for key in shared}
+    enough = {key: least_p(*pair) * len(pairs) < LEVEL for key, pair in pairs.items()}
     changes = (
-        Change(key, median(a), median(b), corrected[key], _noise(key, controls), least_p(a, b) * len(pairs) < LEVEL)
+        Change(key, summarize(a), summarize(b), corrected[key], _noise(key, controls), enough[key])
         for key, (a, b) in pairs.items()
     )
     return Comparison(
@@ -127,26 +135,22 @@ def text(found: Comparison, old: str) -> Iterator[str]:
     """The comparison for people."""
     yield f"compared with {old}: {len(found.changes)} rows in both runs"
     yield (
-        f"  a change passes the Mann-Whitney U test at {100 * LEVEL:.0f} % after Holm's correction, "
-        "and exceeds the noise: what unchanged peers seem to change by"
+        f"  a change passes the Mann-Whitney U test at {100 * LEVEL:.0f} % after Holm's correction, its quartiles are "
+        "apart, and it exceeds the noise: what unchanged peers seem to change by"
     )
     for verdict in ("slower", "faster"):
         for change in sorted(found.of(verdict), key=lambda change: change.ratio):
-            yield (
-                f"  {verdict}: {change.key.title}: {change.ratio:.3f} times the speed, "
-                f"{100 * change.before:.1f} -> {100 * change.after:.1f} % of the peak (p = {change.p:.1g}, "
-                f"noise {100 * (change.noise - 1):.1f} %)"
-            )
+            speeds = f"{100 * change.before.median:.1f} -> {100 * change.after.median:.1f} % of the peak"
+            chances = f"p = {change.p:.1g}, noise {100 * (change.noise - 1):.1f} %"
+            yield f"  {verdict}: {change.key.title}: {change.ratio:.3f} times the speed, {speeds} ({chances})"
     same = found.of("same")
     noise = f" of {100 * (median(change.noise for change in same) - 1):.1f} % in the median row" if same else ""
     yield f"  no change beyond the noise{noise}: {len(same)} rows"
-    for what, keys in (
-        ("too few samples to tell", [change.key for change in found.of("too few samples")]),
-        (f"only in {old}", found.gone),
-        ("only in the new run", found.new),
-    ):
-        if keys:
-            yield f"  {what}: {'; '.join(key.title for key in keys)}"
+    few = found.of("too few samples")
+    if few:
+        yield f"  too few samples to tell: {'; '.join(change.key.title for change in few)}"
+    if found.gone or found.new:
+        yield f"  in one run alone: {len(found.gone)} rows of {old}, {len(found.new)} of the new run"
 
 
 def _sampled(rows: Iterable[Row]) -> dict[Key, Row]:

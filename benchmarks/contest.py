@@ -18,6 +18,7 @@ from benchmarks.roofline import bound
 from benchmarks.runner import Announce, Rounds, measure
 from microkernels.dtypes import DType
 from poly.machine import Measured, machine
+from poly.machine.target import parse
 from poly.measure import process
 
 Plan = Sequence[tuple[Case, int]]
@@ -62,13 +63,16 @@ class Contest:
 
 
 def in_c(target: str, rates: Measured) -> Contest:
-    """The contest of our C target with the libraries for this CPU."""
-    cpus = process.allowed()
+    """The contest of our C target with the libraries for this CPU; the peak is that of the target's instructions.
+
+    Raises TargetError for a target that is unknown or cannot run here.
+    """
+    cpus, isa = process.allowed(), parse(target).isa
     return Contest(
         target,
         Poly(target),
         {name: NamedPeer(name) for name in PEERS},
-        lambda dtype, threads: PeakProbe(cpus, dtype, threads),
+        lambda dtype, threads: PeakProbe(cpus, dtype, threads, isa),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
         spinning.short,
         issue_rate,

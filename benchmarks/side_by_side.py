@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.document import Row
@@ -111,7 +112,7 @@ def libraries(document: Document) -> Iterator[str]:
 
 
 def _summary_rows(documents: Sequence[Document]) -> Iterator[tuple[str, ...]]:
-    yield ("FMA peak of a core, GFLOP/s", *(_peaks(document["machine"]) for document in documents))
+    yield ("FMA peak of a core, GFLOP/s", *(_peaks(document["rows"]) for document in documents))
     for group in groups(documents):
         members = [[row for row in document["rows"] if Group.of(row) == group] for document in documents]
         count = max(map(len, members))
@@ -119,9 +120,16 @@ def _summary_rows(documents: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     yield (f"below {WEAK} of the best peer", *(_weak(document["rows"]) for document in documents))
 
 
-def _peaks(machine: Mapping[str, Any]) -> str:
-    found = {peak["dtype"]: peak["gflops"] for peak in machine["peaks"] if peak["threads"] == 1}
-    return ", ".join(f"{found[dtype]:.0f} {dtype}" for dtype in ("f32", "f64") if dtype in found)
+def _peaks(rows: Sequence[Row]) -> str:
+    """The median of the peaks probed beside one thread."""
+    found = {
+        dtype: [row["gflops"] / row["peak_fraction"] for row in rows if _alone(row, dtype)] for dtype in ("f32", "f64")
+    }
+    return ", ".join(f"{median(peaks):.0f} {dtype}" for dtype, peaks in found.items() if peaks) or NONE
+
+
+def _alone(row: Row, dtype: str) -> bool:
+    return bool(row["gflops"]) and row["threads"] == 1 and row["dtype"] == dtype
 
 
 def _weak(rows: Sequence[Row]) -> str:

@@ -40,9 +40,9 @@ start on cache lines.
 
 `poly bench --compare OLD.json` tells what changed since a run with `--json OLD.json`, and `poly bench compare OLD.json
 NEW.json` what changed between two. A row has changed if its samples, as fractions of the peak in the same round, pass
-the Mann-Whitney U test at 5 % after Holm's correction for the number of rows, and if it changed by more than the
-unchanged peers of the row seem to. The exit status is 1 if a result of ours is wrong or missing, else 3 if a row is
-slower, else 0.
+the Mann-Whitney U test at 5 % after Holm's correction for the number of rows, if the quartiles of both runs are apart,
+and if it changed by more than the unchanged peers of the row seem to. The exit status is 1 if a result of ours is wrong
+or missing, else 3 if a row is slower, else 0.
 """
 
 

@@ -74,6 +74,15 @@ def test_two_peers_of_a_row_tell_its_own_noise() -> None:
     assert (found["3"], found["4"]) == ("faster", "same")
 
 
+def test_a_disturbance_that_lasts_for_some_rounds_is_no_change() -> None:
+    """Two thirds of the old samples are 20 % slower: the medians differ, the test passes, and the quartiles overlap."""
+    (old,) = rows({"512": 0.8}, rounds=30)
+    slowed = {**old, "samples": [s * (1.2 if n < 20 else 1) for n, s in enumerate(old["samples"])]}
+    (change,) = compare([slowed], rows({"512": 0.8}, seed=1, rounds=30)).changes
+    assert change.p < 0.05 and change.ratio > 1.1
+    assert change.verdict == "same"
+
+
 def test_a_faster_clock_is_no_change() -> None:
     old = rows({"512": 0.8})
     (clocked,) = rows({"512": 0.8}, seed=1)

@@ -13,12 +13,11 @@ from benchmarks.published import file_name, record, stored, without_samples
 from benchmarks.side_by_side import case, details, summary
 
 
-def machine(cpu: str, isa: str, cores: int, gflops: float) -> dict[str, Any]:
-    peaks = [{"dtype": "f32", "threads": 1, "gflops": gflops}]
-    return {"cpu": cpu, "isa": isa, "cores": cores, "peaks": peaks, "caches": [{"level": 1, "bytes": 32768}]}
+def machine(cpu: str, isa: str, cores: int) -> dict[str, Any]:
+    return {"cpu": cpu, "isa": isa, "cores": cores, "caches": [{"level": 1, "bytes": 32768}]}
 
 
-ZEN, ARM = machine("Zen", "avx512", 2, 117.4), machine("ARM", "neon", 8, 50.0)
+ZEN, ARM = machine("Zen", "avx512", 2), machine("ARM", "neon", 8)
 
 
 def row(size: str, ratio: float | None = 1.0, **more: Any) -> dict[str, Any]:
@@ -62,13 +61,15 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 def test_each_cpu_has_a_column_and_the_worst_case_is_named() -> None:
     zen = {"machine": ZEN, "rows": [row("512", 1.21), row("1024", 1.0), row("2048", 0.81, best_peer="mkl")]}
     arm = {"machine": ARM, "rows": [row("512", 0.97, reliable=False), row("trsv", 5.0, workload="stencil")]}
-    head, rule, peak, gemm, stencil, weak = summary([zen, arm])
+    arm["rows"].append(row("512", None, dtype="f64", peak_fraction=1.8))
+    head, rule, peak, gemm, stencil, double, weak = summary([zen, arm])
     assert head == "|  | Zen, avx512, 2 cores | ARM, neon, 8 cores |"
     assert rule == "| --- | --- | --- |"
-    assert peak == "| FMA peak of a core, GFLOP/s | 117 f32 | 50 f32 |"
+    assert peak == "| FMA peak of a core, GFLOP/s | 100 f32 | 100 f32, 50 f64 |"
     zen_cell = "90 %; 0.99, least 0.81 (2048, mkl)"
     assert gemm == f"| gemm f32, one thread, 3 cases | {zen_cell} | 90 %; 0.97, least 0.97 (512, numpy) 1 ! |"
     assert stencil == "| stencil f32, one thread, 1 case | - | 5.00, least 5.00 (trsv, numpy) |"
+    assert double == "| gemm f64, one thread, 1 case | - | 180 % |"
     assert weak == "| below 0.95 of the best peer | 0.81 gemm f32 2048, mkl | - |"
 
 
