@@ -1,5 +1,7 @@
 # These commands do all the set-up:
 #   make bench   measures the kernels against the libraries installed here, and shows the table
+#                (make bench-all: installs the libraries that are missing first, as far as it can)
+#   make results measures for the documentation: README.md, docs/benchmarks.md
 #   make test    runs the tests (make test-quick: in a minute, those without large programs)
 # Each creates the environment that it needs in .venv, once; `make PYTHON=python3.12 test` picks the interpreter.
 
@@ -13,10 +15,18 @@ TEST_ARGS ?=
 # Few tests at a time: tests/conftest.py puts the long ones first, and no worker takes many of them.
 PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 24
 
-.PHONY: bench test test-quick lint clean
+.PHONY: bench bench-all results test test-quick lint clean
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/poly bench $(BENCH_ARGS)
+
+bench-all: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks.peers.install
+	$(BIN)/poly bench $(BENCH_ARGS)
+
+results: $(VENV)/bench.stamp
+	$(BIN)/poly bench $(BENCH_ARGS) --record docs/results
+	$(BIN)/python docs/make_results.py
 
 test: $(VENV)/dev.stamp
 	$(PYTEST) $(TEST_ARGS)

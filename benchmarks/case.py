@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.arrays import Array
+from benchmarks.arrays import Array, as_by_numpy
 from microkernels.dtypes import DType
+
+ALIGNED = " aligned"
+"""Ends the size of a case on aligned arrays."""
 
 
 class Problem(Protocol):
@@ -46,7 +49,11 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """A line of the benchmark. `nest` makes the loops, `sizes` are their sizes; `--quick` runs only `quick` cases."""
+    """A line of the benchmark. `nest` makes the loops, `sizes` are their sizes; `--quick` runs only `quick` cases.
+
+    `aligned` arrays start on cache lines, others where NumPy's own arrays do. A `cold` case is timed one call at a
+    time, by threads that slept.
+    """
 
     workload: str
     size: str
@@ -55,6 +62,17 @@ class Case:
     nest: Callable[[], Any]
     sizes: Mapping[str, int] = field(default_factory=dict)
     quick: bool = False
+    aligned: bool = False
+    cold: bool = False
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Fresh arrays, the same on every call and for every contender."""
+        arrays = self.problem.arrays(self.dtype)
+        return arrays if self.aligned else as_by_numpy(arrays)
+
+    def on_cache_lines(self) -> Case:
+        """The same case on aligned arrays."""
+        return replace(self, size=self.size + ALIGNED, aligned=True)
 
     @property
     def title(self) -> str:

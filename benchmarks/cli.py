@@ -1,4 +1,4 @@
-"""`poly bench`: measure, show, save."""
+"""`poly bench`: measure, show, save, compare."""
 
 from __future__ import annotations
 
@@ -12,25 +12,38 @@ import click
 
 from benchmarks import outputs, report
 from benchmarks.case import Case
-from benchmarks.contest import in_c
+from benchmarks.compare import compare, text
+from benchmarks.contest import Plan, in_c
+from benchmarks.document import need_same_machine, read
 from benchmarks.header.cli import header
 from benchmarks.opencl import contest as devices
 from benchmarks.opencl.cli import opencl
 from benchmarks.peers import PEERS
+from benchmarks.peers.package import missing, notice
 from benchmarks.progress import progress
+from benchmarks.published import record
 from benchmarks.runner import Rounds
 from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS, selected
 from poly.machine import facts, machine, measured
 from poly.measure import process
 
-QUICK = Rounds(seconds=0.5, rounds=(3, 30))
+QUICK = Rounds(seconds=0.5, rounds=(7, 30))
 FULL = Rounds(seconds=3.0, rounds=(7, 200))
 QUICK_THREADED = {"512", "1024", "2048"}
 """Products that `--quick` also measures on all cores."""
 
 LIBRARIES = "libraries"
 """The default command."""
+
+COLD = "cold"
+"""A workload for the threads of C alone: the clock of a device starts when its threads are awake."""
+
+SLOWER = 3
+"""The exit status when a case is slower than before: 1 means a wrong result, and click's 2 wrong usage."""
+
+PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 class BenchGroup(click.Group):
@@ -52,9 +65,14 @@ def bench() -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="Threads, for everybody alike. Default: 1.")
 @click.option("--target", default="c", show_default=True, help="Poly's target, as for poly.compile.")
 @click.option("--only", metavar="TEXT", help="Only cases whose size contains this text.")
-@click.option("--quick", is_flag=True, help="The main shapes alone, and fewer rounds: under three minutes.")
+@click.option("--quick", is_flag=True, help="The main shapes alone, and fewer rounds: some three minutes.")
+@click.option("--aligned", is_flag=True, help="Each case also on arrays that start on cache lines.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output.")
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw the results (png, svg or pdf).")
+@click.option("--compare", "old", metavar="OLD.json", type=PATH, help="Tell what changed since a run with --json.")
+@click.option(
+    "--record", "folder", metavar="FOLDER", type=FOLDER, help="Merge the rows into this machine's file there."
+)
 def libraries(
     workloads: tuple[str, ...],
     against: str | None,
@@ -63,13 +81,18 @@ def libraries(
     target: str,
     only: str | None,
     quick: bool,
+    aligned: bool,
     json_file: str | None,
     plot_file: str | None,
+    old: Path | None,
+    folder: Path | None,
 ) -> None:
     """Measure poly's kernels against the libraries installed here.
 
-    WORKLOADS are gemm, einsum, conv2d, stencil and bandwidth; all of them by default. Every result is checked against
-    float64; the exit status is 1 when one of poly's is wrong. With `--target opencl` the kernels run on an OpenCL
+    WORKLOADS are gemm, einsum, conv2d, stencil, bandwidth and cold (single calls by threads that slept); all of them by
+    default. Every result is checked against float64; the exit status is 1 when one of poly's is wrong or missing, else
+    3 when `--compare` finds a case that is slower than before, else 0. `poly bench compare` compares two stored runs.
+    With `--target opencl` the kernels run on an OpenCL
     device, on arrays in its memory and on all of its compute units; the peers are our C target, CLBlast, naive OpenCL,
     and PyTorch on a CUDA GPU (c, clblast, naive, cuda). `poly bench search`, `poly bench header` and `poly bench
     opencl` are other benchmarks: of the search, of headers to embed, and of the goals for OpenCL.
@@ -77,25 +100,48 @@ def libraries(
     device = devices.device_of(target)
     names = _peers(against, devices.PEERS if device else tuple(PEERS))
     cpus = process.allowed()
-    wanted = (workloads or tuple(WORKLOADS), dtype, quick, only or "")
+    wanted = (workloads or tuple(name for name in WORKLOADS if not device or name != COLD), dtype, quick, only or "")
     plan = list(devices.plan(device, threads, *wanted) if device else _plan(threads, len(cpus), *wanted))
     if not plan:
         raise click.UsageError("no case is left to measure: loosen --only, --dtype or --quick")
     outputs.check(json_file, plot_file)
+    about = devices.facts(device) if device else {}
+    before = _comparable(old, about) if old else None
+    out = sys.stderr if json_file == "-" else sys.stdout
+    if not device:
+        _tell_missing(names, out)
     process.clear_environment()
     rates = measured(machine(), anew=True)
     contest = devices.on_device(device, rates) if device else in_c(target, rates)
-    lines = list(contest.lines(plan, names, QUICK if quick else FULL, progress))
-    _show(lines, sys.stderr if json_file == "-" else sys.stdout)
+    lines = list(contest.lines(list(_with_aligned(plan, aligned)), names, QUICK if quick else FULL, progress))
+    _show(lines, out)
+    made = report.document(lines, {**facts(machine(), rates), **about})
     if json_file:
-        _write_json(lines, json_file, devices.facts(device) if device else {})
+        outputs.write_json(json.dumps(made, indent=1), json_file)
     if plot_file:
         from benchmarks.plot import plot
 
         here = machine()
-        name = device.name if device else f"{here.cpu}, {here.isa.name}"
-        plot([line.row() for line in lines], Path(plot_file), name)
-    sys.exit(report.exit_status(lines))
+        plot(made["rows"], Path(plot_file), device.name if device else f"{here.cpu}, {here.isa.name}")
+    if folder:
+        click.echo(f"recorded in {record(made, folder)}", file=out)
+    slower = _show_changes(before, made, str(old), out) if before else False
+    sys.exit(report.exit_status(lines) or (SLOWER if slower else 0))
+
+
+@bench.command("compare")
+@click.argument("old", type=PATH)
+@click.argument("new", type=PATH)
+def stored_runs(old: Path, new: Path) -> None:
+    """Tell what changed from one run to another, both written by `poly bench --json` on one machine.
+
+    A row has changed if its samples pass the Mann-Whitney U test after Holm's correction for the number of rows, if the
+    quartiles of both runs are apart, and if it changed by more than the unchanged peers seem to. The exit status is 3
+    when a row is slower than before, else 0.
+    """
+    before, after = read(old), read(new)
+    need_same_machine(before["machine"], after["machine"])
+    sys.exit(SLOWER if _show_changes(before, after, str(old), sys.stdout) else 0)
 
 
 bench.add_command(header)
@@ -115,12 +161,12 @@ def _peers(against: str | None, known: Sequence[str]) -> tuple[str, ...]:
 def _plan(
     threads: int | None, cpus: int, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
 ) -> Iterator[tuple[Case, int]]:
-    """What to measure, on how many threads. With `--quick`, large products are also measured on all cores."""
+    """What to measure, on how many threads: one, but cold cases on all cores, and with `--quick` large products too."""
     if threads is not None and threads > cpus:
         raise click.UsageError(f"--threads {threads}: this process may use {cpus} CPUs")
     for workload in workloads:
         cases = list(selected(workload, dtype, quick, only))
-        yield from ((case, threads or 1) for case in cases)
+        yield from ((case, threads or (cpus if case.cold else 1)) for case in cases)
         if threads is None and quick and cpus > 1 and workload == "gemm":
             yield from ((case, cpus) for case in cases if case.size in QUICK_THREADED and case.dtype.name == "f32")
 
@@ -137,7 +183,30 @@ def _show(lines: Sequence[report.ResultLine], file: Any) -> None:
         click.echo("\n".join(part), file=file)
 
 
-def _write_json(lines: Sequence[report.ResultLine], name: str, more: Mapping[str, str]) -> None:
+def _with_aligned(plan: Plan, aligned: bool) -> Iterator[tuple[Case, int]]:
+    """The plan, with each case followed by the same one on aligned arrays if that is wanted."""
+    for case, threads in plan:
+        yield case, threads
+        if aligned:
+            yield case.on_cache_lines(), threads
+
+
+def _tell_missing(names: Sequence[str], file: Any) -> None:
+    told = list(notice(missing([PEERS[name] for name in names])))
+    if told:
+        click.echo("\n".join((*told, "")), file=file)
+
+
+def _comparable(old: Path, more: Mapping[str, str]) -> dict[str, Any]:
+    """The run to compare with. Raises UsageError unless it is of this machine."""
     here = machine()
-    text = json.dumps(report.document(lines, {**facts(here, measured(here)), **more}), indent=1)
-    outputs.write_json(text, name)
+    before = read(old)
+    need_same_machine(before["machine"], {"cpu": here.cpu, "isa": here.isa.name, "cores": here.cores, **more})
+    return before
+
+
+def _show_changes(before: Mapping[str, Any], after: Mapping[str, Any], name: str, file: Any) -> bool:
+    """Say what changed; whether a row is slower."""
+    found = compare(before["rows"], after["rows"])
+    click.echo("\n".join(("", *text(found, name))), file=file)
+    return bool(found.of("slower"))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
-from benchmarks import report
+from benchmarks import report, spinning
 from benchmarks.case import Case
 from benchmarks.contender import Solver
+from benchmarks.issue import issue_rate
 from benchmarks.ours import NAME, Poly
 from benchmarks.peers import PEERS, NamedPeer
 from benchmarks.probe import PeakProbe
@@ -17,6 +18,7 @@ from benchmarks.roofline import bound
 from benchmarks.runner import Announce, Rounds, measure
 from microkernels.dtypes import DType
 from poly.machine import Measured, machine
+from poly.machine.target import parse
 from poly.measure import process
 
 Plan = Sequence[tuple[Case, int]]
@@ -27,7 +29,7 @@ Plan = Sequence[tuple[Case, int]]
 class Contest:
     """Our solver for a target, the peers by name, the probe of the peak, and a case's roofline bound in GFLOP/s.
 
-    `setting` is the context in which their processes must run.
+    `setting` is the context in which their processes must run; `issue` makes a probe of the issue rate.
     """
 
     target: str
@@ -36,6 +38,7 @@ class Contest:
     probe: Callable[[DType, int], Callable[[], float]]
     bound: Callable[[Case, int, float], float]
     setting: Callable[[], AbstractContextManager[None]] = nullcontext
+    issue: Callable[[int], Callable[[], float] | None] = lambda threads: None
 
     def lines(
         self,
@@ -53,18 +56,24 @@ class Contest:
             announce = stack.enter_context(progress(len(plan)))
             stack.callback(process.release, cpus)
             for case, threads in plan:
-                result = measure(case, threads, entrants, self.probe(case.dtype, threads), budget, announce)
+                probe, issue = self.probe(case.dtype, threads), self.issue(threads)
+                result = measure(case, threads, entrants, probe, budget, announce, issue)
                 announce("")
                 yield report.ResultLine(result, self.bound(case, threads, result.peak.median), NAME, self.target)
 
 
 def in_c(target: str, rates: Measured) -> Contest:
-    """The contest of our C target with the libraries for this CPU."""
-    cpus = process.allowed()
+    """The contest of our C target with the libraries for this CPU; the peak is that of the target's instructions.
+
+    Raises TargetError for a target that is unknown or cannot run here.
+    """
+    cpus, isa = process.allowed(), parse(target).isa
     return Contest(
         target,
         Poly(target),
         {name: NamedPeer(name) for name in PEERS},
-        lambda dtype, threads: PeakProbe(cpus, dtype, threads),
+        lambda dtype, threads: PeakProbe(cpus, dtype, threads, isa),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
+        spinning.short,
+        issue_rate,
     )

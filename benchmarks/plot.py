@@ -33,7 +33,9 @@ STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "svg.fonttype": "none",
 }
-KEY = "Bars: poly, and below it the best peer of the case. Dots: the other peers."
+KEY = "Bars: poly, and below it the best peer of the case. Dots: the other peers. Hatched, with !: unsteady times."
+UNSTEADY = "////"
+"""The hatching of cases whose times remained unsteady."""
 SLOT = 0.36
 """The height of a case in inches."""
 HEAD = 0.95
@@ -50,7 +52,7 @@ def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
     """Draw rows in the format of `--json`; the file's suffix selects the format. Rows without our figure are left out.
 
     A case has a bar for poly, a thinner one for the best peer, and a dot for each other peer. They are in percent of
-    the measured peak; for stencils, which are far from it, of the compiler's speed.
+    the measured peak; for stencils, which are far from it, of the compiler's speed. Unreliable cases are hatched.
     """
     import matplotlib
 
@@ -115,7 +117,8 @@ def _panel(axis: Any, title: str, rows: Sequence[Row]) -> None:
         unit, _ = scale(row)
         others = peers(row)
         ours = row["gflops"] / unit
-        axis.barh(place - 0.14, ours, height=0.42, color=COLOURS[OURS], zorder=2)
+        hatch = None if row["reliable"] else UNSTEADY
+        axis.barh(place - 0.14, ours, height=0.42, color=COLOURS[OURS], zorder=2, hatch=hatch, edgecolor="white")
         if others:
             name, gflops = others[0]
             axis.barh(place + 0.21, gflops / unit, height=0.2, color=COLOURS[name], zorder=2)
@@ -129,7 +132,7 @@ def _panel(axis: Any, title: str, rows: Sequence[Row]) -> None:
     axis.set_yticks(range(len(rows)), [row["size"] for row in rows])
     for place, row in enumerate(rows):
         ratio = row["ratio_to_best_peer"]
-        against = "" if ratio is None else f"   {ratio:.2f} x"
+        against = ("" if ratio is None else f"   {ratio:.2f} x") + " !" * (not row["reliable"])
         axis.text(
             1.02, place, f"{row['gflops']:.1f}{against}", transform=axis.get_yaxis_transform(),
             va="center", fontsize=8, color=INK if ratio is None or ratio >= 1 else QUIET,

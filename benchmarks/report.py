@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import Any
 
-from benchmarks.runner import Result
+from benchmarks.document import threads_text
+from benchmarks.runner import ATTEMPTS, STEADY, Result
 from benchmarks.stats import geometric_mean
 
 COLUMNS = (
@@ -24,6 +25,15 @@ COLUMNS = (
     "±",
 )
 LEFT = {"workload", "size", "dtype", "best peer"}
+
+UNRELIABLE = "!"
+"""Marks lines whose times remained unsteady."""
+
+DISTURBED = 0.8
+"""The part of the run's best issue rate below which a round counts as disturbed: a busy neighbour leaves half."""
+
+DIGITS = 5
+"""Significant digits of samples in JSON."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,26 @@ class ResultLine:
         ratio = self.result.ratio(self.ours)
         return ratio.median if ratio else None
 
-    def row(self) -> dict[str, Any]:
-        """The fields of `--json`; None where there is no figure."""
-        timing = self.result.timing(self.ours)
+    @property
+    def reliable(self) -> bool:
+        return self.result.reliable(self.ours)
+
+    @property
+    def title(self) -> str:
+        """The case with its threads."""
+        return f"{self.result.case.title} ({threads_text(self.result.threads)})"
+
+    def disturbed(self, quiet: float | None) -> float | None:
+        """The part of the rounds in which the issue rate was far below that of a quiet core; None if it is unknown."""
+        issues = self.result.issues
+        if not issues or quiet is None:
+            return None
+        return sum(issue < DISTURBED * quiet for issue in issues) / len(issues)
+
+    def row(self, quiet: float | None = None) -> dict[str, Any]:
+        """The fields of `--json`; None where there is no figure. `quiet` is the issue rate of a quiet core."""
+        timing, best = self.result.timing(self.ours), self.result.best_peer(self.ours)
+        ratio = self.result.ratio(self.ours)
         return {
             "workload": self.result.case.workload,
             "size": self.result.case.size,
@@ -66,13 +93,29 @@ class ResultLine:
             "peak_fraction": self.peak_fraction,
             "seconds": timing.seconds.median if timing else None,
             "peers": {
-                peer.name: {"gflops": self.result.gflops(peer), "version": peer.version, "config": peer.config}
+                peer.name: {
+                    "gflops": self.result.gflops(peer),
+                    "version": peer.version,
+                    "config": peer.config,
+                    "samples": _rounded(peer.samples),
+                }
                 for peer in self.result.peers(self.ours)
             },
-            "ratio_to_best_peer": self.ratio,
+            "best_peer": best.name if best else None,
+            "ratio_to_best_peer": ratio.median if ratio else None,
+            "ratio_spread": ratio.spread if ratio else None,
+            "bound": self.bound,
             "trials": 0,
             "tune_seconds": 0.0,
             "max_error": timing.error if timing else None,
+            "config": timing.config if timing else None,
+            "samples": _rounded(timing.samples if timing else ()),
+            "peaks": _rounded(self.result.peaks),
+            "issues": _rounded(self.result.issues),
+            "spread": self.result.unsteadiness(self.ours),
+            "attempts": self.result.attempts,
+            "reliable": self.reliable,
+            "disturbed": self.disturbed(quiet),
         }
 
     def cells(self) -> tuple[str, ...]:
@@ -90,13 +133,19 @@ class ResultLine:
             best.name if best else "-",
             _number(self.result.gflops(best) if best else None, 1),
             _number(ratio.median if ratio else None, 2),
-            _percent(ratio.spread if ratio else None),
+            _percent(ratio.spread if ratio else None) + UNRELIABLE * (not self.reliable),
         )
 
 
 def document(lines: Sequence[ResultLine], machine: Mapping[str, Any]) -> dict[str, Any]:
     """The object that `--json` prints."""
-    return {"machine": dict(machine), "rows": [line.row() for line in lines]}
+    quiet = quiet_rate(lines)
+    return {"machine": dict(machine), "rows": [line.row(quiet) for line in lines]}
+
+
+def quiet_rate(lines: Iterable[ResultLine]) -> float | None:
+    """The best issue rate of a run, taken for that of a quiet core; None if none was probed."""
+    return max((issue for line in lines for issue in line.result.issues), default=None)
 
 
 def plain(lines: Sequence[ResultLine]) -> Iterator[str]:
@@ -148,7 +197,7 @@ def means(lines: Sequence[ResultLine]) -> Iterator[str]:
         peak = geometric_mean(_known(line.peak_fraction for line in members))
         roof = geometric_mean(_known(line.bound_fraction for line in members))
         ratio = geometric_mean(_known(line.ratio for line in members))
-        name = f"{workload} {dtype}, {threads} thread{'s' if threads > 1 else ''}"
+        name = f"{workload} {dtype}, {threads_text(threads)}"
         against = "".join(
             f", {_number(mean, 2)} of {peer}"
             for peer in peers(members)
@@ -176,7 +225,9 @@ def mean_ratio(lines: Iterable[ResultLine], peer: str) -> float | None:
 
 
 def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
-    """The peers' configurations, missing peers, and errors."""
+    """What disturbed the run, the peers' configurations with the kernels they chose, missing peers, and errors."""
+    yield from _unreliable(lines)
+    yield from _disturbances(lines)
     configs = {(t.name, t.version, t.config): None for line in lines for t in line.result.peers(line.ours)}
     yield from (f"{name} {version}: {config}" for name, version, config in sorted(configs))
     missing = {pair: None for line in lines for pair in line.result.missing}
@@ -190,6 +241,29 @@ def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
         )
 
 
+def _unreliable(lines: Sequence[ResultLine]) -> Iterator[str]:
+    titles = [line.title for line in lines if not line.reliable]
+    if titles:
+        yield (
+            f"{UNRELIABLE} unreliable: the quartiles of our or the best peer's times are more than "
+            f"{_percent(STEADY)} % apart, in each of {ATTEMPTS} attempts: {', '.join(titles)}"
+        )
+
+
+def _disturbances(lines: Sequence[ResultLine]) -> Iterator[str]:
+    quiet = quiet_rate(lines)
+    found = [(line, share) for line in lines if (share := line.disturbed(quiet))]
+    if found:
+        rounds = sum(len(line.result.issues) for line in lines)
+        disturbed = sum(round(share * len(line.result.issues)) for line, share in found)
+        mostly = [line.title for line, share in found if share >= 0.5]
+        where = f", mostly in {', '.join(mostly)}" if mostly else ""
+        yield (
+            f"a neighbour on the core's other hardware thread was busy in {disturbed} of {rounds} rounds (issue rate "
+            f"below {_percent(DISTURBED)} % of {_number(quiet, 1)} a cycle){where}"
+        )
+
+
 def exit_status(lines: Sequence[ResultLine]) -> int:
     """1 if one of poly's results is wrong or missing, else 0; a peer's wrong result is reported and never the best."""
     return int(any((timing := line.result.timing(line.ours)) is None or not timing.right for line in lines))
@@ -197,6 +271,10 @@ def exit_status(lines: Sequence[ResultLine]) -> int:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]
 
 
 def _number(value: float | None, digits: int) -> str:

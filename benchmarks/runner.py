@@ -3,16 +3,22 @@
 The rules are the same for all:
 
 * Each contender works on arrays of its own with the same content, and is checked against float64 before it is timed.
+* The arrays of all start at the same offsets, where NumPy's own do.
 * A round takes one sample of each, in rotating order; a sample is as many calls as fill a few milliseconds.
 * Data are warm: a sample follows an untimed call, unless a call takes so long that a cold start makes no difference.
-* The FMA peak is probed once per round, so percentages don't depend on drifts of the clock frequency.
-* Medians and quartiles are reported, and ratios compare samples of the same round. No sample is discarded.
+* Threads are awake: on several threads, a sample or probe follows milliseconds of the same work. A cold case is the
+  opposite: data are warm, but the threads slept, and one call is timed.
+* The FMA peak is probed once per round, so percentages don't depend on drifts of the clock frequency; so is the issue
+  rate, which tells whether the core's other hardware thread was busy.
+* Medians and quartiles are reported, and ratios compare samples of the same round. No sample is discarded; if the times
+  of our or the best peer's samples differ too much, all samples of the case are taken again, a few times at most. If
+  they still do, the steadiest ones are reported as unreliable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import ceil
 from time import perf_counter, sleep
 
@@ -32,7 +38,18 @@ SHORT = 20e-6
 """Seconds per call at the machine's peak below which a loop in Python would measure Python."""
 
 SETTLE = 0.03
-"""Seconds to wait before a sample on several threads, until the previous contender's threads stop spinning."""
+"""Seconds to wait before a sample on several threads, until the previous contender's threads stop spinning.
+
+`benchmarks/spinning.py` has them stop in that time."""
+
+AWAKE = 0.01
+"""Seconds of untimed work that wake threads: the last thread of a team that slept starts a third of a ms late."""
+
+STEADY = 0.2
+"""The largest distance of the quartiles of a contender's times, relative to the median, that counts as steady."""
+
+ATTEMPTS = 3
+"""How often the samples of a case are taken at most, until they are steady."""
 
 MARGIN = 8
 """The tolerance as a multiple of sqrt(k) epsilon, by which rounding errors of k random terms grow."""
@@ -68,7 +85,10 @@ class ContenderTiming:
 
 @dataclass(frozen=True)
 class Result:
-    """A case's results: all timings, why others have none, and the probed peak in GFLOP/s, one sample per round."""
+    """A case's results: all timings, why others have none, and the probed peak in GFLOP/s, one sample per round.
+
+    `issues` are the issue rates of the rounds, if they are known; `attempts` is how often all samples were taken.
+    """
 
     case: Case
     threads: int
@@ -76,6 +96,8 @@ class Result:
     peaks: tuple[float, ...]
     missing: tuple[tuple[str, str], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
+    issues: tuple[float, ...] = ()
+    attempts: int = 1
 
     @property
     def peak(self) -> Summary:
@@ -105,6 +127,15 @@ class Result:
         mine, best = self.timing(ours), self.best_peer(ours)
         return paired_ratio(best.samples, mine.samples) if mine and best else None
 
+    def unsteadiness(self, ours: str) -> float:
+        """The distance of the quartiles relative to the median: of our times or the best peer's, whichever is more."""
+        judged = (self.timing(ours), self.best_peer(ours))
+        return max((2 * timing.seconds.spread for timing in judged if timing), default=0.0)
+
+    def reliable(self, ours: str) -> bool:
+        """Whether the times are steady."""
+        return self.unsteadiness(ours) <= STEADY
+
 
 Announce = Callable[[str], None]
 
@@ -116,8 +147,12 @@ def measure(
     probe: Callable[[], float],
     budget: Rounds,
     announce: Announce = lambda _: None,
+    issue: Callable[[], float] | None = None,
 ) -> Result:
-    """Check and time all entrants on one case. `probe` gives the peak in GFLOP/s, for as many threads."""
+    """Check and time all entrants on one case; the first of them is ours.
+
+    `probe` gives the peak in GFLOP/s for as many threads, `issue` their issue rate.
+    """
     expected = case.problem.expected(case.problem.arrays(case.dtype))
     contenders: list[Contender] = []
     errors: list[float] = []
@@ -136,14 +171,27 @@ def measure(
         except Failed as error:
             failed.append((entrant.name, str(error)))
     del expected
-    announce(f"{case.title}: timing")
-    samples, peaks = _rounds(contenders, probe, budget, SETTLE if threads > 1 else 0)
     limit = tolerance(case)
-    timings = tuple(
-        ContenderTiming(c.name, c.version, c.config, tuple(times), error, error <= limit)
-        for c, times, error in zip(contenders, samples, errors, strict=True)
-    )
-    return Result(case, threads, timings, tuple(peaks), tuple(missing), tuple(failed))
+
+    def timed(attempt: int) -> Result:
+        announce(f"{case.title}: timing" + ", again" * (attempt > 1))
+        taken = _take(contenders, Conditions(probe, issue, threads, case.cold), budget)
+        timings = tuple(
+            ContenderTiming(c.name, c.version, c.config, tuple(times), error, error <= limit)
+            for c, times, error in zip(contenders, taken.times, errors, strict=True)
+        )
+        peaks, issues = tuple(taken.peaks), tuple(taken.issues)
+        return Result(case, threads, timings, peaks, tuple(missing), tuple(failed), issues, attempt)
+
+    return _steadiest(timed, entrants[0].name)
+
+
+def _steadiest(timed: Callable[[int], Result], ours: str) -> Result:
+    """The first steady result, or the steadiest of a few, with the number of all attempts."""
+    results: list[Result] = []
+    while len(results) < ATTEMPTS and not (results and results[-1].reliable(ours)):
+        results.append(timed(len(results) + 1))
+    return replace(min(results, key=lambda result: result.unsteadiness(ours)), attempts=len(results))
 
 
 def relative_error(result: Array, expected: NDArray[np.float64]) -> float:
@@ -165,24 +213,55 @@ def accuracy(problem: Problem, dtype: DType) -> float:
     return float(MARGIN * epsilon * np.sqrt(problem.reduction + 1))
 
 
-def _rounds(
-    contenders: Sequence[Contender], probe: Callable[[], float], budget: Rounds, settle: float
-) -> tuple[list[list[float]], list[float]]:
+@dataclass(frozen=True)
+class Conditions:
+    """What all samples of a case share: the probes of peak and issue rate, the threads, and whether these slept."""
+
+    probe: Callable[[], float]
+    issue: Callable[[], float] | None
+    threads: int
+    cold: bool
+
+    @property
+    def settle(self) -> float:
+        return SETTLE if self.threads > 1 else 0.0
+
+    @property
+    def awake(self) -> float:
+        return AWAKE if self.threads > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples of each contender, in seconds per call, and those of the probes: one each in every round."""
+
+    times: list[list[float]]
+    peaks: list[float] = field(default_factory=list)
+    issues: list[float] = field(default_factory=list)
+
+
+def _take(contenders: Sequence[Contender], conditions: Conditions, budget: Rounds) -> Samples:
     calls = [_calls(contender, budget.sample) for contender in contenders]
-    samples: list[list[float]] = [[] for _ in contenders]
-    peaks: list[float] = []
+    taken = Samples([[] for _ in contenders])
     least, most = budget.rounds
     start = perf_counter()
     for turn in range(most):
-        sleep(settle)
-        peaks.append(probe())
+        sleep(conditions.settle)
+        _work(conditions.probe, conditions.awake)
+        taken.peaks.append(conditions.probe())
+        if conditions.issue:
+            taken.issues.append(conditions.issue())
         for place in range(len(contenders)):
             index = (place + turn) % len(contenders)
-            sleep(settle)
-            samples[index].append(_sample(contenders[index], calls[index], samples[index]))
+            times = taken.times[index]
+            if conditions.cold:
+                times.append(_cold_sample(contenders[index]))
+            else:
+                long = bool(times) and times[-1] >= ALWAYS_WARM
+                times.append(_sample(contenders[index], calls[index], long, conditions))
         if turn + 1 >= least and perf_counter() - start > budget.seconds:
             break
-    return samples, peaks
+    return taken
 
 
 def _calls(contender: Contender, sample: float) -> int:
@@ -193,7 +272,22 @@ def _calls(contender: Contender, sample: float) -> int:
     return max(1, round(calls * sample / seconds))
 
 
-def _sample(contender: Contender, calls: int, before: Sequence[float]) -> float:
-    if not before or before[-1] < ALWAYS_WARM:
+def _sample(contender: Contender, calls: int, long: bool, conditions: Conditions) -> float:
+    sleep(conditions.settle)
+    if not long:
         contender.run(1)
+        _work(lambda: contender.run(calls), conditions.awake)
     return contender.run(calls) / calls
+
+
+def _cold_sample(contender: Contender) -> float:
+    contender.run(1)
+    sleep(SETTLE)
+    return contender.run(1)
+
+
+def _work(work: Callable[[], object], seconds: float) -> None:
+    """Repeat untimed work for so long."""
+    start = perf_counter()
+    while perf_counter() - start < seconds:
+        work()

@@ -76,7 +76,7 @@ def serve(solver: Solver, connection: Connection) -> None:
 
 def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> tuple[Ready | Refusal, Contender | None]:
     try:
-        contender = solver(case, case.problem.arrays(case.dtype), threads)
+        contender = solver(case, case.arrays(), threads)
         if contender is None:
             return Refusal(), None
         contender.run(1)

@@ -9,6 +9,7 @@ import click
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.contest import Contest
+from benchmarks.issue import issue_rate
 from benchmarks.opencl import threads
 from benchmarks.opencl.clblast import ClBlast
 from benchmarks.opencl.cuda import Cuda
@@ -48,6 +49,7 @@ def on_device(device: Device, rates: Measured) -> Contest:
         lambda dtype, units: PeakProbe(cpus, dtype, units),
         lambda case, units, peak: bound(case, units, peak, machine(), rates, sweeps(case), held(case)),
         threads.kept,
+        issue_rate,
     )
 
 

@@ -15,7 +15,7 @@ def trial(path: str) -> float:
     arrays = problem.arrays(f32)
     run = entry_points(path, "int").product(problem, arrays).timed()
     run(1)
-    return min(run(1) for _ in range(5))
+    return min(run(1) for _ in range(20))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import pointers
 from benchmarks.contender import Contender, NotInstalled
+from benchmarks.peers.package import Package, Packaged
 from benchmarks.problems.matmul import Matmul
 from codegen.build import load
 from codegen.clock import CFunction
@@ -48,10 +49,14 @@ LARGEST = 2048**3
 """The most multiply-adds of a product: without cache blocking, larger ones are not worth the time."""
 
 
-class Libxsmm:
+class Libxsmm(Packaged):
     """Products by a dispatched kernel, on one thread. Some transposes have no kernel."""
 
     name = "libxsmm"
+    package = Package("apt", "libxsmm-dev")
+
+    def find(self) -> object:
+        return loaded()
 
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
         if not isinstance(problem, Matmul) or threads > 1 or problem.flop > 2 * LARGEST:

@@ -8,17 +8,22 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.peers.torch_peer import convolution_result, image_tensor, loaded
+from benchmarks.peers.package import Packaged
+from benchmarks.peers.torch_peer import PACKAGE, convolution_result, found, image_tensor, loaded, onednn_kernels
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 
 CONFIG = "weights packed before the clock starts"
 
 
-class OneDnn:
+class OneDnn(Packaged):
     """Products as linear layers, and convolutions; both assign their output, which is less work than adding to it."""
 
     name = "onednn"
+    package = PACKAGE
+
+    def find(self) -> object:
+        return found()
 
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
         torch = loaded()
@@ -34,7 +39,8 @@ class OneDnn:
                 packed = torch.ops.mkldnn._reorder_linear_weight(b.T.contiguous(), problem.m)
                 linear = functools.partial(torch.ops.mkldnn._linear_pointwise, a, packed, None, "none", [], "")
                 run = python_timed(linear)
-                return Contender(self.name, version, CONFIG, run, lambda: (c + linear()).numpy(), False)
+                config = f"{CONFIG}, {onednn_kernels(linear)}"
+                return Contender(self.name, version, config, run, lambda: (c + linear()).numpy(), False)
             case Convolution():
                 image = image_tensor(torch, problem, arrays)
                 weights = torch.from_numpy(problem.channel_first(arrays)[1]).contiguous()
@@ -44,5 +50,6 @@ class OneDnn:
                     torch.ops.mkldnn._convolution_pointwise, image, packed, None, *geometry, "none", [], ""
                 )
                 result = convolution_result(problem, arrays, convolve)
-                return Contender(self.name, version, CONFIG, python_timed(convolve), result, False)
+                config = f"{CONFIG}, {onednn_kernels(convolve)}"
+                return Contender(self.name, version, config, python_timed(convolve), result, False)
         return None

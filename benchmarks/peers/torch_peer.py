@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,15 +14,32 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
+from benchmarks.peers.package import Package, Packaged
+from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 
+MKL_HEAD = re.compile(
+    r"^MKL_VERBOSE oneMKL (?P<version>\S+).* for Intel\(R\) 64 architecture (?P<kernels>[^,]+),", re.M
+)
+"""What MKL prints first: its version, and the CPUs that its kernels are for."""
 
-class Torch:
+ONEDNN_LINE = re.compile(r"^onednn_verbose,v\d,primitive,exec,cpu,(?P<kernel>[^,]+,[^,]+),", re.M)
+"""What oneDNN prints of each primitive that it executes: its kind, and its implementation."""
+
+PACKAGE = Package("pip", "torch==2.13.0")
+"""A version that is built for CPUs alone: the newest one may bring gigabytes for GPUs."""
+
+
+class Torch(Packaged):
     """Products by MKL inside PyTorch, contractions by `torch.einsum`, convolutions by oneDNN with plain weights."""
 
     name = "torch"
+    package = PACKAGE
+
+    def find(self) -> object:
+        return found()
 
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
         torch = loaded()
@@ -29,13 +49,12 @@ class Torch:
                 a, b, c = (torch.from_numpy(x) for x in problem.operands(arrays))
                 product = torch.baddbmm if problem.batch > 1 else torch.addmm
                 run = python_timed(lambda: product(c, a, b, out=c))
-                return Contender(
-                    self.name, torch.__version__, f"{product.__name__}(out=)", run, lambda: arrays[2], False
-                )
+                config = f"{product.__name__}(out=), {mkl_kernels()}"
+                return Contender(self.name, torch.__version__, config, run, lambda: arrays[2], False)
             case ContractionProblem():
                 tensors = [torch.from_numpy(x) for x in arrays[:2]]
                 einsum = functools.partial(torch.einsum, problem.subscripts, *tensors)
-                config = "einsum"
+                config = f"einsum, {mkl_kernels()}"
                 return Contender(
                     self.name, torch.__version__, config, python_timed(einsum), lambda: einsum().numpy(), False
                 )
@@ -48,21 +67,60 @@ class Torch:
                 convolve = functools.partial(
                     torch.nn.functional.conv2d, image, weights, stride=problem.stride, padding=problem.pad
                 )
-                config = f"conv2d, {'channels_last' if problem.layout == 'NHWC' else 'contiguous'}"
+                layout_name = "channels_last" if problem.layout == "NHWC" else "contiguous"
+                config = f"conv2d, {layout_name}, {onednn_kernels(convolve)}"
                 result = convolution_result(problem, arrays, convolve)
                 return Contender(self.name, torch.__version__, config, python_timed(convolve), result, False)
         return None
 
 
+def found() -> object:
+    """Where the package is. Raises NotInstalled."""
+    spec = find_spec("torch")
+    if spec is None:
+        raise NotInstalled("the PyPI package torch")
+    return spec
+
+
 @functools.cache
 def loaded() -> Any:
     """The package. Raises NotInstalled."""
+    found()
     try:
         import torch
     except ImportError as error:
-        raise NotInstalled("the PyPI package torch") from error
+        raise NotInstalled(f"the PyPI package torch, which cannot be loaded: {error}") from error
     torch.set_grad_enabled(False)
     return torch
+
+
+@functools.cache
+def mkl_kernels() -> str:
+    """The MKL in PyTorch and the CPUs for which it chose its kernels, as it says when it multiplies; else no MKL."""
+    torch = loaded()
+    if not torch.backends.mkl.is_available():
+        return "no MKL"
+    one = torch.ones(2, 2)
+
+    def multiply() -> None:
+        with torch.backends.mkl.verbose(torch.backends.mkl.VERBOSE_ON):
+            torch.mm(one, one)
+
+    told = MKL_HEAD.search(printed(multiply))
+    return f"MKL {told['version']}, {told['kernels']}" if told else "MKL"
+
+
+def onednn_kernels(work: Callable[[], object]) -> str:
+    """The kernels of oneDNN that do this work, without those that only copy: `convolution jit:avx512_core`."""
+    torch = loaded()
+
+    def run() -> None:
+        with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+            work()
+
+    told = dict.fromkeys(match["kernel"] for match in ONEDNN_LINE.finditer(printed(run)))
+    names = [" ".join(kernel.split(",")) for kernel in told if not kernel.startswith("reorder")]
+    return f"oneDNN {', '.join(names)}" if names else "oneDNN takes no part"
 
 
 def layout(torch: Any, problem: Convolution) -> Any:

@@ -12,6 +12,7 @@ CLEARED = (
     "BLIS_ARCH_TYPE",
     "BLIS_NUM_THREADS",
     "DNNL_MAX_CPU_ISA",
+    "DNNL_VERBOSE",
     "GOMP_CPU_AFFINITY",
     "GOMP_SPINCOUNT",
     "KMP_AFFINITY",
@@ -20,6 +21,7 @@ CLEARED = (
     "MKL_CBWR",
     "MKL_ENABLE_INSTRUCTIONS",
     "MKL_NUM_THREADS",
+    "MKL_VERBOSE",
     "OMP_DYNAMIC",
     "OMP_NUM_THREADS",
     "OMP_PLACES",
@@ -27,9 +29,11 @@ CLEARED = (
     "OMP_THREAD_LIMIT",
     "OMP_WAIT_POLICY",
     "ONEDNN_MAX_CPU_ISA",
+    "ONEDNN_VERBOSE",
     "OPENBLAS_CORETYPE",
     "OPENBLAS_L2_SIZE",
     "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_THREAD_TIMEOUT",
 )
 """Variables that slow a library down or change its thread count."""
 

@@ -8,18 +8,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import cli
 from benchmarks.cli import bench
+from benchmarks.peers.package import Package
 from benchmarks.plot import balanced, panels, plot
 
 TINY = ["gemm", "--dtype", "f32", "--quick", "--only", "7x333", "--threads", "1"]
 ROW = {
     "workload": "gemm", "size": "64", "dtype": "f32", "target": "c", "threads": 1, "gflops": 90.0, "peak_fraction": 0.9,
     "seconds": 1e-5, "peers": {"numpy": {"gflops": 80.0, "version": "2", "config": ""}}, "ratio_to_best_peer": 1.125,
-    "trials": 0, "tune_seconds": 0.0, "max_error": 1e-7,
+    "trials": 0, "tune_seconds": 0.0, "max_error": 1e-7, "reliable": True,
 }  # fmt: skip
 
 
-def test_one_case_against_one_peer_as_json() -> None:
+def test_one_case_against_one_peer_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "missing", lambda peers: {Package("pip", "some-blas"): ["some"]})
     done = CliRunner().invoke(bench, [*TINY, "--against", "numpy", "--json", "-"])
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
@@ -27,6 +30,8 @@ def test_one_case_against_one_peer_as_json() -> None:
     assert (row["workload"], row["size"], set(row["peers"])) == ("gemm", "7x333x1001", {"numpy"})
     assert made["machine"]["cores"] >= 1
     assert "geometric means" in done.stderr
+    head, *_, table = done.stderr.partition("workload ")
+    assert "Not installed" in head and "pip install some-blas" in head and "gemm" in table
 
 
 @pytest.mark.parametrize(

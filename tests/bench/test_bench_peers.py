@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,17 +11,20 @@ from typing import Any
 
 import pytest
 
+from benchmarks import spinning
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
 from benchmarks.ours import Poly
-from benchmarks.peers import PEERS, NamedPeer, mkl
+from benchmarks.peers import PEERS, NamedPeer, mkl, package
+from benchmarks.peers.package import Package, Packaged, missing, notice
+from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.remote import Remote
-from benchmarks.runner import relative_error, tolerance
+from benchmarks.runner import SETTLE, relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32, f64
 from poly.measure import process
@@ -100,6 +104,68 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(NotInstalled, match="PyPI package mkl"):
         PEERS["mkl"].prepare(Matmul(2, 2, 2), Matmul(2, 2, 2).arrays(f32), 1)
     mkl.library.cache_clear()
+
+
+@dataclass(frozen=True)
+class Absent(Packaged):
+    """A peer whose package is not there."""
+
+    name: str
+    package: Package
+
+    def find(self) -> object:
+        raise NotInstalled("nothing")
+
+
+BLAS = Package("apt", "libblas-some")
+
+
+def test_missing_peers_are_listed_with_the_line_that_brings_each() -> None:
+    wheel = Package("pip", "wheel-of==1.0")
+    absent = missing([PEERS["numpy"], Absent("one", wheel), Absent("two", wheel), Absent("three", BLAS)])
+    head, *rest = notice(absent)
+    assert "one, two, three" in head and "weak bar" in head
+    assert any(line.endswith("-m pip install wheel-of==1.0") and "one, two:" in line for line in rest)
+    assert any(line.endswith("apt-get install -y libblas-some") for line in rest)
+    assert list(notice({})) == []
+
+
+def test_every_peer_says_which_package_brings_it_or_needs_none() -> None:
+    assert {name for name, peer in PEERS.items() if not isinstance(peer, Packaged)} == {"numpy", "gcc"}
+    assert PEERS["torch"].package == PEERS["onednn"].package == Package("pip", "torch==2.13.0")
+
+
+def test_what_can_be_had_is_installed_and_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, ...]] = []
+
+    def run(command: tuple[str, ...], check: bool) -> Any:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0 if "good" in command else 1)
+
+    monkeypatch.setattr(package.subprocess, "run", run)
+    monkeypatch.setattr(package.os, "getuid", lambda: 1000)
+    good, bad = Package("pip", "good"), Package("pip", "bad")
+    told = list(package.install({good: ["one"], bad: ["two"], BLAS: ["three"]}))
+    assert told[0] == "one: installed"
+    assert told[1] == f"two: not installed; run: {bad.line}"
+    assert told[2] == "three: not installed; run: sudo apt-get install -y libblas-some"
+    assert ran == [good.command, bad.command]
+
+
+def test_what_a_library_prints_is_read_and_does_not_appear(capfd: pytest.CaptureFixture[str]) -> None:
+    assert printed(lambda: os.write(1, b"kernels: some\n")) == "kernels: some\n"
+    os.write(1, b"after")
+    assert capfd.readouterr().out == "after"
+
+
+def test_spinning_is_short_only_for_processes_started_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    monkeypatch.setenv("KMP_BLOCKTIME", "7")
+    with spinning.short():
+        assert 2 ** int(os.environ["OPENBLAS_THREAD_TIMEOUT"]) / 1e9 < SETTLE
+        assert int(os.environ["KMP_BLOCKTIME"]) / 1e3 < SETTLE
+    assert "OPENBLAS_THREAD_TIMEOUT" not in os.environ
+    assert os.environ["KMP_BLOCKTIME"] == "7"
 
 
 def test_ours_runs_through_the_c_function_in_a_process_of_its_own() -> None:

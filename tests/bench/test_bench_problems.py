@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.case import Case
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.loops import LoopsProblem
@@ -77,6 +79,17 @@ def test_arrays_are_the_same_on_every_call_and_start_on_a_cache_line() -> None:
     for left, right in zip(first, second, strict=True):
         assert np.array_equal(left, right)
         assert left.ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize(("size", "offset", "unit"), [(256, 16, 4096), (8, 16, 64)])
+def test_what_is_measured_lies_where_numpy_puts_its_arrays(size: int, offset: int, unit: int) -> None:
+    case = Case("gemm", "own", f64, Matmul(size, size, size), dict)
+    first, second, third = case.arrays()
+    assert first.ctypes.data % unit == third.ctypes.data % unit == offset
+    assert second.ctypes.data % unit == (offset if unit == 4096 else 48)
+    for left, right in zip(case.arrays(), replace(case, aligned=True).arrays(), strict=True):
+        assert np.array_equal(left, right)
+        assert right.ctypes.data % 64 == 0
 
 
 def test_a_stride_of_two_leaves_no_row_over() -> None:

@@ -1,26 +1,33 @@
-"""The runner on contenders of our own making: who is wrong, missing, takes part. Nothing is timed in earnest."""
+"""The runner on contenders of our own making: who is wrong, missing, takes part. Nothing is timed in earnest.
+
+Where time matters, a fake clock stands still but for what contenders, probes and pauses take of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
+from benchmarks import runner
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
+from benchmarks.issue import issue_rate
 from benchmarks.problems.matmul import Matmul
 from benchmarks.report import ResultLine, document, exit_status, means, notes, plain, rich_table
-from benchmarks.runner import Result, Rounds, measure, relative_error, tolerance
+from benchmarks.runner import ATTEMPTS, AWAKE, SETTLE, Result, Rounds, measure, relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
 
 BUDGET = Rounds(seconds=0, rounds=(3, 3), sample=0)
 FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
-    "ratio_to_best_peer", "trials", "tune_seconds", "max_error",
+    "ratio_to_best_peer", "trials", "tune_seconds", "max_error", "config", "samples", "peaks", "issues", "spread",
+    "attempts", "reliable", "disturbed", "best_peer", "ratio_spread",
+    "bound",
 }  # fmt: skip
 """What `--json` promises of a row."""
 
@@ -137,10 +144,27 @@ def test_a_row_has_exactly_the_promised_fields() -> None:
     (row,) = made["rows"]
     assert made["machine"] == {"cpu": "some"}
     assert set(row) == FIELDS
-    assert row["peers"]["peer"] == {"gflops": pytest.approx(512e-9), "version": "1.0", "config": "fake"}
+    peer = {"gflops": pytest.approx(512e-9), "version": "1.0", "config": "fake", "samples": [2.0] * 3}
+    assert row["peers"]["peer"] == peer
+    assert (row["samples"], row["attempts"], row["reliable"]) == ([1.0] * 3, 1, True)
     assert row["gflops"] == pytest.approx(1024e-9)
     assert row["peak_fraction"] == pytest.approx(1.024)
     assert row["ratio_to_best_peer"] == pytest.approx(2)
+
+
+def test_rounds_beside_a_busy_neighbour_are_told() -> None:
+    quiet = replace(run(Fake("poly")), issues=(6.0, 6.0, 5.9))
+    busy = replace(quiet, issues=(3.0, 6.0, 3.0))
+    lines = [ResultLine(result, bound=1e-6, ours="poly", target="c") for result in (quiet, busy)]
+    assert [row["disturbed"] for row in document(lines, {})["rows"]] == [0, pytest.approx(2 / 3)]
+    (told,) = (note for note in notes(lines) if "neighbour" in note)
+    assert "gemm 8 f32 (1 thread)" in told and "2 of 6 rounds" in told
+
+
+def test_without_issue_rates_nothing_is_said_of_neighbours() -> None:
+    shown = [line(Fake("poly"))]
+    assert document(shown, {})["rows"][0]["disturbed"] is None
+    assert not any("neighbour" in note for note in notes(shown))
 
 
 def test_the_table_has_a_line_for_each_case_and_aligned_columns() -> None:
@@ -161,3 +185,151 @@ def test_the_means_name_each_peer() -> None:
 def test_samples_of_all_rounds_are_kept() -> None:
     result = run(Fake("poly", 0.5), Fake("peer", 1.0))
     assert all(timing.samples == (timing.seconds.median,) * 3 for timing in result.timings)
+
+
+@dataclass
+class Clock:
+    """A clock that passes as `spend` says; `log` has what happened, in order."""
+
+    now: float = 0.0
+    log: list[tuple[str, float]] = field(default_factory=list)
+
+    def spend(self, what: str, seconds: float) -> float:
+        self.now += seconds
+        self.log.append((what, seconds))
+        return seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(runner, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(runner, "sleep", lambda seconds: clock.spend("sleep", seconds))
+    return clock
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """An entrant whose calls take the seconds that `seconds` yields, of a clock."""
+
+    name: str
+    clock: Clock
+    seconds: Iterator[float]
+
+    def enter(self, case: Case, threads: int) -> Contender:
+        a, b, c = case.problem.arrays(case.dtype)
+        result = c + a @ b
+
+        def run(times: int) -> float:
+            return self.clock.spend(self.name, times * next(self.seconds))
+
+        return Contender(self.name, "1.0", "fake", run, lambda: result)
+
+
+def steady(clock: Clock, name: str, seconds: float = 1e-3) -> Clocked:
+    return Clocked(name, clock, iter(lambda: seconds, None))
+
+
+def phases(*lengths: tuple[int, Iterable[float]]) -> Iterator[float]:
+    """The seconds of so many calls each, repeating a pattern."""
+    for count, pattern in lengths:
+        times = tuple(pattern)
+        yield from (times[n % len(times)] for n in range(count))
+
+
+def probe_of(clock: Clock) -> Callable[[], float]:
+    def probe() -> float:
+        clock.spend("probe", 1e-3)
+        return 100.0
+
+    return probe
+
+
+def attempt(clock: Clock, *patterns: Iterable[float]) -> Result:
+    """Ours, whose calls follow one pattern in each attempt, beside a steady peer.
+
+    A call counts those that fill a sample; in each of three rounds, one warms up and one is timed.
+    """
+    lengths = [(1 + 2 * 3, pattern) for pattern in patterns]
+    ours = Clocked("poly", clock, phases(*lengths))
+    budget = Rounds(seconds=0, rounds=(3, 3), sample=1e-3)
+    return measure(case(), 1, (ours, steady(clock, "peer", 2e-3)), probe_of(clock), budget)
+
+
+CALM, WILD = (1e-3,), (1e-3, 1e-3, 1e-3, 1e-3, 5e-3)
+
+
+def test_a_steady_case_is_measured_once(clock: Clock) -> None:
+    result = attempt(clock, CALM)
+    assert (result.attempts, result.reliable("poly"), len(result.peaks)) == (1, True, 3)
+
+
+def test_an_unsteady_case_is_measured_again_until_it_is_steady(clock: Clock) -> None:
+    result = attempt(clock, WILD, CALM)
+    assert (result.attempts, result.reliable("poly")) == (2, True)
+    assert result.timing("poly").samples == pytest.approx((1e-3,) * 3)
+
+
+def test_what_stays_unsteady_is_reported_once_and_marked(clock: Clock) -> None:
+    result = attempt(clock, *[WILD] * ATTEMPTS)
+    assert (result.attempts, result.reliable("poly")) == (ATTEMPTS, False)
+    assert len(result.timing("poly").samples) == 3
+    shown = ResultLine(result, bound=100.0, ours="poly", target="c")
+    assert shown.cells()[-1].endswith("!")
+    assert shown.row()["reliable"] is False and shown.row()["spread"] > 0.2
+    assert any("unreliable" in note for note in notes([shown]))
+
+
+def test_a_peer_that_is_not_the_best_may_be_unsteady(clock: Clock) -> None:
+    slow = Clocked("slow", clock, iter([0.1, *[0.1, 0.5] * 20]))
+    entrants = (steady(clock, "poly"), steady(clock, "peer"), slow)
+    result = measure(case(), 1, entrants, probe_of(clock), Rounds(0, (3, 3), 1e-3))
+    assert result.attempts == 1
+
+
+def test_threads_are_kept_awake_before_samples_and_probes(clock: Clock) -> None:
+    measure(case(), 2, (steady(clock, "poly"), steady(clock, "peer")), probe_of(clock), Rounds(0, (2, 2), 1e-3))
+    start = clock.log.index(("sleep", SETTLE))
+    turns = [list(turn) for turn in _split(clock.log[start:])]
+    assert [turn[0][0] for turn in turns] == ["probe", "poly", "peer", "probe", "peer", "poly"]
+    for turn in turns:
+        assert len({who for who, _ in turn}) == 1
+        assert sum(seconds for _, seconds in turn[:-1]) >= AWAKE
+
+
+def test_one_thread_needs_no_waking(clock: Clock) -> None:
+    measure(case(), 1, (steady(clock, "poly"),), probe_of(clock), Rounds(0, (2, 2), 1e-3))
+    spent = [what for what, seconds in clock.log if seconds]
+    assert spent == ["probe", "poly", *["probe", "poly", "poly"] * 2]
+
+
+def test_a_cold_case_times_one_call_by_threads_that_slept(clock: Clock) -> None:
+    cold = replace(case(), cold=True)
+    measure(cold, 2, (steady(clock, "poly"),), probe_of(clock), Rounds(0, (2, 2), 1e-3))
+    assert clock.log[-3:] == [("poly", 1e-3), ("sleep", SETTLE), ("poly", 1e-3)]
+
+
+def test_the_issue_rate_is_probed_in_each_round(clock: Clock) -> None:
+    entrants = (steady(clock, "poly"),)
+    result = measure(case(), 1, entrants, probe_of(clock), Rounds(0, (3, 3), 1e-3), issue=lambda: 6.0)
+    assert result.issues == (6.0,) * 3
+
+
+def test_the_issue_rate_of_a_core_is_a_few_instructions_a_cycle() -> None:
+    probe = issue_rate(1)
+    if probe is None:
+        pytest.skip("this CPU has no such probe")
+    assert 0.5 < probe() < 20
+
+
+def _split(log: Iterable[tuple[str, float]]) -> Iterator[list[tuple[str, float]]]:
+    """What happened between the pauses."""
+    turn: list[tuple[str, float]] = []
+    for entry in log:
+        if entry[0] == "sleep":
+            if turn:
+                yield turn
+            turn = []
+        else:
+            turn.append(entry)
+    yield turn

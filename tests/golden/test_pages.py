@@ -13,6 +13,7 @@ from opencl_device import device
 from pages import check_page, played
 
 import poly
+from benchmarks.published import stored
 from poly.schedules.steps import STEPS
 
 
@@ -117,6 +118,12 @@ def test_files_that_the_pages_name_exist(project: Path) -> None:
     assert len(named) > 40
     gone = {"docs/map.md"}  # the changelog says what became of it
     assert [f"{page.name}: {name}" for page, name in named if not (project / name).exists() and name not in gone] == []
+
+
+def test_results_are_those_of_the_stored_runs(project: Path) -> None:
+    results = script(project / "docs" / "make_results.py")
+    for path, text in results.files(project, stored(project / "docs" / "results")):
+        assert path.read_text() == text, f"python docs/make_results.py renews {path.name}"
 
 
 def test_the_changelog_has_this_version(project: Path) -> None:
