@@ -43,9 +43,10 @@ def calibrate_soon(isa: ISA) -> None:
 
 def calibrate(name: str) -> None:
     """Calibrate this machine for the instruction set of this name, unless another process is about to."""
-    with suppress(ToolchainError), (private_directory("locks") / f"calibration {name}").open("w") as lock:
+    with suppress(ToolchainError, OSError):
+        lock = os.open(private_directory("locks") / f"calibration-{name}", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return
-        measured(replace(machine(), isa=ISAS[name]))
+            measured(replace(machine(), isa=ISAS[name]))
+        finally:
+            os.close(lock)

@@ -16,6 +16,7 @@ from typing import Any
 
 from codegen.cache import get, put
 from codegen.compiler import compiler_name
+from codegen.errors import ToolchainError
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
 from poly.machine.measured import Bandwidth, Measured, Peak, ThreadStarts, parsed
@@ -28,8 +29,11 @@ MEMORY = "memory"
 
 
 def kept(machine: Machine) -> Measured | None:
-    """The kept calibration; None if there is none or the entry is damaged. Nothing is measured."""
-    return parsed(get(_key(machine)))
+    """The kept calibration; None if there is none, the entry is damaged, or there is no compiler. Nothing is measured."""
+    try:
+        return parsed(get(_key(machine)))
+    except ToolchainError:
+        return None
 
 
 def measured(machine: Machine, anew: bool = False) -> Measured:

@@ -72,9 +72,9 @@ def test_every_process_writes_the_same_bytes(project: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("sizes", [({},), (TUNED,), ({}, TUNED)], ids=["any", "tuned", "both"])
 def test_a_header_of_a_product_is_no_book(sizes: tuple[dict[str, int], ...], tmp_path: Path) -> None:
-    """With every instruction set in it, and its self-test, scheduled for one thread: 120 KB."""
+    """With every instruction set in it, and its self-test, scheduled for one thread: 140 KB."""
     path = header(tmp_path, matmul, sizes=sizes, threads_of=1, threads="openmp")
-    assert path.stat().st_size <= 120 << 10
+    assert path.stat().st_size <= 140 << 10
     assert max(map(len, path.read_text().splitlines())) <= 120, "columns"
 
 
