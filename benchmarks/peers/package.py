@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -37,7 +38,15 @@ class Package:
         """Install it if this user can; whether that worked."""
         if self.source == "apt" and (os.getuid() or shutil.which("apt-get") is None):
             return False
+        if self.source == "apt":
+            _refresh()
         return subprocess.run(self.command, check=False).returncode == 0
+
+
+@functools.cache
+def _refresh() -> None:
+    """Ask for the newest list of Debian's packages: a fresh system has none."""
+    subprocess.run(("apt-get", "update", "-q"), check=False)
 
 
 class Packaged:

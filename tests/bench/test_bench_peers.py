@@ -150,6 +150,11 @@ def test_what_can_be_had_is_installed_and_the_rest_is_told(monkeypatch: pytest.M
     assert told[1] == f"two: not installed; run: {bad.line}"
     assert told[2] == "three: not installed; run: sudo apt-get install -y libblas-some"
     assert ran == [good.command, bad.command]
+    monkeypatch.setattr(package.os, "getuid", lambda: 0)
+    monkeypatch.setattr(package.shutil, "which", lambda name: f"/usr/bin/{name}")
+    package._refresh.cache_clear()
+    list(package.install({BLAS: ["three"], Package("apt", "libblas-other"): ["four"]}))
+    assert [command[1] for command in ran[2:]] == ["update", "install", "install"]
 
 
 def test_what_a_library_prints_is_read_and_does_not_appear(capfd: pytest.CaptureFixture[str]) -> None:
