@@ -15,8 +15,7 @@ from microkernels.isa import ISAS
 from poly.autoschedule.derive import derive
 from poly.autoschedule.spaces.space import Space
 from poly.errors import RecordError
-from poly.machine import Cache, Machine, Measured, facts, machine, measured
-from poly.machine import calibration
+from poly.machine import Cache, Machine, Measured, calibration, facts, machine, measured
 from poly.machine.measured import parsed
 from poly.model import Caches
 from poly.model.core import Target

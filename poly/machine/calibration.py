@@ -29,7 +29,7 @@ MEMORY = "memory"
 
 
 def kept(machine: Machine) -> Measured | None:
-    """The kept calibration; None if there is none, the entry is damaged, or there is no compiler. Nothing is measured."""
+    """The kept calibration; None if there is none, it is damaged, or there is no compiler. Nothing is measured."""
     try:
         return parsed(get(_key(machine)))
     except ToolchainError:

@@ -22,7 +22,8 @@ def test_readme_code_runs_as_shown(project: Path, tmp_path: Path, capsys: pytest
 def sources(project: Path) -> list[Path]:
     """The Python, C, OpenCL and JSON files of the four layers."""
     layers = (project / layer for layer in ("microkernels", "codegen", "poly", "benchmarks"))
-    return [file for layer in layers for file in sorted(layer.rglob("*")) if file.suffix in (".py", ".c", ".h", ".cl", ".json")]
+    kinds = (".py", ".c", ".h", ".cl", ".json")
+    return [file for layer in layers for file in sorted(layer.rglob("*")) if file.suffix in kinds]
 
 
 def test_each_folder_is_described(project: Path) -> None:
