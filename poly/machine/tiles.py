@@ -103,7 +103,7 @@ class _Rounds:
         return {name: own[len(own) // 4 if name[1] in SHARED else 0] / unit for name, own in times.items()}
 
     def _round(self, number: int) -> tuple[float, float, dict[Name, float]]:
-        """Seconds of an instruction, at the worst moment, of a multiply-add, at the best, and of each job."""
+        """Seconds of an instruction (the median of several), of a multiply-add (the least), and of each job."""
         idle, units, times = [self._probes.idle()], [], {}
         for at, (name, job) in enumerate(self._jobs.items()):
             times[name] = job(number)
