@@ -21,7 +21,7 @@ from benchmarks.opencl.cli import opencl
 from benchmarks.peers import PEERS
 from benchmarks.peers.package import missing, notice
 from benchmarks.progress import progress
-from benchmarks.published import record
+from benchmarks.published import record, stored
 from benchmarks.runner import Rounds
 from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS, selected
@@ -92,10 +92,11 @@ def libraries(
     WORKLOADS are gemm, einsum, conv2d, stencil, bandwidth and cold (single calls by threads that slept); all of them by
     default. Every result is checked against float64; the exit status is 1 when one of poly's is wrong or missing, else
     3 when `--compare` finds a case that is slower than before, else 0. `poly bench compare` compares two stored runs.
-    With `--target opencl` the kernels run on an OpenCL
-    device, on arrays in its memory and on all of its compute units; the peers are our C target, CLBlast, naive OpenCL,
-    and PyTorch on a CUDA GPU (c, clblast, naive, cuda). `poly bench search`, `poly bench header` and `poly bench
-    opencl` are other benchmarks: of the search, of headers to embed, and of the goals for OpenCL.
+
+    With `--target opencl` the kernels run on an OpenCL device, on arrays in its memory and on all of its compute units;
+    the peers are our C target, CLBlast, naive OpenCL, and PyTorch on a CUDA GPU (c, clblast, naive, cuda). `poly bench
+    search`, `poly bench header` and `poly bench opencl` are other benchmarks: of the search, of headers to embed, and
+    of the goals for OpenCL.
     """
     device = devices.device_of(target)
     names = _peers(against, devices.PEERS if device else tuple(PEERS))
@@ -107,6 +108,8 @@ def libraries(
     outputs.check(json_file, plot_file)
     about = devices.facts(device) if device else {}
     before = _comparable(old, about) if old else None
+    if folder:
+        stored(folder)  # a damaged file would fail only at the end
     out = sys.stderr if json_file == "-" else sys.stdout
     if not device:
         _tell_missing(names, out)

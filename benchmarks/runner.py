@@ -181,7 +181,7 @@ def measure(
             for c, times, error in zip(contenders, taken.times, errors, strict=True)
         )
         peaks, issues = tuple(taken.peaks), tuple(taken.issues)
-        return Result(case, threads, timings, peaks, tuple(missing), tuple(failed), issues, attempt)
+        return Result(case, threads, timings, peaks, tuple(missing), tuple(failed), issues)
 
     return _steadiest(timed, entrants[0].name)
 
