@@ -12,9 +12,10 @@ instructions that do nothing, and a round in which the core issued fewer than it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from statistics import median, quantiles
+from statistics import median
+from typing import NamedTuple
 
 from microkernels.catalogue import fits, gemm, tiles
 from microkernels.isa import ISA
@@ -27,8 +28,11 @@ from poly.machine.tile_probes import DTYPE, LONG, SHORT, TileProbes
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
 """Rows of the register tiles that are measured."""
 
-ROUNDS, MOST_ROUNDS = 12, 30
-"""Rounds that count, and the most that are done where some are disturbed."""
+ROUNDS, MOST_ROUNDS = 12, 40
+"""Rounds that count, and the most that are done where some are disturbed or times differ much."""
+
+STEADY = 0.1
+"""The spread up to which times are steady."""
 
 QUIET = 0.85
 """The part of the best issue rate below which a round is disturbed."""
@@ -80,6 +84,14 @@ def _speed(kernel: OuterProduct, short: float, long: float) -> TileSpeed:
     return TileSpeed(kernel.rows, kernel.vectors, step, max(0.0, long - LONG * step))
 
 
+class Round(NamedTuple):
+    """A round: seconds of an instruction (the median of several), of a multiply-add (the least), and of each job."""
+
+    idle: float
+    unit: float
+    times: dict[Name, float]
+
+
 class _Rounds:
     """Times jobs in turn, in vector multiply-adds."""
 
@@ -89,25 +101,30 @@ class _Rounds:
 
     def run(self) -> dict[Name, float]:
         """The least time of each job over the undisturbed rounds; over all if the core is never quiet."""
-        done: list[tuple[float, float, dict[Name, float]]] = []
-        quiet: list[tuple[float, float, dict[Name, float]]] = []
-        while len(quiet) < ROUNDS and len(done) < MOST_ROUNDS:
+        done: list[Round] = []
+        while True:
             done.append(self._round(len(done)))
-            best = min(idle for idle, _, _ in done)
-            quiet = [one for one in done if one[0] * QUIET <= best]
-        kept = quiet if len(quiet) >= ROUNDS // 2 else done
-        unit = min(unit for _, unit, _ in kept)
-        times = {name: sorted(times[name] for _, _, times in kept) for name in self._jobs}
+            best = min(one.idle for one in done)
+            quiet = [one for one in done if one.idle * QUIET <= best]
+            kept = quiet if len(quiet) >= ROUNDS // 2 else done
+            times = {name: sorted(one.times[name] for one in kept) for name in self._jobs}
+            self.spread = _spread(times.values())
+            if len(done) >= MOST_ROUNDS or (len(quiet) >= ROUNDS and self.spread <= STEADY):
+                break
         self.disturbed = 1 - len(quiet) / len(done)
-        self.spread = median((quantiles(own)[2] - quantiles(own)[0]) / own[0] for own in times.values())
+        unit = min(one.unit for one in kept)
         return {name: own[len(own) // 4 if name[1] in SHARED else 0] / unit for name, own in times.items()}
 
-    def _round(self, number: int) -> tuple[float, float, dict[Name, float]]:
-        """Seconds of an instruction (the median of several), of a multiply-add (the least), and of each job."""
+    def _round(self, number: int) -> Round:
         idle, units, times = [self._probes.idle()], [], {}
         for at, (name, job) in enumerate(self._jobs.items()):
             times[name] = job(number)
             if at % 16 == 0:
                 units.append(self._probes.unit())
                 idle.append(self._probes.idle())
-        return median(idle), min(units), times
+        return Round(median(idle), min(units), times)
+
+
+def _spread(times: Iterable[list[float]]) -> float:
+    """The median, over jobs, of the time between the quartiles, relative to the least; the times of each are sorted."""
+    return median((own[len(own) * 3 // 4] - own[len(own) // 4]) / own[0] for own in times)

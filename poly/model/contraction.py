@@ -207,7 +207,6 @@ class Model:
             columns=tuple(cut for cut in (c.columns_cut, c.kernel.columns) if cut is not None),
             steps_a_call=call_steps(w.roles.reduce, c),
             pitches=self._pitches(c),
-            panels=c.pack_left,
             shared=self._shared(c),
             starts=starts.get(self._parallel(c), 1.0) if c.parallel else 0.0,
         )

@@ -146,7 +146,6 @@ class PlainStatement:
             columns=columns or (kernel.columns,),
             steps_a_call=prod(widths[at[band.name]] for band in micro.reduce),
             pitches=self._pitches(micro, at),
-            panels="left" in self.packed,
             shared=self._shared(sizes),
             starts=self._starts(sizes),
         )

@@ -8,11 +8,17 @@ from math import ceil, log
 
 from microkernels.dtypes import DType
 from poly.model.choice import shape_penalty
-from poly.model.core import LATENCY, LINE, PAGE, PER_CYCLE, POINTERS, Target, set_count
+from poly.model.core import LATENCY, LINE, PAGE, PER_CYCLE, Target, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
 """Accumulators that saturate the multiply-add units: tiles with 10 of them reach 92 % of the peak, with 12 99 %."""
+
+LOADS = 0.04
+"""The time of a load in a step, which a quiet core hides: a busy one issues half as many instructions.
+
+It is more than the differences between measurements of tiles that all reach the peak.
+"""
 
 ENTRY = 2.5
 """The overhead of a call of a register tile, in multiply-adds per vector of the tile."""
@@ -52,8 +58,6 @@ class TileCalls:
     columns: tuple[int, ...]
     steps_a_call: float
     pitches: Pitches
-    panels: bool
-    """Whether the left operand is read from panels."""
     shared: float = 1.0
     starts: float = 0.0
 
@@ -73,10 +77,7 @@ class TileCalls:
         ) + self._conflicts(target, lanes)
 
     def _sums(self, target: Target, rows: int, vectors: int) -> float:
-        """The time of one tile's calls: measured, scaled from the nearest measured tile, or by a formula.
-
-        The tiles were measured with the left operand in place; a panel needs one pointer for any number of rows.
-        """
+        """The time of one tile's calls: measured, scaled from the nearest measured tile, or by a formula."""
         calls, size = ceil(self.steps / self.steps_a_call), rows * vectors
         known = target.tiles.get(vectors)
         if not known:
@@ -84,7 +85,7 @@ class TileCalls:
             return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
         near = min(known, key=lambda r: abs(r - rows))
         tile, alike = known[near], size / (near * vectors)
-        step = size if self.panels and rows > POINTERS else tile.step * alike
+        step = max(tile.step * alike, size + LOADS * (rows + vectors))
         return self.steps * step + calls * tile.call * alike
 
     def _place(self, target: Target) -> float:

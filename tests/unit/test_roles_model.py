@@ -158,7 +158,7 @@ GOLDEN = {
         ".split(i=7).split(j=16).order('j_tile i_tile i j k').microkernel('gemm_avx512_7x16', statement='S0')"
     ),
     ("ik,kj->ij", (64, 64, 64), f32): (
-        ".split(i=8).split(j=32).order('i_tile j_tile i j k').microkernel('gemm_avx512_8x32', statement='S0')"
+        ".split(i=6).split(j=64).order('j_tile i_tile i j k').microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (512, 512, 512), f32): (
         ".split(i=6).split(j=64).split(k=256).order('k_tile i_tile j_tile i j k')"
@@ -187,8 +187,8 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (3136, 64, 64), f32): (
-        ".split(i=192).split(i=8).split(j=32).order('i_tile i_tile2 j_tile i j k')"
-        ".microkernel('gemm_avx512_8x32', statement='S0')"
+        ".split(i=192).split(i=6).split(j=64).order('i_tile j_tile i_tile2 i j k')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (512, 512, 64), f32): (
         ".split(i=6).split(j=64).order('i_tile j_tile i j k').microkernel('gemm_avx512_6x64', statement='S0')"

@@ -68,7 +68,7 @@ def test_rows_begin_in_classes_of_a_pages_lines(pitch: int, classes: int) -> Non
 
 
 def calls(right: int, left: int = 0) -> TileCalls:
-    return TileCalls(f32, 96, 96, 256, 1, (6,), (16,), 256, Pitches(left, right, 0), panels=not left)
+    return TileCalls(f32, 96, 96, 256, 1, (6,), (16,), 256, Pitches(left, right, 0))
 
 
 def test_a_vector_in_place_takes_what_was_measured_for_its_pitch() -> None:
