@@ -55,40 +55,85 @@ INLINE void gemvn_T(int64_t n, int64_t K, GLOBAL const T *x, int64_t xs, GLOBAL 
     }
 }
 
+/* The sum of each of `rows` vectors, a power of two and a constant: half the vectors are zipped with the others and added, until
+   a single one has all rows in turn. */
+INLINE void totals_T(int64_t rows, vec_T *x, T *total)
+{
+    const int64_t some = rows < 4 ? 1 : least_T(rows, LANES_T); /* one or two rows are summed sooner by themselves */
+    UNROLL
+    for (int64_t first = 0; first < rows; first += some) {
+        T lane[LANES_T];
+        if (some == 1) {
+            total[first] = total_T(x[first]);
+            continue;
+        }
+        UNROLL
+        for (int64_t n = some / 2; n > 0; n /= 2) {
+            UNROLL
+            for (int64_t i = first; i < first + n; i++)
+                x[i] = zip_low_T(x[i], x[i + n]) + zip_high_T(x[i], x[i + n]);
+        }
+        store_T(lane, x[first]);
+        UNROLL
+        for (int64_t r = 0; r < some; r++) {
+            total[first + r] = lane[r];
+            UNROLL
+            for (int64_t l = r + some; l < LANES_T; l += some)
+                total[first + r] += lane[l];
+        }
+    }
+}
+
 /* Dot products of a few rows of A with x, which is loaded once for all of them. The number of rows must be a constant. */
 INLINE void gemvt_rows_T(int64_t rows, int64_t K, GLOBAL const T *A, int64_t lda, GLOBAL const T *x,
                          GLOBAL T *y, int64_t ys, T alpha, int accumulate)
 {
-    enum { CHAINS = 2, STEP = CHAINS * LANES_T }; /* sums of a row, so that multiply-adds need not wait for each other */
-    vec_T sum[GEMV_ROWS_T][CHAINS];
+    /* Sums of a row, so that multiply-adds need not wait for each other. */
+    const int64_t chains = rows > 2 ? GEMV_ROWS_T / rows : 4, step = chains * LANES_T;
+    vec_T sum[GEMV_ROWS_T][4];
     UNROLL
     for (int64_t r = 0; r < rows; r++) {
         UNROLL
-        for (int64_t v = 0; v < CHAINS; v++)
+        for (int64_t v = 0; v < chains; v++)
             sum[r][v] = zero_T();
     }
     int64_t k = 0;
-    for (; k + STEP <= K; k += STEP) {
+    UNROLL_BY_2
+    for (; k + step <= K; k += step) {
         UNROLL
-        for (int64_t v = 0; v < CHAINS; v++) {
+        for (int64_t v = 0; v < chains; v++) {
             const vec_T part = load_T(x + k + v * LANES_T);
             UNROLL
             for (int64_t r = 0; r < rows; r++)
                 sum[r][v] = fma_T(load_T(A + r * lda + k + v * LANES_T), part, sum[r][v]);
         }
     }
-    for (; k < K; k += LANES_T) {
+    for (; k + LANES_T <= K; k += LANES_T) {
+        const vec_T part = load_T(x + k);
+        UNROLL
+        for (int64_t r = 0; r < rows; r++)
+            sum[r][0] = fma_T(load_T(A + r * lda + k), part, sum[r][0]);
+    }
+    if (k < K) {
         const tail_T tail = tail_of_T(least_T(K - k, LANES_T));
         const vec_T part = load_tail_T(x + k, tail);
         UNROLL
         for (int64_t r = 0; r < rows; r++)
             sum[r][0] = fma_T(load_tail_T(A + r * lda + k, tail), part, sum[r][0]);
     }
+    T total[GEMV_ROWS_T];
+    vec_T all[GEMV_ROWS_T];
     UNROLL
     for (int64_t r = 0; r < rows; r++) {
-        const T total = total_T(sum[r][0] + sum[r][1]);
-        y[r * ys] = accumulate ? y[r * ys] + alpha * total : alpha * total;
+        all[r] = sum[r][0];
+        UNROLL
+        for (int64_t v = 1; v < chains; v++)
+            all[r] += sum[r][v];
     }
+    totals_T(rows, all, total);
+    UNROLL
+    for (int64_t r = 0; r < rows; r++)
+        y[r * ys] = accumulate ? y[r * ys] + alpha * total[r] : alpha * total[r];
 }
 
 /* y[i*ys] = alpha * sum over k of A[i*lda + k] * x[k]   (+ y[i*ys]) */
@@ -98,6 +143,8 @@ INLINE void gemvt_T(int64_t m, int64_t K, GLOBAL const T *A, int64_t lda, GLOBAL
     int64_t i = 0;
     for (; i + GEMV_ROWS_T <= m; i += GEMV_ROWS_T)
         gemvt_rows_T(GEMV_ROWS_T, K, A + i * lda, lda, x, y + i * ys, ys, alpha, accumulate);
+    for (; i + 4 <= m; i += 4)
+        gemvt_rows_T(4, K, A + i * lda, lda, x, y + i * ys, ys, alpha, accumulate);
     for (; i + 2 <= m; i += 2)
         gemvt_rows_T(2, K, A + i * lda, lda, x, y + i * ys, ys, alpha, accumulate);
     if (i < m)
