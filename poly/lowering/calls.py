@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from codegen.expr import Load
 from codegen.instructions import START, Let, Pointer
-from codegen.integer import Int, Linear, quotient
+from codegen.integer import Int, Linear, product, quotient
 from codegen.loop_ir import For, Node
 from codegen.names import c_name
 from codegen.program import Instructions, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
+from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction, exchange, recognise
 from poly.ir.coordinates import Coordinates
 from poly.ir.instances import Instances
@@ -22,8 +24,26 @@ from poly.ir.tree import Band, Micro, walk
 from poly.ir.tree import Node as TreeNode
 from poly.lowering.ctext import value
 
-UNUSED: tuple[Int, Int, Int] = (Linear.of(1), Linear(), Linear())
-"""The arguments for a missing loop of a reduction: its count, and its strides in two arrays."""
+Level = tuple[Int, Int, Int]
+"""A loop of a reduction: its count, and its strides in two arrays."""
+UNUSED: Level = (Linear.of(1), Linear(), Linear())
+"""The arguments for a missing loop."""
+
+
+def joined(levels: Iterable[Level]) -> list[Level]:
+    """Loops, innermost first, with each that goes on where the one inside it ends made one loop with that."""
+    found: list[Level] = []
+    for count, first, second in levels:
+        if found and (first, second) == tuple(product([found[-1][0], stride]) for stride in found[-1][1:]):
+            found[-1] = (product([found[-1][0], count]), *found[-1][1:])
+        else:
+            found.append((count, first, second))
+    return found
+
+
+def loop_arguments(levels: Sequence[Level]) -> tuple[Int, ...]:
+    """The arguments of a call for `LEVELS` loops."""
+    return tuple(argument for level in (*levels, *[UNUSED] * (LEVELS - len(levels))) for argument in level)
 
 
 @dataclass(frozen=True)

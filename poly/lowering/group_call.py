@@ -21,7 +21,7 @@ from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.ir.nest import Nest
 from poly.lowering.address_spaces import LOCAL_BARRIER
-from poly.lowering.calls import Operand, RoutineCall, along, inner_bands, moved
+from poly.lowering.calls import Operand, RoutineCall, along, inner_bands, loop_arguments, moved
 from poly.lowering.tile import KernelTile
 
 
@@ -155,7 +155,7 @@ def _call(tile: KernelTile, kernel: GroupKernel, lines: Lines, panels: str) -> C
         *(_start(tile.left, lines.rows), *lines.a_rows.arguments),
         *(_start(tile.right, lines.columns), *lines.b_columns.arguments),
         *(_start(tile.output, (*lines.rows, *lines.columns)), *lines.c_rows.arguments, *lines.c_columns.arguments),
-        *(*tile.reduction(), tile.factor, tile.accumulate, Pointer(panels)),
+        *(*loop_arguments(tile.reduction()), tile.factor, tile.accumulate, Pointer(panels)),
     )
     return Call(kernel.c_name, arguments)
 

@@ -27,6 +27,8 @@ from poly.lowering.calls import (
     along,
     each_row,
     involves,
+    joined,
+    loop_arguments,
     moved,
 )
 from poly.lowering.corners import tile_checks
@@ -182,4 +184,5 @@ def _call(
     """The kernel's call: extents, pointers, and the loops of the reduction."""
     operands = (Pointer("row_a"), right.start() if right else tile.start(tile.right), Pointer("row_c"))
     extents = (Linear.name("tile_rows"), Linear.name("tile_columns"))
-    return Call(kernel.function(spaces), (*extents, *operands, *tile.reduction(left, right), tile.factor, accumulate))
+    loops = loop_arguments(joined(tile.reduction(left, right)))
+    return Call(kernel.function(spaces), (*extents, *operands, *loops, tile.factor, accumulate))

@@ -31,6 +31,7 @@ from poly.ir.tree import Band, Copy, Micro
 from poly.lowering.address_spaces import panel_space
 from poly.lowering.calls import (
     UNUSED,
+    Level,
     Operand,
     Panel,
     RoutineCall,
@@ -39,6 +40,7 @@ from poly.lowering.calls import (
     inner_bands,
     involves,
     iterators_of,
+    joined,
     lows,
     moved,
     operand,
@@ -244,8 +246,6 @@ def _panel_number(around: Instances, numbering: tuple[Band, ...], statement: str
     return number, extents
 
 
-Level = tuple[Int, Int, Int]
-"""A loop's count, and its strides in the source and in the panel."""
 OFFSETS = Pointer("offsets")
 """The table of the lanes' offsets in the source."""
 
@@ -260,6 +260,7 @@ def _levels(source: PanelSource, counts: Mapping[str, Int]) -> list[Level]:
         pitch = product([pitch, count])
     if all(step.number is not None for _, step, _ in found):
         found.sort(key=lambda level: level[1].constant)
+    found = joined(found)
     return found + [UNUSED] * (LEVELS - len(found))
 
 

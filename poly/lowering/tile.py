@@ -12,14 +12,13 @@ import islpy as isl
 from codegen.instructions import Factor, Let, Pointer
 from codegen.integer import Int, Linear, Test, compare, connected, product
 from microkernels.dtypes import DType
-from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
 from poly.ir.instances import Instances, coordinates, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Micro
-from poly.lowering.calls import UNUSED, Operand, Panel, absorbed, inner_bands, involves, lows, operand, quotients
+from poly.lowering.calls import Level, Operand, Panel, absorbed, inner_bands, involves, lows, operand, quotients
 from poly.lowering.ctext import constants, value
 
 
@@ -92,17 +91,22 @@ class KernelTile:
         loops = frozenset(loop for loop, _ in coordinates.atoms.values()) - inside
         return quotients(coordinates, frozenset(coordinates.atoms), loops)
 
-    def reduction(self, left: Panel | None = None, right: Panel | None = None) -> tuple[Int, ...]:
-        """A call's extents and strides along the reduction's loops, innermost first: `LEVELS` of each.
+    def reduction(self, left: Panel | None = None, right: Panel | None = None) -> list[Level]:
+        """A call's extents and strides along the reduction's loops, innermost first.
 
         The strides are those of the left and of the right operand, in the array or in a panel.
         """
-        levels: list[Int] = []
+        levels: list[Level] = []
         for level, band in enumerate(reversed(self.node.reduce)):
-            levels.append(Linear.name(f"steps{level}"))
-            for panel, op in ((left, self.left), (right, self.right)):
-                levels.append(self.steps_within(level) * panel.width if panel else op.stride(band.name))
-        return (*levels, *UNUSED * (LEVELS - len(self.node.reduce)))
+            known = self.values[band.name]
+            steps = known if known.number is not None else Linear.name(f"steps{level}")
+            within = product(count for count, _, _ in levels)
+            left_stride, right_stride = (
+                within * panel.width if panel else op.stride(band.name)
+                for panel, op in ((left, self.left), (right, self.right))
+            )
+            levels.append((steps, left_stride, right_stride))
+        return levels
 
     @staticmethod
     def steps_within(level: int) -> Int:

@@ -7,6 +7,8 @@ import pytest
 from shared_nests import matmul
 
 import poly
+from codegen.integer import Linear
+from poly.lowering.calls import joined
 
 SIZES = {"M": 13, "N": 77, "K": 9}
 CALL = "pack_beside_f32_portable(B_panels"
@@ -55,3 +57,15 @@ def check(kernel: poly.Kernel) -> None:
     expected = c + a @ b
     kernel(a, b, c)
     np.testing.assert_array_equal(c, expected)
+
+
+def test_loops_that_go_on_where_the_inner_one_ends_are_one() -> None:
+    """The taps of c, r, s are neighbours in W[k, c, r, s] and in panels, those of an image's rows are not."""
+    weights, image = [(3, 1, 16), (3, 3, 48), (8, 9, 144)], [(3, 1, 16), (3, 10, 48), (8, 100, 144)]
+    assert [tuple(part.number for part in level) for level in joined(numbers(weights))] == [(72, 1, 16)]
+    assert joined(numbers(image)) == numbers(image)
+    assert joined(numbers([(3, 1, 16), (3, 10, 48), (8, 30, 144)])) == numbers([(3, 1, 16), (24, 10, 48)])
+
+
+def numbers(levels: list[tuple[int, int, int]]) -> list[tuple[Linear, Linear, Linear]]:
+    return [(Linear.of(count), Linear.of(first), Linear.of(second)) for count, first, second in levels]
