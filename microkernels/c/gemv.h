@@ -55,35 +55,6 @@ INLINE void gemvn_T(int64_t n, int64_t K, GLOBAL const T *x, int64_t xs, GLOBAL 
     }
 }
 
-/* The sum of each of `rows` vectors, a power of two and a constant: half the vectors are zipped with the others and added, until
-   a single one has all rows in turn. */
-INLINE void totals_T(int64_t rows, vec_T *x, T *total)
-{
-    const int64_t some = rows < 4 ? 1 : least_T(rows, LANES_T); /* one or two rows are summed sooner by themselves */
-    UNROLL
-    for (int64_t first = 0; first < rows; first += some) {
-        T lane[LANES_T];
-        if (some == 1) {
-            total[first] = total_T(x[first]);
-            continue;
-        }
-        UNROLL
-        for (int64_t n = some / 2; n > 0; n /= 2) {
-            UNROLL
-            for (int64_t i = first; i < first + n; i++)
-                x[i] = zip_low_T(x[i], x[i + n]) + zip_high_T(x[i], x[i + n]);
-        }
-        store_T(lane, x[first]);
-        UNROLL
-        for (int64_t r = 0; r < some; r++) {
-            total[first + r] = lane[r];
-            UNROLL
-            for (int64_t l = r + some; l < LANES_T; l += some)
-                total[first + r] += lane[l];
-        }
-    }
-}
-
 /* Dot products of a few rows of A with x, which is loaded once for all of them. The number of rows must be a constant. */
 INLINE void gemvt_rows_T(int64_t rows, int64_t K, GLOBAL const T *A, int64_t lda, GLOBAL const T *x,
                          GLOBAL T *y, int64_t ys, T alpha, int accumulate)
@@ -121,19 +92,14 @@ INLINE void gemvt_rows_T(int64_t rows, int64_t K, GLOBAL const T *A, int64_t lda
         for (int64_t r = 0; r < rows; r++)
             sum[r][0] = fma_T(load_tail_T(A + r * lda + k, tail), part, sum[r][0]);
     }
-    T total[GEMV_ROWS_T];
-    vec_T all[GEMV_ROWS_T];
     UNROLL
     for (int64_t r = 0; r < rows; r++) {
-        all[r] = sum[r][0];
         UNROLL
         for (int64_t v = 1; v < chains; v++)
-            all[r] += sum[r][v];
+            sum[r][0] += sum[r][v];
+        const T total = total_T(sum[r][0]);
+        y[r * ys] = accumulate ? y[r * ys] + alpha * total : alpha * total;
     }
-    totals_T(rows, all, total);
-    UNROLL
-    for (int64_t r = 0; r < rows; r++)
-        y[r * ys] = accumulate ? y[r * ys] + alpha * total[r] : alpha * total[r];
 }
 
 /* y[i*ys] = alpha * sum over k of A[i*lda + k] * x[k]   (+ y[i*ys]) */
