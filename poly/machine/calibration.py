@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import log
 from typing import Any
@@ -98,7 +98,7 @@ def _key(machine: Machine) -> str:
     return f"machine {where} {compiler_name()} {VERSION}"
 
 
-@cache
+@lru_cache
 def described(isa: str, caches: tuple[int, ...]) -> Measured:
     """The calibration of the CPU with the most similar caches among those described for an instruction set.
 

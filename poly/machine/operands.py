@@ -196,7 +196,7 @@ class Operands:
 
     def _copy(self, turned: bool, level: str, size: int, round: int) -> float:
         """Seconds of packing a panel into the second level."""
-        source = next(one for one in self._far(size) if one.operand == ("left" if turned else "right"))
+        source = next(one for one in self._far(size) if one.operand == ("left" if turned else "right apart"))
         lanes = self._usual.rows if turned else self._usual.columns
         at = np.zeros((len(source.at), 3), np.int64)
         at[:, 0] = np.arange(len(at)) % 8 * DEPTH * lanes
