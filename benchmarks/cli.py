@@ -114,7 +114,7 @@ def libraries(
     if not device:
         _tell_missing(names, out)
     process.clear_environment()
-    rates = measured(machine(), anew=True)
+    rates = measured(machine())
     contest = devices.on_device(device, rates) if device else in_c(target, rates)
     lines = list(contest.lines(list(_with_aligned(plan, aligned)), names, QUICK if quick else FULL, progress))
     _show(lines, out)

@@ -42,7 +42,7 @@ def opencl(only: str | None, target: str, quick: bool, json_file: str | None) ->
         raise click.UsageError(f"--target {target}: expected 'opencl', or 'opencl:' and a device's name")
     outputs.check(json_file, None)
     process.clear_environment()
-    rates = measured(machine(), anew=True)
+    rates = measured(machine())
 
     def measure(cases: Sequence[Case], peers: Sequence[str]) -> Iterator[ResultLine]:
         plan = [(case, device.isa.units) for case in cases]
