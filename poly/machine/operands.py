@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -246,9 +247,13 @@ def _after(size: int) -> int:
 
 
 def _aligned(size: int) -> NDArray[np.float32]:
-    """An array of ones that begins with a page."""
-    whole = np.ones((size + 2 * PAGE) // DTYPE.size, np.float32)
-    return whole[-whole.ctypes.data % PAGE // DTYPE.size :]
+    """An array of ones that begins with a page, on small pages, as all arrays but very large ones are."""
+    memory = mmap.mmap(-1, size + PAGE)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    whole = np.frombuffer(memory, np.float32, size // DTYPE.size)
+    whole[:] = 1
+    return whole
 
 
 def _behind(array: NDArray[np.float32]) -> NDArray[np.float32]:
