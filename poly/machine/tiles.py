@@ -7,7 +7,7 @@ bottlenecks of stencil computations", ICS 2015), with terms that are measured in
 All jobs are timed in turn, round after round, and the least time of each counts, since other processes can only slow it
 down; of those that read from levels shared with other cores, the lower quartile. A busy neighbour on the core's other
 hardware thread halves the issue slots and leaves the peak of multiply-adds as it was; so each round also times
-instructions that do nothing, and a round in which the core issued fewer than it can is done again.
+instructions that only take issue slots, and a round in which the core issued fewer than it can is done again.
 """
 
 from __future__ import annotations
