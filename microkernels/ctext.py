@@ -58,6 +58,11 @@ def letters(isa: ISA, *spaces: Space) -> str:
     return "_" + "".join(space[0] for space in spaces) if elsewhere else ""
 
 
+def vector_constraint(isa: ISA) -> str:
+    """The constraint of a vector register in inline assembly."""
+    return "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
+
+
 def specialise(text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = ()) -> str:
     """C text written for `T`, specialised for one ISA, scalar type and the address spaces of the part `name`."""
     operands = dict(zip(OPERANDS.get(name, ()), spaces, strict=False))

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import quantiles
 
 from microkernels.catalogue import TUNED, tiles
-from microkernels.ctext import specialise
+from microkernels.ctext import specialise, vector_constraint
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, ISAS, host
 from microkernels.kernel import OuterProduct
@@ -194,7 +194,7 @@ def flops(kernel: OuterProduct) -> list[tuple[str, int, int]]:
 def program(isa: ISA, dtype: DType, kernels: Sequence[OuterProduct]) -> str:
     """The C program that prints, for each round, the peak and a sample of each kernel's columns."""
     sources = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
-    registers = "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
+    registers = vector_constraint(isa)
     calls = [
         f"        sample({job}_{kernel.c_name}, {flop}.0, a, b, c, {k});"
         for kernel in kernels

@@ -14,6 +14,9 @@ from poly.machine.cores import allowed_cores, allowed_cpus
 
 KIB = 1024
 
+LINE, PAGE = 64, 4096
+"""Bytes of a cache line, and of a page."""
+
 
 @dataclass(frozen=True)
 class Cache:

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.kernel import OuterProduct
-from poly.machine.description import Machine
+from poly.machine.description import LINE, PAGE, Machine
 from poly.machine.measured import LineCost, PlaceCost, TileSpeed
 from poly.machine.tile_probes import DTYPE, Positions, TileProbes
-
-LINE, PAGE = 64, 4096
 
 DEPTH, SHALLOW = 256, 48
 """Steps of a call: many, and so few that results do not arrive in their shadow and rows' pages fit in the TLB."""

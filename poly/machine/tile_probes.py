@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.build import load
+from codegen.clock import NOW
 from microkernels.catalogue import pack_source
-from microkernels.ctext import specialise
+from microkernels.ctext import specialise, vector_constraint
 from microkernels.dtypes import f32
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
@@ -30,13 +31,6 @@ BUILDS = 4
 
 Positions = NDArray[np.int64]
 """The positions of the operands at each call: in A, B and C, in elements."""
-
-CLOCK = """
-#include <stdint.h>
-#include <time.h>
-
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
-"""
 
 CORE = """
 /* Seconds of one multiply-add of whole vectors, many at a time. */
@@ -153,7 +147,7 @@ class TileProbes:
 
     def __init__(self, isa: ISA, near: Sequence[OuterProduct], far: Sequence[OuterProduct]) -> None:
         self._isa = isa
-        parts: list[tuple[str, str]] = [(CORE.replace("REGISTER", _register(isa)), CORE_HEADS)]
+        parts: list[tuple[str, str]] = [(CORE.replace("REGISTER", vector_constraint(isa)), CORE_HEADS)]
         parts += [_text(JOB, JOB_HEAD, near[n::BUILDS]) for n in range(BUILDS) if near[n::BUILDS]]
         parts.append(_text(RUN, RUN_HEAD, far))
         with ThreadPoolExecutor(2) as pool:
@@ -211,7 +205,7 @@ class TileProbes:
 
     def _built(self, part: tuple[str, str]) -> Any:
         text, heads = part
-        source = pack_source(self._isa, DTYPE) + specialise(CLOCK, self._isa, DTYPE) + text
+        source = pack_source(self._isa, DTYPE) + NOW + text
         scalar = DTYPE.c_name
         return load(specialise(source, self._isa, DTYPE), heads.replace("T *", f"{scalar} *"), self._isa.flags)
 
@@ -225,8 +219,3 @@ def _text(job: str, head: str, kernels: Sequence[OuterProduct]) -> tuple[str, st
             name=k.c_name, rows=k.rows, columns=k.columns, kernel=k.c_name, short=SHORT, long=LONG, apart=apart
         )
     return text, "".join(head.format(name=k.c_name) for k in kernels)
-
-
-def _register(isa: ISA) -> str:
-    """The constraint of a vector register in inline assembly."""
-    return "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"

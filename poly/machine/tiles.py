@@ -49,7 +49,8 @@ def tile_costs(here: Machine) -> TileCosts:
 
     Raises ToolchainError if they cannot be built.
     """
-    near, usual, tall = measured_tiles(here.isa), tiles(here.isa, DTYPE)[0], _tall(here.isa)
+    near, usual = measured_tiles(here.isa), tiles(here.isa, DTYPE)[0]
+    tall = max(near, key=lambda kernel: kernel.rows)
     probes = TileProbes(here.isa, near, tuple(dict.fromkeys((usual, tall))))
     jobs: dict[Name, Job] = {(k, steps): partial(_near, probes, k, steps) for k in near for steps in (SHORT, LONG)}
     operands = Operands(probes, here, usual, tall)
@@ -66,11 +67,6 @@ def measured_tiles(isa: ISA) -> tuple[OuterProduct, ...]:
     return tuple(
         gemm(isa, DTYPE, rows, vectors) for vectors in range(1, 5) for rows in ROWS if fits(isa, rows, vectors)
     )
-
-
-def _tall(isa: ISA) -> OuterProduct:
-    """The tile of most rows."""
-    return max(measured_tiles(isa), key=lambda kernel: kernel.rows)
 
 
 def _near(probes: TileProbes, kernel: OuterProduct, steps: int, _: int) -> float:

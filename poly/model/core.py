@@ -12,6 +12,7 @@ from math import gcd
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from poly.machine.description import LINE
 from poly.machine.measured import TileCosts, TileSpeed
 from poly.model.rates import Rates, nominal
 
@@ -24,9 +25,6 @@ so a core that differs by a cycle gets a tile that is nearly as good.
 
 POINTERS = 14
 """Rows whose pointers stay in general registers: nearly all of the 16 of x86."""
-
-LINE, PAGE = 64, 4096
-"""Bytes of a cache line, and of a page."""
 
 FULL = 0.75
 """The fraction of a cache that a working set may fill before lines are evicted, since replacement is imperfect."""

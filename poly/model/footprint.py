@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf, prod
 
-from poly.model.core import LINE, PAGE
+from poly.machine.description import LINE, PAGE
 
 Counts = Mapping[str, float]
 """The number of consecutive values that each loop takes, by name; a loop not listed takes one."""

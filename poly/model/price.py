@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from poly.model.core import FULL, LINE, MISS, PAGE, WALK, Target
+from poly.machine.description import LINE, PAGE
+from poly.model.core import FULL, MISS, WALK, Target
 from poly.model.cost import Cost, CostPart
 from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.tiles import SHORT, TileCalls
@@ -38,9 +39,9 @@ def price(form: ScheduleParts, target: Target) -> Cost:
     if not form.computed:  # nothing runs
         return Cost(0.0, (CostPart("arithmetic", 0.0),))
     traffic, share = Traffic(form), _share(form, target.threads)
-    fetched = _fetched(traffic, target)
-    tiles = _tiles(form, traffic, fetched, target, share)
-    loops = _loops(form, traffic, fetched, target, share)
+    fetched, misses = _fetched(traffic, target), traffic.misses()
+    tiles = _tiles(form, traffic, fetched, misses, target, share)
+    loops = _loops(form, fetched, misses, target, share)
     alone = (
         CostPart("late lines", _late(form, traffic, fetched, target) * share),
         CostPart("copies", _copies(traffic.whole, form, target) * share + WORKSPACE * bool(form.copied)),
@@ -76,7 +77,12 @@ def _fetched(traffic: Traffic, target: Target) -> dict[str, Moved]:
 
 
 def _tiles(
-    form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target, share: float
+    form: ScheduleParts,
+    traffic: Traffic,
+    fetched: Mapping[str, Moved],
+    misses: tuple[Moved, Moved],
+    target: Target,
+    share: float,
 ) -> list[CostPart]:
     """Seconds of register tiles, which add up: multiply-adds, and what each line takes beside them."""
     calls = [one for one in form.computed if isinstance(one, TileCalls)]
@@ -91,7 +97,7 @@ def _tiles(
         )
         seconds = taken * target.unit(form.computed[0].dtype) * share
         parts.append(CostPart(level, seconds, float(sum(moved.values()))))
-    near, far = (sum(n for at, n in one.items() if at in form.sides) for one in traffic.misses())
+    near, far = (sum(n for at, n in one.items() if at in form.sides) for one in misses)
     missed = (near - far) * target.costs.missed + far * target.costs.walked
     return [*parts, CostPart("TLB", missed * target.unit(form.computed[0].dtype) * share)]
 
@@ -118,7 +124,7 @@ def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: 
 
 
 def _loops(
-    form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target, share: float
+    form: ScheduleParts, fetched: Mapping[str, Moved], misses: tuple[Moved, Moved], target: Target, share: float
 ) -> list[CostPart]:
     """Seconds of plain loops, which overlap in part."""
     plain = [one for one in form.computed if not isinstance(one, TileCalls)]
@@ -126,7 +132,7 @@ def _loops(
     for level in LEVELS:
         bytes = float(sum(bytes for n, bytes in fetched[level].items() if n not in form.sides))
         parts.append(CostPart(level, bytes / rate(target, level) * share, bytes))
-    near, far = (sum(n for at, n in one.items() if at not in form.sides) for one in traffic.misses())
+    near, far = (sum(n for at, n in one.items() if at not in form.sides) for one in misses)
     unit = target.unit(form.computed[0].dtype)
     return [*parts, CostPart("TLB", ((near - far) * MISS + far * WALK) * unit * share)]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import ceil, log
 
 from microkernels.dtypes import DType
+from poly.machine.description import LINE, PAGE
 from poly.model.choice import shape_penalty
-from poly.model.core import LATENCY, LINE, PAGE, PER_CYCLE, Target, set_count
+from poly.model.core import LATENCY, PER_CYCLE, Target, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from poly.model.core import ENTRIES, FULL, HASHED, LINE, PAGE, SCATTERED, SECOND_ENTRIES, STREAMS, Caches, set_count
+from poly.machine.description import LINE, PAGE
+from poly.model.core import ENTRIES, FULL, HASHED, SCATTERED, SECOND_ENTRIES, STREAMS, Caches, set_count
 from poly.model.footprint import Footprint
 from poly.model.parts import NestedPart, ScheduleParts
 

@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 import islpy as isl
 
 from poly.ir.counting import count, points
-from poly.model import LINE
+from poly.machine.description import LINE
 from poly.working_sets.lines import lines
 from poly.working_sets.memory import Touch, Trace
 

@@ -12,7 +12,7 @@ import numpy as np
 from poly.ir.budget import TooCostly, limited
 from poly.ir.counting import RESERVE, Count, count, points
 from poly.ir.sets import index, mapped, number, set_space
-from poly.model import LINE
+from poly.machine.description import LINE
 from poly.working_sets.memory import Memory
 
 EXACT = 1_000_000

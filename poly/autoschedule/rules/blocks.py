@@ -24,7 +24,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, extent, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band, statements
-from poly.model import LINE
+from poly.machine.description import LINE
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Interchange, Step, Tile, Vectorize
 
