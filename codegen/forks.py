@@ -8,6 +8,7 @@ OpenCL's drivers cannot be restarted, so a child of a process that has used Open
 from __future__ import annotations
 
 import _imp
+import concurrent.futures.thread  # noqa: F401 - its hooks must be there before ours wait for imports
 import os
 import sys
 import threading

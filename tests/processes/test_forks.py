@@ -151,7 +151,7 @@ class Slow(importlib.abc.MetaPathFinder):
 
 met = []
 sys.meta_path.insert(0, Slow())
-other = threading.Thread(target=lambda: poly.compile(twice, N=3, threads=2)(np.ones(3, np.float32)))
+other = threading.Thread(target=imports)
 other.start()
 while not met:
     time.sleep(0.001)
@@ -163,13 +163,23 @@ def child():
 
 said(child)
 other.join()
-print("done", len(met) > 5)
+print("done", len(met) > 1)
 """
 
 
-def test_a_fork_while_another_thread_imports_what_the_child_needs(tmp_path: Path) -> None:
-    """Python's locks of modules that another thread holds are never free in a child."""
-    assert output(tmp_path, f"{COMMON}\n{IMPORTING}").splitlines() == ["done True"]
+IMPORTS = {
+    "compiles": "imports = lambda: poly.compile(twice, N=3, threads=2)(np.ones(3, np.float32))",
+    "measures": "imports = lambda: __import__('poly.machine.tile_probes')",
+}
+
+
+@pytest.mark.parametrize("imports", IMPORTS)
+def test_a_fork_while_another_thread_imports_what_the_child_needs(tmp_path: Path, imports: str) -> None:
+    """Python's locks of modules that another thread holds are never free in a child.
+
+    A module that acquires and releases a lock around forks must not be met half-way: it would release only.
+    """
+    assert output(tmp_path, f"{COMMON}\n{IMPORTS[imports]}\n{IMPORTING}").splitlines() == ["done True"]
 
 
 LASTING = """
