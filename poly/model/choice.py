@@ -15,7 +15,7 @@ from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.analysis.roles import Axis, Roles
-from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches
+from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches, Target
 
 TRAFFIC, STREAM = 0.1, 0.004
 """Costs relative to a multiply-add: a load per multiply-add, and each row read in place (a stream of its own)."""
@@ -25,9 +25,6 @@ TOO_MANY_ROWS = 0.2
 
 SINGLE_TILE = 0.3
 """The relative cost of a single-tile result: with two tiles, the last stores of one overlap the other's first loads."""
-
-WORTHWHILE = 4_000_000
-"""Multiply-adds from which threads pay off: some tens of microseconds, a few times the cost of starting them."""
 
 ASSUMED_STRIDE = (1 << 20) + 24
 """The assumed stride, in elements, if it depends on open sizes: longer than any cache line or page.
@@ -145,11 +142,12 @@ def is_scattered(group: tuple[Axis, ...]) -> bool:
     return False
 
 
-def shared_role(r: Roles, m: int, n: int, kernel: OuterProduct, threads: int) -> str | None:
+def shared_role(r: Roles, m: int, n: int, kernel: OuterProduct, target: Target) -> str | None:
     """The role whose loop is parallel; None if there is not enough work for several threads."""
+    threads = target.threads
     steps = prod(axis.guess for axis in r.reduce)
     batches = prod(axis.guess for axis in r.batch)
-    if threads == 1 or m * n * steps * batches < WORTHWHILE:
+    if m * n * steps * batches < target.worthwhile(kernel.dtype):
         return None
     if batches >= threads and r.batch:
         return "batch"

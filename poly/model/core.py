@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
+from math import gcd, inf
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -44,6 +44,7 @@ ENTRIES, SECOND_ENTRIES = 64, 2048
 MISS, WALK = 4.0, 10.0
 """The cost of a miss in the first-level TLB and in the second, in vector multiply-adds; half of it is hidden."""
 
+
 @dataclass(frozen=True)
 class Caches:
     """Bytes of one core's first and second-level caches, and of its share of the last level; ways of the first two."""
@@ -74,6 +75,15 @@ class Target:
     def unit(self, dtype: DType) -> float:
         """Seconds of a vector multiply-add at the peak."""
         return 2 * self.isa.lanes(dtype) / self.rates.peak(dtype)
+
+    def worthwhile(self, dtype: DType) -> float:
+        """The multiply-adds from which n threads pay off, whether they are awake or asleep, which nobody knows before.
+
+        There, waking them for t / n seconds of work each loses the same factor, n, as leaving them awake but unused:
+        t / n + wake = n t. Infinite for one thread.
+        """
+        wider = self.threads - 1 / self.threads
+        return self.rates.wake / wider * self.rates.peak(dtype) / 2 if wider else inf
 
     def line(self, operand: str, level: str) -> float:
         """The time of a line of a register tile's operand beside the tile's arithmetic, in vector multiply-adds."""

@@ -22,7 +22,7 @@ from poly.analysis.roles import Axis
 from poly.machine.tiles import ROWS
 from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import ContractionView, Model
-from poly.model.core import Caches
+from poly.model.core import Target
 
 Value = int | None
 Values = Mapping[str, Value]
@@ -72,8 +72,7 @@ class Grid:
     """
 
     work: ContractionView
-    caches: Caches
-    threads: int
+    target: Target
     by_lines: bool
     coarse: bool
 
@@ -94,7 +93,7 @@ class Grid:
         """The values of each knob, ascending."""
         coarse, usual = self.coarse, self._usual
         rows = {r for r in (COARSE_ROWS if coarse else ROWS) if r <= self.work.m} | {usual.rows}
-        most = (*(COARSE_DEPTHS if coarse else DEPTHS), panel_steps(usual, self.caches))
+        most = (*(COARSE_DEPTHS if coarse else DEPTHS), panel_steps(usual, self.target.caches))
         return {
             "rows": tuple(sorted(rows)),
             "vectors": tuple(range(1, self._widest + 1)),
@@ -112,7 +111,7 @@ class Grid:
         if self.coarse and small and (rows, vectors) != (self._usual.rows, self._usual.vectors):
             return False
         copied = self._copied(self.choice(structure, values))
-        return copied <= self.caches.l2 // 2 + self.caches.l3 // 2 or copied <= self._least_copied
+        return copied <= self.target.caches.l2 // 2 + self.target.caches.l3 // 2 or copied <= self._least_copied
 
     def choice(self, structure: TileStructure, values: Values) -> Choice:
         """The choice for a structure and values."""
@@ -164,9 +163,9 @@ class Grid:
         rows = (choice.rows_cut or w.m) * prod(axis.guess for axis in w.extra_rows)
         right, left = columns * choice.pack_right, rows * choice.pack_left
         if choice.parallel == "batch" or (choice.parallel == "columns" and choice.columns_cut is not None):
-            right, left = right * self.threads, left * self.threads
+            right, left = right * self.target.threads, left * self.target.threads
         elif choice.parallel == "rows":
-            right, left = right * (self.threads if choice.panel_by_panel else 1), left * self.threads
+            right, left = right * (self.target.threads if choice.panel_by_panel else 1), left * self.target.threads
         return (right + left) * steps * w.dtype.size
 
     @cached_property
@@ -192,10 +191,10 @@ class Grid:
 
     def _parallel(self) -> tuple[str | None, ...]:
         w = self.work
-        if self.threads == 1:
+        if self.target.threads == 1:
             return (None,)
         if self.coarse:
-            return (shared_role(w.roles, w.m, w.n, self._usual, self.threads),)
+            return (shared_role(w.roles, w.m, w.n, self._usual, self.target),)
         return (None, *(("batch",) if w.roles.batch else ()), "columns", "rows")
 
     def _columns(self, structure: TileStructure) -> tuple[Value, ...]:
@@ -218,7 +217,7 @@ class Grid:
 
     def _cuts(self, extent: int, blocks: Sequence[int], shared: bool) -> tuple[Value, ...]:
         """Blocks smaller than the extent, then None; if threads share them, blocks up to the part of each thread."""
-        part = ceil(extent / self.threads)
+        part = ceil(extent / self.target.threads)
         cuts = sorted({block for block in blocks if block < (part if shared else extent)})
         return (*cuts, part) if shared else (*cuts, None)
 

@@ -25,6 +25,8 @@ class Rates:
     """What register tiles take."""
     start: float = 5e-6
     """Seconds to start and join threads that are awake."""
+    wake: float = 1.2e-4
+    """Seconds to start and join threads that slept."""
 
     def peak(self, dtype: DType) -> float:
         """Floating-point operations per second; scaled by size for a type that was not measured."""
@@ -68,6 +70,6 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     flops = tuple(
         (name, measured.peak(name, threads) * 1e9 / threads) for name in sorted({p.dtype for p in measured.peaks})
     )
-    more = {"start": measured.starts.awake} if measured.starts else {}
+    more = {"start": measured.starts.awake, "wake": measured.starts.asleep} if measured.starts else {}
     tiles = measured.tiles or _described(isa, ())
     return Rates(flops, l2, l3, read("memory"), tiles, **more)

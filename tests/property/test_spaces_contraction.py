@@ -105,11 +105,10 @@ def test_the_choice_is_what_compile_takes(spec: str, coarse: bool, threads: int)
 def test_a_coarse_grid_is_part_of_the_whole_one(known: str, threads: int) -> None:
     """The model chooses from the coarse grid, so its choice is a point of the space."""
     nest = Contraction("ik,kj->ij").nest()
-    found = heaviest_box(
-        check(nest.with_sizes({f"N{letter}": 200 for letter in known})), Target.nominal(HOST, CACHES, 1)
-    )
+    target = Target.nominal(HOST, CACHES, threads)
+    found = heaviest_box(check(nest.with_sizes({f"N{letter}": 200 for letter in known})), target)
     assert found is not None
-    whole, coarse = (Grid(found[1].work, CACHES, threads, found[1].by_lines, thinned) for thinned in (False, True))
+    whole, coarse = (Grid(found[1].work, target, found[1].by_lines, thinned) for thinned in (False, True))
     for kind in coarse.structures():
         knobs = whole.knobs(kind)
         assert not {name for name, values in coarse.knobs(kind).items() if not set(values) <= set(knobs[name])}

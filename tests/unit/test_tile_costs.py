@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product as product_of
 from random import Random
 
 import pytest
 from contractions import Contraction
 
-from microkernels.dtypes import f32
+from microkernels.dtypes import f32, f64
 from microkernels.isa import AVX2, AVX512, ISA
 from poly.autoschedule.rules.contraction import Tilings
 from poly.autoschedule.rules.microkernels import heaviest_box
@@ -94,6 +95,26 @@ def test_what_costs_much_in_place_is_packed(isa: ISA) -> None:
     assert choice(nest, target(isa, places(10.0))).pack_right
     dear = target(isa, lambda costs: lines("copy", 1e4)(places(0.0)(costs)))
     assert not choice(nest, dear).pack_right
+
+
+def test_results_that_lie_apart_have_costs_of_their_own() -> None:
+    """Rows of a result of 64 columns follow each other closely, those of one of 2048 columns lie pages apart."""
+
+    def seconds(columns: int, dear: str) -> float:
+        nest = product(4096, columns, 32)
+        return tilings(nest, target(AVX2, lines(dear, 1e3))).model.predict(choice(nest, target(AVX2))).seconds
+
+    assert seconds(64, "short output") > 2 * seconds(64, "short output apart")
+    assert seconds(2048, "short output apart") > 2 * seconds(2048, "short output")
+
+
+def test_threads_pay_off_where_waking_them_for_nothing_and_not_using_them_lose_alike() -> None:
+    known = Target.nominal(AVX2, CACHES, 1)
+    assert known.worthwhile(f32) == float("inf")
+    for threads, dtype in product_of((2, 3, 16), (f32, f64)):
+        several = replace(known, threads=threads)
+        alone = several.worthwhile(dtype) * 2 / several.rates.peak(dtype)
+        assert alone / threads + several.rates.wake == pytest.approx(threads * alone)
 
 
 def test_what_is_slow_from_far_is_read_seldom() -> None:

@@ -48,7 +48,7 @@ class Tilings:
 
     def grid(self, coarse: bool) -> Grid:
         """The grid of sizes; `coarse` thins it to some hundreds of points, the model's choice always among them."""
-        return Grid(self.outline.work, self.target.caches, self.target.threads, self.outline.by_lines, coarse)
+        return Grid(self.outline.work, self.target, self.outline.by_lines, coarse)
 
     @cached_property
     def model(self) -> Model:

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import product
 from math import ceil, prod
 
+from microkernels.dtypes import f32
 from microkernels.isa import ISA
 from microkernels.kernel import named
 from poly.analysis.roles import Axis, Roles
@@ -20,7 +21,6 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.isolation import MadeWith
 from poly.autoschedule.spaces.grids import sizes, uncut
 from poly.autoschedule.spaces.space import Knob, Values
-from poly.model import WORTHWHILE
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
@@ -48,7 +48,7 @@ def matrix_vector_steps(r: Roles, loops: Mapping[str, str], target: Target, init
     found = streamed(r)
     if not found:
         return None
-    share = usual_share(found[0], target.threads)
+    share = usual_share(found[0], target)
     return _steps(r, loops, target.isa, found[0], share, target.threads > 1, initial)
 
 
@@ -100,10 +100,10 @@ class StreamedProduct:
     def usual(self) -> Form | None:
         """The default form; None if it is illegal."""
         way = streamed(self.roles)[0]
-        return self._form(way, usual_share(way, self.target.threads) is not None)
+        return self._form(way, usual_share(way, self.target) is not None)
 
     def _form(self, way: Streamed, parallel: bool) -> Form | None:
-        usual = usual_share(way, self.target.threads)
+        usual = usual_share(way, self.target)
         shares = sizes(way.column.extent, *SHARES, () if usual is None else (usual,))
         if parallel and not shares:
             return None
@@ -144,9 +144,9 @@ def _longest(axes: tuple[Axis, ...]) -> Axis:
     return max(axes, key=lambda axis: axis.guess)
 
 
-def usual_share(chosen: Streamed, threads: int) -> int | None:
+def usual_share(chosen: Streamed, target: Target) -> int | None:
     """The columns per thread; None if there is too little work for several threads."""
-    column = chosen.column.guess
-    if threads == 1 or column * chosen.reduced.guess < WORTHWHILE or column < 64 * threads:
+    column, threads = chosen.column.guess, target.threads
+    if column * chosen.reduced.guess < target.worthwhile(f32) or column < 64 * threads:
         return None
     return ceil(column / threads / 64) * 64

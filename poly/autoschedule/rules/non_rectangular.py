@@ -20,7 +20,6 @@ from typing import Literal, get_args
 
 from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
-from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.analysis.contraction import Contraction, overlapping, recognise
 from poly.analysis.roles import ASSUMED
@@ -31,7 +30,7 @@ from poly.autoschedule.spaces.space import Values
 from poly.ir.instances import Instances, coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
-from poly.model import WORTHWHILE, tile_shape
+from poly.model import tile_shape
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
@@ -98,11 +97,11 @@ def inner_box(nest: Nest, statement: Statement) -> InnerBox | None:
     return None
 
 
-def usual_tiles(r: InnerBox, isa: ISA, threads: int) -> RegisterTile:
+def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
-    shared = r.own[0] if r.own and threads > 1 and r.work >= WORTHWHILE else None
-    return RegisterTile(tile_shape(m, n, isa, r.dtype), parallel=shared)
+    shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
+    return RegisterTile(tile_shape(m, n, target.isa, r.dtype), parallel=shared)
 
 
 def non_rectangular_steps(
@@ -110,7 +109,7 @@ def non_rectangular_steps(
 ) -> list[Step] | None:
     """The steps with the usual tiles; None if there is no box. `loops` names the loop of each iterator."""
     found = inner_box(nest, statement)
-    return tiled_steps(found, loops, usual_tiles(found, target.isa, target.threads)) if found else None
+    return tiled_steps(found, loops, usual_tiles(found, target)) if found else None
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class NonRectangular:
 
     @property
     def _tile(self) -> RegisterTile:
-        return usual_tiles(self.box, self.target.isa, self.target.threads)
+        return usual_tiles(self.box, self.target)
 
     def _form(self, place: Place, parallel: str | None) -> Form | None:
         box, isa, usual = self.box, self.target.isa, self._tile.kernel
