@@ -6,8 +6,9 @@ next tables), and as it would before any calibration, on a CPU that poly does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from statistics import median
 
@@ -17,8 +18,8 @@ from benchmarks.search.figures import Figure, mean
 from benchmarks.search.landscape import Landscape, landscape
 from benchmarks.search.origins import Host
 from benchmarks.search.problems import sampled
-from benchmarks.search.scores import top
-from benchmarks.search.table import PointKey, Table, Visit, key
+from benchmarks.search.scores import TOP
+from benchmarks.search.table import PointKey, Table, key
 from poly.autoschedule.spaces.space import Point, Space
 from poly.model.rates import Rates
 
@@ -47,9 +48,10 @@ class Prediction:
 class Judged:
     """The model on one problem.
 
-    `default` is its choice in the whole space. The qualities of its first choice and of the best of its top points are
-    among those measured, relative to the best of them. `repeated` is the rank correlation of two halves of the
-    measurements, to which no model's can come much closer.
+    `default` is its choice in the whole space. `choice` and `top` are the speeds of its first choice and of the best of
+    its top points among those measured, relative to the best of them, by least times: points are timed in turn, round
+    after round, so each has the same chances of an undisturbed moment. `repeated` is the rank correlation of two halves
+    of the measurements: no model's can be much higher.
     """
 
     problem: str
@@ -118,27 +120,24 @@ def verdict(tables: Mapping[str, Table], cases: Mapping[str, Case]) -> Verdict:
 def judge(table: Table, space: Space) -> Judged:
     """The model, as it predicts for a space, judged by its table. Raises SearchError if too few points are measured."""
     land = landscape(table, space)
-    points = [point for point in land.space if land.entries[point].passes]
-    first, second = ([_least(side.visits[point]) for point in points] for side in land.sides)
+    ranked = [point for point in land.ranked if land.entries[point].passes]
+    times = {point: [min(visit.samples) for visit in land.entries[point].passes] for point in ranked}
+    least = {point: min(times[point]) for point in ranked}
+    best = min(least.values())
+    first, second = ([min(times[p][n::2] or times[p]) for p in ranked] for n in (0, 1))
     return Judged(
         problem=table.problem,
         default=key(space, space.choice),
-        choice=land.qualities[land.space.choice],
-        top=top(land, land.ranked),
+        choice=best / least[land.space.choice],
+        top=best / min(least[point] for point in ranked[: ceil(TOP * len(ranked))]),
         repeated=rank_correlation(first, second),
-        predictions=tuple(_prediction(land, point) for point in points),
+        predictions=tuple(Prediction(_kind(land, p), land.space.predict(p).seconds, least[p]) for p in ranked),
     )
 
 
-def _prediction(land: Landscape, point: Point) -> Prediction:
-    visits = land.table.visits(key(land.space, point))
+def _kind(land: Landscape, point: Point) -> str:
     traits = dict(land.space.structures[point.structure].traits)
-    packed = (traits.get("left", IN_PLACE) != IN_PLACE, traits.get("right", IN_PLACE) != IN_PLACE)
-    return Prediction(KINDS[packed], land.space.predict(point).seconds, _least(visits))
-
-
-def _least(visits: Iterable[Visit]) -> float:
-    return min(min(visit) for visit in visits)
+    return KINDS[traits.get("left", IN_PLACE) != IN_PLACE, traits.get("right", IN_PLACE) != IN_PLACE]
 
 
 def rank_of(predictions: Sequence[Prediction]) -> float:
