@@ -69,7 +69,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The model on one machine: by its calibration, by AGAIN others problem by problem, and before any.
+    """The model on one machine: by its calibration, by up to AGAIN others, and before any.
 
     `described` tells whether poly describes the machine: the model was fitted on those. `substitute` is the described
     CPU that the model takes this one for before calibration, which is never this one.
@@ -112,7 +112,7 @@ def verdict(tables: Mapping[str, Table], cases: Mapping[str, Case]) -> Verdict:
         described=any(origins.alike(one.machine, machine) for one in origins.cpus()),
         substitute=substitute,
         own=judged(later(0)),
-        again=tuple(zip(*(judged(later(by)) for by in range(1, min(AGAIN + 1, len(hosts)))), strict=True)),
+        again=tuple(judged(later(by)) for by in range(1, min(AGAIN + 1, len(hosts)))),
         before=judged(lambda n, threads: unknown),
     )
 
@@ -159,7 +159,7 @@ def figures(found: Verdict) -> list[Figure]:
     worst = min(found.own, key=lambda one: one.choice)
     last = min(found.own, key=lambda one: one.rank)
     before = mean(one.choice for one in found.before)
-    pairs = [(own, other) for own, others in zip(found.own, found.again, strict=True) for other in others]
+    pairs = [pair for others in found.again for pair in zip(found.own, others, strict=True)]
     same = 1 - sum(own.default != other.default for own, other in pairs) / len(pairs) if pairs else 1.0
     apart = [abs(other.choice / own.choice - 1) for own, other in pairs if own.default != other.default]
     return [

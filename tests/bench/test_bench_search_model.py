@@ -157,6 +157,12 @@ def test_every_machine_has_a_verdict(samples: Path) -> None:
     assert goals == [0.97, 0.98]
 
 
+def test_one_problem_is_judged_by_one_calibration(samples: Path) -> None:
+    done = CliRunner().invoke(bench, ["search", "conv 07", "--data", str(samples), "--runs", "0", "--json", "-"])
+    assert done.exit_code == 0, done.output
+    assert [len(one["problems"]) for one in json.loads(done.stdout)["model"]] == [1, 1]
+
+
 def test_another_calibration_is_that_of_another_table() -> None:
     def tabled(cores: int) -> Table:
         machine = {**FACTS, "peaks": [{"dtype": "f32", "threads": 1, "gflops": 100.0 * cores}]}
@@ -172,7 +178,7 @@ def test_another_calibration_is_that_of_another_table() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(origins.Host, "space", space)
         found = model.verdict({f"gemm {n}": tabled(n) for n in (1, 2)}, cases)
-    assert [len(others) for others in found.again] == [1, 1]
+    assert [[one.problem for one in others] for others in found.again] == [["gemm 1", "gemm 2"]]
     assert asked[:4] == [("gemm 1", 1.0), ("gemm 2", 2.0), ("gemm 1", 2.0), ("gemm 2", 1.0)]
 
 
