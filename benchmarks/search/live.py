@@ -16,10 +16,11 @@ from benchmarks.contender import Contender, Entrant, Failed
 from benchmarks.probe import PeakProbe
 from benchmarks.problems.matmul import Matmul
 from benchmarks.runner import Result, Rounds, measure
-from benchmarks.search.problems import DTYPE, chosen
+from benchmarks.search.problems import whole
 from benchmarks.search.report import aligned
 from benchmarks.workloads import gemm
 from codegen.clock import CFunction
+from microkernels.dtypes import f32
 from poly.measure import process
 
 SQUARE, LAYER = "512", "conv 07"
@@ -87,8 +88,8 @@ class StrategyKernel:
 
 def cases() -> list[Case]:
     """The product and the convolution."""
-    square = next(case for case in gemm.cases(DTYPE) if isinstance(case.problem, Matmul) and case.size == SQUARE)
-    return [square, *chosen([LAYER]).values()]
+    square = next(case for case in gemm.cases(f32) if isinstance(case.problem, Matmul) and case.size == SQUARE)
+    return [square, whole()[LAYER]]
 
 
 def tuners(cpus: tuple[int, ...]) -> list[Tuner]:

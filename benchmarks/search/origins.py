@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from math import log
 from typing import Any
 
 from benchmarks.case import Case
@@ -15,12 +18,12 @@ from microkernels.isa import ISAS
 from poly.autoschedule.derive import derive
 from poly.autoschedule.spaces.space import Space
 from poly.errors import RecordError
-from poly.machine import Cache, Machine, Measured, calibration, facts, machine, measured
+from poly.machine import Cache, Machine, Measured, calibration
 from poly.machine.measured import parsed
 from poly.model import Caches
 from poly.model.core import Target
 from poly.model.host import caches_of
-from poly.model.rates import from_machine
+from poly.model.rates import Rates, from_machine, nominal
 from poly.version import __version__
 
 
@@ -35,42 +38,91 @@ class Host:
         """One core's share of each cache level; 0 for a level that does not exist."""
         return caches_of(self.machine)
 
-    def space(self, case: Case, threads: int) -> Space:
-        """The small space of a problem on this machine."""
+    def rates(self, threads: int) -> Rates:
+        """The rates of each of so many threads, by the calibration."""
+        return from_machine(self.measured, self.machine.isa, threads)
+
+    def space(self, case: Case, threads: int, rates: Rates | None = None) -> Space:
+        """The small space of a problem on this machine; its costs are by other rates if they are given."""
         nest = case.nest().with_sizes(case.sizes)
-        rates = from_machine(self.measured, self.machine.isa, threads)
-        return derive(nest, Target(self.machine.isa, self.caches(), rates, threads), coarse=True)
+        known = rates or self.rates(threads)
+        return derive(nest, Target(self.machine.isa, self.caches(), known, threads), coarse=True)
 
 
-def this() -> Host:
-    """The machine that this process runs on; its rates are measured if they never were, which takes some seconds."""
-    here = machine()
-    return Host(here, measured(here))
-
-
-def origin(host: Host) -> Origin:
-    """The origin of a table made now. Raises ToolchainError if there is no compiler."""
+def origin(machine: Machine) -> Origin:
+    """The origin of a table made now, without a calibration. Raises ToolchainError if there is no compiler."""
     day = datetime.now(UTC).date().isoformat()
-    return Origin(facts(host.machine, host.measured), compiler_version(), __version__, day)
+    caches = [asdict(cache) for cache in machine.caches]
+    facts = {"cpu": machine.cpu, "isa": machine.isa.name, "cores": machine.cores, "caches": caches}
+    return Origin(facts, compiler_version(), __version__, day)
 
 
-def described(host: Mapping[str, Any]) -> Host:
+def calibrated(machine: Machine, origin: Origin) -> Origin:
+    """The origin with a new calibration, which takes some seconds and is not kept elsewhere."""
+    return replace(origin, machine={**origin.machine, **asdict(calibration.measure(machine))})
+
+
+def described(facts: Mapping[str, Any]) -> Host:
     """The machine from a table's facts. Raises RecordError if they do not describe a machine."""
     try:
-        caches = tuple(Cache(**cache) for cache in host["caches"])
-        rates = parsed(json.dumps(_with_tiles(host)))
+        machine = _machine(facts)
+        rates = parsed(json.dumps(_with_tiles(facts, machine)))
         if rates is None:
             raise KeyError("its rates")
-        return Host(Machine(host["cpu"], ISAS[host["isa"]], host["cores"], caches), rates)
+        return Host(machine, rates)
     except (KeyError, TypeError) as error:
         raise RecordError(f"the table's machine cannot be read: {error!r}. Measure the table again.") from error
 
 
-def _with_tiles(host: Mapping[str, Any]) -> Mapping[str, Any]:
+def _machine(facts: Mapping[str, Any]) -> Machine:
+    caches = tuple(Cache(**cache) for cache in facts["caches"])
+    return Machine(facts["cpu"], ISAS[facts["isa"]], facts["cores"], caches)
+
+
+def _with_tiles(facts: Mapping[str, Any], machine: Machine) -> Mapping[str, Any]:
     """The facts with all costs of register tiles: an older table has only speeds; the rest is a described CPU's."""
-    if isinstance(host["tiles"], Mapping):
-        return host
-    sizes = tuple(cache["bytes"] for cache in host["caches"])
-    known = calibration.described(host["isa"], sizes).tiles
+    if isinstance(facts["tiles"], Mapping):
+        return facts
+    known = calibration.described(machine.isa.name, sizes(machine)).tiles
     assert known is not None, "every described CPU has them"
-    return {**host, "tiles": {**asdict(known), "speeds": host["tiles"]}}
+    return {**facts, "tiles": {**asdict(known), "speeds": facts["tiles"]}}
+
+
+def sizes(machine: Machine) -> tuple[int, ...]:
+    """The bytes of each cache."""
+    return tuple(cache.bytes for cache in machine.caches)
+
+
+@cache
+def cpus() -> tuple[Host, ...]:
+    """The CPUs that poly describes: the model was fitted on them."""
+    folder = files("poly.machine") / "cpus"
+    texts = sorted((one.name, one.read_text()) for one in folder.iterdir() if one.name.endswith(".json"))
+    return tuple(described(json.loads(text)) for _, text in texts)
+
+
+def alike(one: Machine, other: Machine) -> bool:
+    """Whether two machines are the same CPU, used by the same instruction set."""
+    return (one.cpu, one.isa.name) == (other.cpu, other.isa.name)
+
+
+def nearest_other(machine: Machine) -> Host:
+    """The described CPU that the model would use before calibration if it did not describe this one.
+
+    It has the same instruction set if there is one, and the most similar caches.
+    """
+    others = [one for one in cpus() if not alike(one.machine, machine)]
+    return min(others, key=lambda one: (one.machine.isa.name != machine.isa.name, _apart(one.machine, machine)))
+
+
+def uncalibrated(machine: Machine, known: Host) -> Rates:
+    """The rates that the model assumes before calibration, with the register tiles of a described CPU."""
+    tiles = known.measured.tiles
+    assert tiles is not None, "every described CPU has them"
+    own = tiles if known.machine.isa == machine.isa else replace(tiles, speeds=())
+    return replace(nominal(machine.isa), tiles=own)
+
+
+def _apart(one: Machine, other: Machine) -> float:
+    pairs = list(zip(sizes(one), sizes(other), strict=False))
+    return sum(abs(log(a / b)) for a, b in pairs) + abs(len(one.caches) - len(other.caches))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ Curve = Sequence[tuple[float, float, float, float]]
 """Positions from left to right, each with the lower quartile, the mean and the upper quartile of the qualities."""
 
 
-def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
+def draw(scores: Sequence[Score], path: Path) -> None:
     """Draw the runs of all strategies on all problems; the file's suffix selects the format."""
     import matplotlib
 
@@ -56,7 +56,7 @@ def draw(scores: Sequence[Score], path: Path, caption: str) -> None:
         right.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
         right.xaxis.set_minor_locator(ticker.NullLocator())
         figure.suptitle("How fast a search finds the best schedule", x=0.01, ha="left", fontsize=15, weight="bold")
-        figure.text(0.01, 0.895, caption, fontsize=8.5, color=QUIET)
+        figure.text(0.01, 0.895, caption(scores), fontsize=8.5, color=QUIET)
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=len(names), frameon=False, fontsize=10)
         figure.subplots_adjust(left=0.06, right=0.985, top=0.84, bottom=0.2, wspace=0.05)
@@ -126,10 +126,10 @@ def _dress(axis: Any, across: str, upwards: str) -> None:
         axis.spines[side].set_visible(False)
 
 
-def caption(scores: Sequence[Score], facts: Mapping[str, Any]) -> str:
-    """The caption: what is drawn, and where it was measured."""
+def caption(scores: Sequence[Score]) -> str:
+    """The caption: what is drawn."""
     runs = len(scores[0].tuned.runs)
     return (
-        f"{len(scores)} problems, {sum(s.points for s in scores)} schedules, each measured on {facts['cpu']}. "
+        f"{len(scores)} problems, {sum(s.points for s in scores)} schedules, each measured. "
         f"Geometric mean of {runs} runs a problem; bands: quartiles of the problems."
     )

@@ -11,8 +11,8 @@ from benchmarks.case import Case
 from benchmarks.search import origins, store
 from benchmarks.search.figures import Figure, figures, seconds_to_rank
 from benchmarks.search.landscape import Landscape, landscape, missing
+from benchmarks.search.problems import whole
 from benchmarks.search.scores import Score, score
-from poly.errors import SearchError
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,20 @@ class Proof:
     figures: tuple[Figure, ...]
 
 
-def load(folder: Path, cases: Mapping[str, Case]) -> Tables:
+def load(folder: Path, cases: Mapping[str, Case]) -> Tables | None:
     """The tables of these problems, with the spaces that the model derives for the machine of the measurements.
 
-    Raises SearchError if there is none, RecordError for a damaged one.
+    None if there are none. Raises RecordError for a damaged one.
     """
-    tables = {name: table for name in cases if (table := store.read(folder, name)) is not None}
+    wanted = [name for name in whole() if name in cases]
+    tables = store.tables(folder, wanted)
     if not tables:
-        raise SearchError(f"no table of these problems lies in {folder}: make them with poly bench search --measure.")
+        return None
     spaces = {
         name: origins.described(table.origin.machine).space(cases[name], table.threads)
         for name, table in tables.items()
     }
-    unmeasured = [name for name in cases if name not in tables]
+    unmeasured = [name for name in wanted if name not in tables]
     notes = [f"not measured: {', '.join(unmeasured)}"] if unmeasured else []
     for name, table in tables.items():
         lacking, gone = missing(table, spaces[name])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Any
 
 from benchmarks.search.figures import Figure, mean
 from benchmarks.search.proof import Proof, Tables
 from benchmarks.search.scores import FEW, Score
+from benchmarks.search.table import Table
 from poly.machine import machine
-from poly.machine.text import size_text
 
 NEARLY = 0.98
 """The quality to which the number of measurements is reported."""
@@ -20,7 +19,7 @@ def text(tables: Tables, proof: Proof) -> Iterator[str]:
     """Lines of text."""
     yield from head(tables)
     yield ""
-    yield from aligned([("", "found", "goal", "", ""), *map(_figure, proof.figures)], left={0, 3, 4})
+    yield from aligned([("", "found", "goal", "", ""), *map(figure_row, proof.figures)], left={0, 3, 4})
     yield ""
     yield from _strategies(proof.scores)
     yield from _polydl(proof.scores)
@@ -33,12 +32,7 @@ def text(tables: Tables, proof: Proof) -> Iterator[str]:
 
 def head(tables: Tables) -> Iterator[str]:
     """Where the tables come from, with a warning if that is not this machine."""
-    for origin, lands in _origins(tables).items():
-        names = f"{len(lands)} problems" if len(lands) > 1 else lands[0].problem
-        points = sum(len(land.entries) for land in lands)
-        visits = [len(entry.passes) for land in lands for entry in land.entries.values() if entry.passes]
-        often = f"{min(visits)} to {max(visits)}" if min(visits) < max(visits) else f"{visits[0]}"
-        yield f"{names}, {points} points, {often} visits each: {', '.join(map(str, origin))}"
+    yield from origin_lines([land.table for land in tables.lands])
     cpu = tables.lands[0].table.origin.machine["cpu"]
     if cpu != machine().cpu:
         yield f"This machine is another one, {machine().cpu}: the model predicts for the table's."
@@ -47,15 +41,21 @@ def head(tables: Tables) -> Iterator[str]:
     yield f"Two halves of the visits to a point differ by {100 * noise:.1f} % (median)."
 
 
-def _origins(tables: Tables) -> dict[tuple[str, ...], list[Any]]:
-    groups: dict[tuple[str, ...], list[Any]] = {}
-    for land in tables.lands:
-        table = land.table
+def origin_lines(tables: Sequence[Table]) -> Iterator[str]:
+    """A line for each machine and setting that some of the tables are from."""
+    groups: dict[tuple[str, ...], list[Table]] = {}
+    for table in tables:
         threads = f"{table.threads} thread" + "s" * (table.threads > 1)
-        origin = table.origin
-        group = (origin.machine["cpu"], threads, table.dtype, origin.compiler, f"poly {origin.engine}")
-        groups.setdefault(group, []).append(land)
-    return groups
+        origin, facts = table.origin, table.origin.machine
+        tools = (origin.compiler, f"poly {origin.engine}")
+        group = (facts["cpu"], facts["isa"], threads, *tools, f"{origin.arrays} arrays")
+        groups.setdefault(group, []).append(table)
+    for words, own in groups.items():
+        names = f"{len(own)} problems" if len(own) > 1 else own[0].problem
+        points = sum(len(table.entries) for table in own)
+        visits = [len(entry.passes) for table in own for entry in table.entries.values() if entry.passes]
+        often = f"{min(visits)} to {max(visits)}" if min(visits) < max(visits) else f"{visits[0]}"
+        yield f"{names}, {points} points, {often} visits each: {', '.join(words)}"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
@@ -66,7 +66,8 @@ def aligned(rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _figure(figure: Figure) -> tuple[str, ...]:
+def figure_row(figure: Figure) -> tuple[str, ...]:
+    """A figure beside its goal."""
     sign = "≥" if figure.at_least else "≤"
     met = "met" if figure.met else "MISSED"
     return (figure.name, f"{figure.value:.{figure.digits}f}", f"{sign} {figure.goal:g}", met, figure.note)
@@ -122,16 +123,3 @@ def _problems(scores: Sequence[Score]) -> Iterator[str]:
             )
         )
     yield from aligned(rows, left={0})
-
-
-def machine_facts(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The machine of a table, as the model sees it."""
-    yield f"CPU         {facts['cpu']}, {facts['isa']}, {facts['cores']} cores"
-    for cache in facts["caches"]:
-        size = size_text(cache["bytes"])
-        yield f"L{cache['level']}          {size}, {cache['ways']} ways, shared by {cache['shared_by']}"
-    for peak in facts["peaks"]:
-        yield f"peak        {peak['gflops']:.1f} GFLOP/s {peak['dtype']}, {peak['threads']} threads"
-    for rate in facts["bandwidths"]:
-        yield f"{rate['level']:11} {rate['read']:.1f} GB/s read, {rate['triad']:.1f} triad, {rate['threads']} threads"
-    yield f"tiles       {len(facts['tiles'])} register tiles measured"

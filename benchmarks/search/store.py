@@ -1,30 +1,49 @@
 """Tables as files: one gzipped JSON document for each problem, small enough to be kept with the code.
 
-    { version, problem, dtype, threads, machine, compiler, engine, date, reference: [traits, values],
+    { version, problem, dtype, threads, machine, compiler, engine, date, arrays, reference: [traits, values],
       structures: [ { traits: {name: value}, knobs: [name, …],
                       points: [ [[value, …], seconds, [reference, sample, …], …]
                               | [[value, …], seconds, "why it failed"] ] } ] }
 
 A list that begins with `reference` is a visit; its times are microseconds, rounded to four digits. Nothing in a file
 depends on when it was written, so the same table gives the same bytes.
+
+    data/spaces/<machine>/    every point of small spaces, on which strategies can be replayed
+    data/samples/<machine>/   random points of other spaces, by which the model is judged
+
+A machine is a CPU and an instruction set.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.search.table import Entry, Origin, Pass, PointKey, Table, Traits
+from benchmarks.search.table import ALIGNED, Entry, Origin, Pass, PointKey, Table, Traits
 from codegen.files import write_file
 from poly.errors import RecordError
 
 VERSION = 1
 DATA = Path(__file__).with_name("data")
 """The folder of the tables that come with the code."""
+SPACES, SAMPLES = "spaces", "samples"
+"""The folders of the two kinds of tables."""
 SUFFIX = ".json.gz"
+ORIGIN = ("machine", "compiler", "engine", "date")
+
+
+def folder_of(data: Path, kind: str, machine: Mapping[str, Any]) -> Path:
+    """The folder of a machine's tables of one kind."""
+    return data / kind / re.sub(r"[^a-z0-9]+", "-", f"{machine['cpu']} {machine['isa']}".lower()).strip("-")
+
+
+def folders(data: Path, kind: str) -> list[Path]:
+    """The folders of all machines with tables of one kind, by name."""
+    return sorted(one for one in (data / kind).glob("*") if any(one.glob("*" + SUFFIX)))
 
 
 def path(folder: Path, problem: str) -> Path:
@@ -59,6 +78,11 @@ def read(folder: Path, problem: str) -> Table | None:
         raise RecordError(f"{source} is damaged: {error!r}. Remove it and measure again.") from error
 
 
+def tables(folder: Path, problems: Iterable[str]) -> dict[str, Table]:
+    """The tables of these problems that there are, by name. Raises RecordError for a damaged one."""
+    return {problem: table for problem in problems if (table := read(folder, problem)) is not None}
+
+
 def _document(table: Table) -> dict[str, Any]:
     groups: dict[tuple[Traits, tuple[str, ...]], list[Any]] = {}
     for point, entry in table.entries.items():
@@ -74,6 +98,7 @@ def _document(table: Table) -> dict[str, Any]:
         "compiler": origin.compiler,
         "engine": origin.engine,
         "date": origin.date,
+        "arrays": origin.arrays,
         "reference": [dict(table.reference.traits), dict(table.reference.values)],
         "structures": [
             {"traits": dict(traits), "knobs": names, "points": rows} for (traits, names), rows in groups.items()
@@ -97,7 +122,7 @@ def _table(document: Mapping[str, Any]) -> Table:
         document["problem"],
         document["dtype"],
         document["threads"],
-        Origin(document["machine"], document["compiler"], document["engine"], document["date"]),
+        Origin(**{name: document[name] for name in ORIGIN}, arrays=document.get("arrays", ALIGNED)),
         PointKey(tuple(traits.items()), tuple(values.items())),
         dict(_entries(document["structures"])),
     )

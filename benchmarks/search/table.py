@@ -54,14 +54,19 @@ class Entry:
     failure: str = ""
 
 
+ALIGNED, BY_NUMPY = "aligned", "NumPy's own"
+"""Arrays that start on pages, and arrays that start where NumPy's own do."""
+
+
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a table. `machine` holds its facts: CPU, caches, peaks, bandwidths and register tiles."""
+    """The origin of a table. `machine` holds its facts: CPU, caches, and the calibration made for this table."""
 
     machine: Mapping[str, Any]
     compiler: str
     engine: str
     date: str
+    arrays: str = BY_NUMPY
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ Array = np.ndarray[Any, Any]
 
 GUARD = 4096
 """Bytes before and after each array. All bits are set, which reads as NaN."""
+BEHIND = 16
+"""Bytes behind a page at which arrays start, as NumPy's own large ones do: `malloc` writes 16 bytes before each."""
 SCALAR = 1.5
 """The value of every floating-point scalar."""
 
@@ -74,15 +76,15 @@ class Arena:
 
 
 def guarded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Memory with all bits set, and a page-aligned array inside it with a guard on either side."""
+    """Memory with all bits set, and an array inside it with a guard on either side, where NumPy's own would start."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    memory = np.full(size + 3 * GUARD, 0xFF, np.uint8)
+    memory = np.full(size + 3 * GUARD + BEHIND, 0xFF, np.uint8)
     start = _start(memory)
     return memory, memory[start : start + size].view(dtype).reshape(shape)
 
 
 def _start(memory: Array) -> int:
-    return 2 * GUARD - int(memory.ctypes.data % GUARD)
+    return 2 * GUARD - int(memory.ctypes.data % GUARD) + BEHIND
 
 
 def fill(values: Array, seed: int, delicate: bool) -> None:

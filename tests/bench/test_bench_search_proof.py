@@ -10,7 +10,7 @@ from statistics import mean
 
 import pytest
 from click.testing import CliRunner
-from small_space import BEST, CASE, ORIGIN, full_table, seconds, small_space
+from small_space import BEST, CASE, FACTS, ORIGIN, full_table, seconds, small_space
 
 from benchmarks.cli import bench
 from benchmarks.search import figures, origins, store
@@ -217,10 +217,11 @@ def test_figures_stand_beside_their_goals() -> None:
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with tables of two problems, whose space is the made-up one."""
-    for name in ("gemm 256x256x2048", "conv 02"):
-        store.write(full_table(small_space(), name), tmp_path)
-    monkeypatch.setattr(origins.Host, "space", lambda host, case, threads: small_space())
+    """A folder with tables of two problems, whose space is the made-up one; points of a third one are sampled."""
+    names = {"gemm 256x256x2048": store.SPACES, "conv 02": store.SPACES, "gemm 64x64x64": store.SAMPLES}
+    for name, kind in names.items():
+        store.write(full_table(small_space(), name), store.folder_of(tmp_path, kind, FACTS))
+    monkeypatch.setattr(origins.Host, "space", lambda *_: small_space())
     return tmp_path
 
 
@@ -229,11 +230,11 @@ def test_the_report_from_outside(tables: Path, tmp_path: Path) -> None:
     picture = tmp_path / "lines.svg"
     done = CliRunner().invoke(bench, [*arguments, "--json", "-", "--plot", str(picture)])
     assert done.exit_code == 0, done.output
-    head = "2 problems, 60 points, 4 visits each: made up, 1 thread, f32"
+    head = "2 problems, 60 points, 4 visits each: made up, portable, 1 thread, cc 1.0, poly 0.1.0, NumPy's own arrays"
     rows = ("model's first choice", "≥ 0.97", "met", "droplet-origin", "gemm 256x256x2048")
     for expected in (head, *rows, "not measured: conv 01, conv 03", "another one"):
         assert expected in done.stderr
-    made = json.loads(done.stdout)
+    (made,) = json.loads(done.stdout)["search"]
     assert [problem["points"] for problem in made["problems"]] == [30, 30]
     assert made["origin"]["machine"]["cpu"] == "made up"
     assert {"name", "value", "goal", "met"} <= set(made["figures"][0])
@@ -245,14 +246,15 @@ def test_the_report_from_outside(tables: Path, tmp_path: Path) -> None:
 def test_the_machine_of_the_tables(tables: Path) -> None:
     done = CliRunner().invoke(bench, ["search", "--data", str(tables), "--machine"])
     assert done.exit_code == 0
-    assert "CPU         made up, portable, 1 cores" in done.output
-    assert "L1          32 KiB, 8 ways" in done.output
+    assert "samples, made-up-portable" in done.output
+    assert "CPU         made up" in done.output
+    assert "L1     32 KiB     8" in done.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["conv 99"], "unknown problem 'conv 99': there are gemm, conv, gemm 128x2048x4096"),
+        (["conv 99"], "unknown problem 'conv 99': there are gemm, conv, einsum, gemm 128x2048x4096"),
         ([], "no table of these problems lies in"),
         (["--plot", "lines.gif"], "the name must end in .png, .svg, .pdf"),
     ],

@@ -13,23 +13,28 @@ import pytest
 from small_space import CASE, FACTS, ORIGIN, FakeMeasurer, full_table, small_space
 
 from benchmarks.search import origins, store
-from benchmarks.search.making import Maker, MeasuringPlan, thinned
-from benchmarks.search.problems import all_problems, chosen
-from benchmarks.search.table import Entry, Table, key
+from benchmarks.search.making import Maker, thinned
+from benchmarks.search.making import MeasuringPlan as Plan
+from benchmarks.search.problems import chosen, sampled, whole
+from benchmarks.search.table import ALIGNED, Entry, Table, key
 from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import RecordError, SearchError
-from poly.search.events import Measurer
+from poly.search.events import Ask, Measurer, Trial
 
 NAME = CASE.size
 
 
-def maker(folder: Path, measurer: FakeMeasurer, told: list[str] | None = None) -> Maker:
+def maker(folder: Path, measurer: FakeMeasurer | Killed, told: list[str] | None = None) -> Maker:
     @contextmanager
     def opened(space: Space, samples: int) -> Iterator[Measurer]:
         yield measurer
 
     tell = (told if told is not None else []).append
-    return Maker(folder, ORIGIN, 1, {NAME: measurer.space}, opened, tell)
+    return Maker(folder, ORIGIN, 1, lambda origin: origin, lambda origin, case: measurer.space, opened, tell)
+
+
+def plan(passes: int, together: int = 1, batch: int = 8, seconds: float = 300.0, points: int | None = None) -> Plan:
+    return Plan(passes, together, batch, seconds, points)
 
 
 def read(folder: Path) -> Table:
@@ -41,20 +46,64 @@ def read(folder: Path) -> Table:
 def test_every_point_is_visited_in_every_pass(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=3))
+    maker(tmp_path, measurer).make({NAME: CASE}, plan(3))
     table = read(tmp_path)
     assert set(table.entries) == {key(space, point) for point in space}
     assert {len(entry.passes) for entry in table.entries.values()} == {3}
     first, second = ([p for ask in asks for p in ask.points] for asks in (measurer.asked[1:5], measurer.asked[5:9]))
     assert sorted(first) == sorted(second) == list(space)
-    assert first[0] == space.choice
+    assert space.choice in first[:8]
     assert first != second != sorted(second), "each pass has a random order of its own"
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_points_are_visited_in_turn_while_they_are_compiled(tmp_path: Path, heavy: bool) -> None:
+    space = small_space()
+    measurer = FakeMeasurer(space)
+    case = replace(CASE, problem=replace(CASE.problem, m=10**9)) if heavy else CASE
+    maker(tmp_path, measurer).make({NAME: case}, plan(3, together=3, batch=40))
+    _, ask = measurer.asked
+    visited = [point for point in ask.points if not heavy or point != space.choice]
+    count = len(space) - heavy
+    rounds = [visited[first : first + count] for first in range(0, len(visited), count)]
+    assert len(rounds) == 3
+    assert {tuple(sorted(one)) for one in rounds} == {tuple(p for p in space if not heavy or p != space.choice)}
+    assert len(set(map(tuple, rounds))) == 3, "each round has an order of its own"
+    assert {len(entry.passes) for entry in read(tmp_path).entries.values()} == {3}
+
+
+class Killed:
+    """Measures each point when its trial is asked for, and is killed in the second round."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._left = 1 + len(space) + 20
+
+    def measure(self, ask: Ask) -> Iterator[Trial]:
+        for trial in FakeMeasurer(self.space).measure(ask):
+            if not self._left:
+                raise KeyboardInterrupt
+            self._left -= 1
+            yield trial
+
+
+def test_a_kill_loses_one_round_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    space = small_space()
+    rounds = plan(3, together=3, batch=40)
+    with pytest.raises(KeyboardInterrupt):
+        maker(tmp_path, Killed(space)).make({NAME: CASE}, rounds)
+    before = read(tmp_path)
+    assert {len(entry.passes) for entry in before.entries.values()} == {1}
+    measurer = FakeMeasurer(space)
+    maker(tmp_path, measurer).make({NAME: CASE}, rounds)
+    assert sum(len(ask.points) for ask in measurer.asked) == 2 * len(space)
+    assert {len(entry.passes) for entry in read(tmp_path).entries.values()} == {3}
 
 
 def test_all_are_timed_in_turn_with_the_reference(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=1))
+    maker(tmp_path, measurer).make({NAME: CASE}, plan(1))
     assert {ask.incumbent for ask in measurer.asked[1:]} == {space.choice}
     assert read(tmp_path).reference == key(space, space.choice)
 
@@ -63,9 +112,8 @@ def test_a_long_call_is_timed_alone_beside_the_reference(tmp_path: Path) -> None
     space = small_space()
     measurer = FakeMeasurer(space)
     heavy = replace(CASE, problem=replace(CASE.problem, m=10**9))
-    maker(tmp_path, measurer).make({NAME: heavy}, MeasuringPlan(passes=1))
+    maker(tmp_path, measurer).make({NAME: heavy}, plan(1))
     assert all(ask.incumbent is None and ask.points[0] == space.choice for ask in measurer.asked)
-    assert all(len(set(ask.points)) == len(ask.points) for ask in measurer.asked)
     visits = [visit for entry in read(tmp_path).entries.values() for visit in entry.passes]
     assert len(visits) == len(space)
     assert {visit.reference for visit in visits} == {1e-3}
@@ -74,11 +122,11 @@ def test_a_long_call_is_timed_alone_beside_the_reference(tmp_path: Path) -> None
 def test_a_kill_loses_one_batch_and_the_same_call_goes_on(tmp_path: Path) -> None:
     space = small_space()
     with pytest.raises(KeyboardInterrupt):
-        maker(tmp_path, FakeMeasurer(space, stop_at=4)).make({NAME: CASE}, MeasuringPlan(passes=2))
+        maker(tmp_path, FakeMeasurer(space, stop_at=4)).make({NAME: CASE}, plan(2))
     before = read(tmp_path)
     assert len(before.entries) == 3 * 8
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=2))
+    maker(tmp_path, measurer).make({NAME: CASE}, plan(2))
     assert sum(len(ask.points) for ask in measurer.asked) == 2 * len(space) - 3 * 8
     after = read(tmp_path)
     assert {len(entry.passes) for entry in after.entries.values()} == {2}
@@ -87,10 +135,10 @@ def test_a_kill_loses_one_batch_and_the_same_call_goes_on(tmp_path: Path) -> Non
 
 def test_a_complete_table_is_left_alone(tmp_path: Path) -> None:
     space = small_space()
-    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=1))
+    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, plan(1))
     bytes_before = store.path(tmp_path, NAME).read_bytes()
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=1))
+    maker(tmp_path, measurer).make({NAME: CASE}, plan(1))
     assert not measurer.asked
     assert store.path(tmp_path, NAME).read_bytes() == bytes_before
 
@@ -98,17 +146,17 @@ def test_a_complete_table_is_left_alone(tmp_path: Path) -> None:
 def test_failures_are_kept_with_their_reason_and_not_tried_again(tmp_path: Path) -> None:
     space = small_space()
     broken = Point(0, (0, 0))
-    maker(tmp_path, FakeMeasurer(space, broken=frozenset({broken}))).make({NAME: CASE}, MeasuringPlan(passes=2))
+    maker(tmp_path, FakeMeasurer(space, broken=frozenset({broken}))).make({NAME: CASE}, plan(2))
     assert read(tmp_path).entries[key(space, broken)].failure == "crash: it fell over"
     measurer = FakeMeasurer(space)
-    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=3))
+    maker(tmp_path, measurer).make({NAME: CASE}, plan(3))
     assert all(broken not in ask.points for ask in measurer.asked)
 
 
 def test_the_next_favourite_is_the_reference_where_the_choice_fails(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space, broken=frozenset({space.choice}))
-    maker(tmp_path, measurer).make({NAME: CASE}, MeasuringPlan(passes=1))
+    maker(tmp_path, measurer).make({NAME: CASE}, plan(1))
     assert read(tmp_path).reference == key(space, space.ranked()[1])
 
 
@@ -116,25 +164,25 @@ def test_a_space_of_which_nothing_can_be_measured(tmp_path: Path) -> None:
     space = small_space()
     measurer = FakeMeasurer(space, broken=frozenset(space))
     told: list[str] = []
-    maker(tmp_path, measurer, told).make({NAME: CASE}, MeasuringPlan(passes=1))
+    maker(tmp_path, measurer, told).make({NAME: CASE}, plan(1))
     assert told == [f"{NAME}: none of the model's first 8 schedules of gemm can be measured."]
 
 
 def test_a_limit_on_points_keeps_the_models_choice(tmp_path: Path) -> None:
     space = small_space()
     told: list[str] = []
-    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, MeasuringPlan(passes=2, points=5))
+    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, plan(2, points=5))
     table = read(tmp_path)
     assert len(table.entries) == 5
     assert key(space, space.choice) in table.entries
-    assert told[0].startswith(f"{NAME}: visit 1, 5 of 5")
+    assert told[0].startswith(f"{NAME}: 5 of 5 points, round 1")
 
 
 def test_time_runs_out_after_a_batch(tmp_path: Path) -> None:
     space = small_space()
     told: list[str] = []
-    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, MeasuringPlan(passes=2, seconds=0.0))
-    assert len(read(tmp_path).entries) == 8
+    maker(tmp_path, FakeMeasurer(space), told).make({NAME: CASE}, plan(2, seconds=0.0))
+    assert len(read(tmp_path).entries) == 8 < len(small_space())
     assert told[0].endswith("out of time")
 
 
@@ -143,7 +191,7 @@ def test_points_that_the_space_no_longer_has_are_left_out(tmp_path: Path) -> Non
     full = full_table(space)
     gone = replace(full.reference, values=(("depth", 999), ("rows", 1)))
     store.write(replace(full, entries={**full.entries, gone: Entry((), 0.1, "crash")}), tmp_path)
-    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=5))
+    maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, plan(5))
     assert gone not in read(tmp_path).entries
 
 
@@ -152,6 +200,7 @@ def test_points_that_the_space_no_longer_has_are_left_out(tmp_path: Path) -> Non
     [
         ({"origin": replace(ORIGIN, machine={**FACTS, "cpu": "another"})}, "is from another, 1 threads, cc 1.0"),
         ({"origin": replace(ORIGIN, engine="9")}, "poly 9: measure into another folder"),
+        ({"origin": replace(ORIGIN, arrays=ALIGNED)}, "aligned arrays, poly 0.1.0: measure into another folder"),
         ({"threads": 2}, "made up, 2 threads"),
     ],
 )
@@ -161,7 +210,7 @@ def test_what_cannot_stand_beside_the_table_is_refused(
     space = small_space()
     store.write(replace(full_table(space), **changed), tmp_path)
     with pytest.raises(RecordError, match=message):
-        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=5))
+        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, plan(5))
 
 
 def test_a_table_of_another_space_is_not_mixed_in(tmp_path: Path) -> None:
@@ -169,13 +218,13 @@ def test_a_table_of_another_space_is_not_mixed_in(tmp_path: Path) -> None:
     full = full_table(space)
     store.write(replace(full, reference=replace(full.reference, values=(("depth", 999), ("rows", 1)))), tmp_path)
     with pytest.raises(RecordError, match="is of another space"):
-        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, MeasuringPlan(passes=5))
+        maker(tmp_path, FakeMeasurer(space)).make({NAME: CASE}, plan(5))
 
 
 def test_drift_is_divided_out(tmp_path: Path) -> None:
     space = small_space()
     for visit, speed in enumerate((1.0, 1.5, 1.0)):
-        maker(tmp_path, FakeMeasurer(space, speed=speed)).make({NAME: CASE}, MeasuringPlan(passes=visit + 1))
+        maker(tmp_path, FakeMeasurer(space, speed=speed)).make({NAME: CASE}, plan(visit + 1))
     table = read(tmp_path)
     point = key(space, Point(0, (0, 0)))
     middles = [samples[1] for samples in table.visits(point)]
@@ -224,13 +273,22 @@ def test_few_samples_are_kept() -> None:
 
 
 def test_the_problems() -> None:
-    problems = all_problems()
+    problems = whole()
     assert len(problems) == 29
-    assert set(chosen(["conv"])) == {f"conv {n:02}" for n in range(1, 20)}
-    assert list(chosen(["conv 03", "gemm 256x256x2048"])) == ["gemm 256x256x2048", "conv 03"]
+    assert set(chosen(["conv"], problems)) == {f"conv {n:02}" for n in range(1, 20)}
+    assert list(chosen(["conv 03", "gemm 256x256x2048"], problems)) == ["gemm 256x256x2048", "conv 03"]
     assert sum(problems[f"conv {n:02}"].problem.flop for n in range(1, 20)) / 1e9 == pytest.approx(2.4, rel=0.2)
     with pytest.raises(SearchError, match="unknown problem 'conv 20'"):
-        chosen(["conv 20"])
+        chosen(["conv 20"], problems)
+
+
+def test_the_sampled_problems_cover_what_a_model_may_be_wrong_about() -> None:
+    problems = sampled()
+    assert {case.dtype.name for case in problems.values()} == {"f32", "f64"}
+    assert {name.partition(" ")[0] for name in problems} == {"gemm", "conv", "einsum"}
+    assert {"conv 07", "conv 03 NCHW", "gemm 512x512x512", "gemm 720x720x720 f64"} <= set(problems)
+    shared = problems.keys() & whole().keys()
+    assert {name: problems[name].problem for name in shared} == {name: whole()[name].problem for name in shared}
 
 
 def test_the_model_sees_the_machine_of_the_table() -> None:
