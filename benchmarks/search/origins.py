@@ -34,9 +34,9 @@ class Host:
     machine: Machine
     measured: Measured
 
-    def caches(self) -> Caches:
-        """One core's share of each cache level; 0 for a level that does not exist."""
-        return caches_of(self.machine)
+    def caches(self, threads: int) -> Caches:
+        """The share of each cache level that each of so many busy cores has; 0 for a level that does not exist."""
+        return caches_of(self.machine, threads)
 
     def rates(self, threads: int) -> Rates:
         """The rates of each of so many threads, by the calibration."""
@@ -46,7 +46,7 @@ class Host:
         """The small space of a problem on this machine; its costs are by other rates if they are given."""
         nest = case.nest().with_sizes(case.sizes)
         known = rates or self.rates(threads)
-        return derive(nest, Target(self.machine.isa, self.caches(), known, threads), coarse=True)
+        return derive(nest, Target(self.machine.isa, self.caches(threads), known, threads), coarse=True)
 
 
 def origin(machine: Machine) -> Origin:

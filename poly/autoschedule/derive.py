@@ -48,7 +48,7 @@ def space(
     thin = checked_flag("coarse", coarse)
     goal = parse(target)
     count = goal.threads(threads)
-    known = Target(goal.isa, caches(), rates(goal.isa, count), count)
+    known = Target(goal.isa, caches(count), rates(goal.isa, count), count)
     made = derive(nest.with_sizes(fixed) if fixed else nest, known, thin)
     return replace(made, device=goal.device)
 

@@ -101,12 +101,12 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     schedule, target, threads, sizes = of.schedule, of.target, of.threads, of.sizes
     isa = target.isa
     reuses = working_sets(fixed)
-    usable = _usable(caches())
+    usable = _usable(caches(threads))
     every = pairs(reuses)
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, Target(isa, caches(), rates(isa, threads), threads))
+    prediction = predicted(fixed, Target(isa, caches(threads), rates(isa, threads), threads))
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,

@@ -49,11 +49,14 @@ class Machine:
         """The cache at a level; None if the machine has none."""
         return next((c for c in self.caches if isinstance(level, int) and c.level == level), None)
 
-    def share(self, cache: Cache) -> int:
-        """One core's share, in bytes, of a cache. Raises ArgumentError if `cache` is not a Cache."""
+    def share(self, cache: Cache, threads: int | None = None) -> int:
+        """The share, in bytes, of a cache that each of so many busy cores has; None: all that this process may use.
+
+        Raises ArgumentError if `cache` is not a Cache.
+        """
         if not isinstance(cache, Cache):
             raise ArgumentError(f"{shown(cache)} is not a cache. Use one of machine().caches.")
-        return cache.bytes // max(1, min(cache.shared_by, self.cores))
+        return cache.bytes // max(1, min(cache.shared_by, self.cores, threads or self.cores))
 
 
 @functools.cache

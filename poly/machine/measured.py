@@ -43,8 +43,8 @@ class LineCost:
 
     `operand` is `left` or `right`, in place; `right apart` for a whole run of lines of a row, if rows are pages apart;
     `left panels` or `right panels`; `output`, of calls whose tiles come one below the other, `output along`, one beside
-    the other, both also `short`, of calls of few steps, and `apart`, if rows are pages apart; or `copy` and `turned
-    copy`, for packing a line whose lanes, or whose steps, are contiguous.
+    the other, both also `short`, of calls of few steps; or `copy` and `turned copy`, for packing a line whose lanes, or
+    whose steps, are contiguous.
     """
 
     operand: str

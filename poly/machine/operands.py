@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +35,6 @@ SAMPLE = 5e5
 
 ROW_TILES = 64
 """Tiles from the top to the bottom of a block of results."""
-
-ORDERS: Mapping[str, Callable[[tuple[int, int]], tuple[int, ...]]] = {"": lambda at: at[::-1], " along": lambda at: at}
-"""The orders of tiles of results: one below the other, or one beside the other."""
-
-RESULTS = {"output": DEPTH, "short output": SHALLOW}
-"""The steps of calls whose results lie further away."""
 
 Name = tuple[object, object] | tuple[object, object, object]
 """The name of a job: an operand and a level, rows in place and their pitch and steps, a tile and its steps."""
@@ -152,13 +145,14 @@ class Operands:
         tall = whole // deep // (wide // deep) // rows * rows
         at = tuple(i * pitch + k for k in range(0, wide, deep) for i in range(0, tall, rows))
         yield Far("left", (pitch, 1, b_step, c_row), deep, 0, at, _lines(strip))
-        high, wider = ROW_TILES * rows, {"": near, " apart": pitch}
-        for (where, row), (way, order), (name, steps) in product(wider.items(), ORDERS.items(), RESULTS.items()):
-            across = min(wide if where else near - columns, max(columns, whole // high)) // columns * columns
-            blocks = range(max(1, whole // (high * (across if where else near))))
-            tiles = sorted(((i, j) for j in range(0, across, columns) for i in range(0, high, rows)), key=order)
-            at = tuple(high * row * block + i * row + j for block in blocks for i, j in tiles)
-            yield Far(f"{name}{way}{where}", (a_row, 1, b_step, row), steps, 2, at, _lines(rows * columns))
+        high = ROW_TILES * rows
+        across = min(wide, max(columns, whole // high)) // columns * columns
+        blocks = range(max(1, whole // (high * across)))
+        each = [(i * pitch, j) for j in range(0, across, columns) for i in range(0, high, rows)]
+        for way, tiles_in_turn in (("", each), (" along", sorted(each))):
+            at = tuple(high * pitch * block + i + j for block in blocks for i, j in tiles_in_turn)
+            for name, steps in (("output", DEPTH), ("short output", SHALLOW)):
+                yield Far(name + way, (a_row, 1, b_step, pitch), steps, 2, at, _lines(rows * columns))
 
     def _rows(self, pitch: int, steps: int, _: int) -> float:
         """Seconds of a call with the same rows of B in place again and again, and C as far from row to row."""

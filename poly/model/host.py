@@ -14,17 +14,17 @@ from poly.model.rates import Rates, from_machine, nominal
 
 
 @lru_cache
-def caches() -> Caches:
-    """One core's share of each cache level of this machine."""
-    return caches_of(machine())
+def caches(threads: int | None = None) -> Caches:
+    """The share of each cache level of this machine that each of so many busy cores has (None: all cores)."""
+    return caches_of(machine(), threads)
 
 
-def caches_of(here: Machine) -> Caches:
-    """One core's share of each cache level of a machine; 0 if there is none."""
+def caches_of(here: Machine, threads: int | None = None) -> Caches:
+    """The share of each cache level of a machine that each of so many busy cores has; 0 if there is none."""
 
     def share(level: int) -> int:
         found = here.cache(level)
-        return here.share(found) if found else 0
+        return here.share(found, threads) if found else 0
 
     ways = [found.ways if (found := here.cache(level)) else 8 for level in (1, 2)]
     return Caches(share(1), share(2), share(3), (ways[0], ways[1]))
@@ -32,7 +32,7 @@ def caches_of(here: Machine) -> Caches:
 
 def here(isa: ISA, threads: int) -> Target:
     """The target for schedules on this machine, with its rates as far as they are known."""
-    return Target(isa, caches(), known_rates(isa, threads), threads)
+    return Target(isa, caches(threads), known_rates(isa, threads), threads)
 
 
 @lru_cache

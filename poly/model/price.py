@@ -112,16 +112,15 @@ class OperandPlace(NamedTuple):
 def _place(form: ScheduleParts, operand: int, calls: Sequence[TileCalls], leaf: NestedPart) -> OperandPlace:
     """Where register tiles find an operand: in place or in panels; the output also by the steps and order of calls."""
     side, touched = form.sides[operand], leaf.part.touched[operand]
-    apart = " apart" if touched.pitch >= PAGE else ""
     if side != "output":
         if operand in form.copied:
             return OperandPlace(f"{side} panels")
+        apart = side == "right" and touched.pitch >= PAGE
         run = max(LINE, touched.lines * touched.run / touched.bytes)
-        return OperandPlace("right apart", run) if side == "right" and apart else OperandPlace(side)
+        return OperandPlace("right apart", run) if apart else OperandPlace(side)
     around = leaf.parts[-2 if len(leaf.parts) > 1 else -1].touched[operand]
-    name = "short output" if calls[0].steps_a_call <= SHORT else "output"
     along = " along" if around.run > touched.run else ""
-    return OperandPlace(name + along + apart, 2 * LINE)
+    return OperandPlace(("short output" if calls[0].steps_a_call <= SHORT else "output") + along, 2 * LINE)
 
 
 def _loops(

@@ -293,7 +293,7 @@ def test_the_sampled_problems_cover_what_a_model_may_be_wrong_about() -> None:
 
 def test_the_model_sees_the_machine_of_the_table() -> None:
     host = origins.described(FACTS)
-    assert (host.machine.cpu, host.machine.isa.name, host.caches().l1, host.caches().l3) == (
+    assert (host.machine.cpu, host.machine.isa.name, host.caches(1).l1, host.caches(1).l3) == (
         "made up",
         "portable",
         32768,

@@ -111,7 +111,7 @@ def test_this_machine_has_a_first_level_cache_and_a_core() -> None:
 
 
 def test_a_core_gets_its_share_of_what_the_allowed_cores_share() -> None:
-    assert SMALL.share(L3) == 16 << 20
+    assert (SMALL.share(L3), SMALL.share(L3, 2), SMALL.share(L3, 1)) == (16 << 20, 16 << 20, 32 << 20)
     assert SMALL.share(L1) == 32 << 10
 
 

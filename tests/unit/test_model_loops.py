@@ -234,8 +234,6 @@ def test_nothing_moves_where_all_stays() -> None:
 
 def test_a_register_tile_takes_longer_over_more_steps() -> None:
     def time(steps: int) -> float:
-        return TileCalls(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0)).time(
-            target()
-        )
+        return TileCalls(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0)).time(target())
 
     assert time(200) > 1.5 * time(100)

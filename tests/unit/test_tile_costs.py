@@ -97,17 +97,6 @@ def test_what_costs_much_in_place_is_packed(isa: ISA) -> None:
     assert not choice(nest, dear).pack_right
 
 
-def test_results_that_lie_apart_have_costs_of_their_own() -> None:
-    """Rows of a result of 64 columns follow each other closely, those of one of 2048 columns lie pages apart."""
-
-    def seconds(columns: int, dear: str) -> float:
-        nest = product(4096, columns, 32)
-        return tilings(nest, target(AVX2, lines(dear, 1e3))).model.predict(choice(nest, target(AVX2))).seconds
-
-    assert seconds(64, "short output") > 2 * seconds(64, "short output apart")
-    assert seconds(2048, "short output apart") > 2 * seconds(2048, "short output")
-
-
 def test_threads_pay_off_where_waking_them_for_nothing_and_not_using_them_lose_alike() -> None:
     known = Target.nominal(AVX2, CACHES, 1)
     assert known.worthwhile(f32) == float("inf")
