@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import classic_nests
@@ -18,7 +19,7 @@ from microkernels.dtypes import DType, f32, f64, i32
 from poly.analysis.facts import CALLS, DRIFT, facts
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.measure.data import Arena, difference
+from poly.measure.data import GUARD, Arena, difference
 from poly.measure.orders import Data
 from poly.measure.trusted import Rows
 from poly.search.significance import FIRST, LOOKS, STAGES, beats, first_rounds, next_rounds
@@ -91,10 +92,15 @@ def place(arena: Arena, name: str) -> int:
     return int(arena.values[name].ctypes.data - arena._memory[name].ctypes.data)
 
 
-def test_arrays_start_a_page() -> None:
-    assert all(
-        array.ctypes.data % 4096 == 0 for array in Arena(data()).values.values() if isinstance(array, np.ndarray)
-    )
+@pytest.mark.parametrize(("size", "unit", "starts"), [(5, 64, {16, 48}), (512, 4096, {16})])
+def test_arrays_start_where_numpy_puts_its_own(size: int, unit: int, starts: set[int]) -> None:
+    """They have guards of at least a page on either side."""
+    arena = Arena(replace(data(), sizes=(("n", size),)))
+    assert {arena.values[name].ctypes.data % unit for name in "AC"} == starts
+    for name, memory in arena._memory.items():
+        before = place(arena, name)
+        assert before >= GUARD
+        assert memory.nbytes - before - arena.values[name].nbytes >= GUARD
 
 
 @pytest.mark.parametrize("length", [1, 100, 10_000])
