@@ -1,7 +1,7 @@
 """The arrays that all candidates run on, with guards around them, and the comparison of results.
 
-The arrays start where NumPy puts its own, since the best schedule for aligned arrays need not be the best for those that
-users have. A result is right if it equals the trusted one up to rounding.
+The arrays start where NumPy puts its own, since the best schedule for aligned arrays need not be the best for those
+that users have. A result is right if it equals the trusted one up to rounding.
 """
 
 from __future__ import annotations
