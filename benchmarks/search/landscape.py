@@ -145,7 +145,9 @@ def landscape(table: Table, space: Space) -> Landscape:
     chosen = key(space, space.choice)
     favourite = min(points, key=lambda point: cut.predict(point).seconds)
     choice = next((point for point in points if key(cut, point) == chosen), favourite)
-    return Landscape(table.problem, replace(cut, choice=choice), table)
+    early = {key(space, point) for point in space.steady}
+    steady = tuple(point for point in points if key(cut, point) in early)
+    return Landscape(table.problem, replace(cut, choice=choice, steady=steady), table)
 
 
 def missing(table: Table, space: Space) -> tuple[int, int]:

@@ -76,7 +76,7 @@ class StrategyKernel:
         finally:
             process.pin(process.choose(self._cpus, threads))
         self.efforts[case.title] = TuningEffort(kernel.tuning.elapsed, kernel.tuning.trials)
-        arrays = case.problem.arrays(case.dtype)
+        arrays = case.arrays()
         timed = CFunction.of(kernel.function, kernel.arguments(*arrays, threads=threads), kernel).timed()
         timed(1)
         result = arrays[case.problem.written[0]].copy()

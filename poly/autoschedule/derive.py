@@ -59,7 +59,7 @@ def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
         family = _gpu_family(nest, target.isa, target)
     else:
         family = contraction_family(nest, target, coarse) or loop_structures(nest, target)
-    return Space(nest, target.isa, target.threads, family.structures, family.choice)
+    return Space(nest, target.isa, target.threads, family.structures, family.choice, steady=family.steady)
 
 
 def _gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:

@@ -1,6 +1,7 @@
 """The arrays that all candidates run on, with guards around them, and the comparison of results.
 
-A result is right if it equals the trusted one up to rounding.
+The arrays start where NumPy puts its own, since the best schedule for aligned arrays need not be the best for those
+that users have. A result is right if it equals the trusted one up to rounding.
 """
 
 from __future__ import annotations
@@ -15,9 +16,16 @@ from poly.measure.orders import Data
 Array = np.ndarray[Any, Any]
 
 GUARD = 4096
-"""Bytes before and after each array. All bits are set, which reads as NaN."""
-BEHIND = 16
-"""Bytes behind a page at which arrays start, as NumPy's own large ones do: `malloc` writes 16 bytes before each."""
+"""The least bytes before and after each array. All bits are set, which reads as NaN."""
+
+PAGE, CACHE_LINE = 4096, 64
+HEADER = 16
+"""Bytes that `malloc` writes before a block."""
+LARGE = 128 * 1024
+"""Bytes from which glibc's `malloc` gives a block pages of its own."""
+SMALL = (16, 48)
+"""Bytes behind a cache line at which small arrays start in turn: by chance with NumPy, so two that no vector likes."""
+
 SCALAR = 1.5
 """The value of every floating-point scalar."""
 
@@ -45,7 +53,7 @@ class Arena:
                 self.values[buffer.name] = SCALAR if buffer.dtype.is_float else 1
                 continue
             shape = tuple(max(0, extent.evaluate(dict(data.sizes))) for extent in buffer.shape)
-            memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name))
+            memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name), number)
             self._memory[buffer.name], self.values[buffer.name] = memory, values
             if buffer.kind != "out" and buffer.name not in data.fresh:
                 fill(values, data.seed + number, data.delicate)
@@ -68,23 +76,30 @@ class Arena:
     def overrun(self) -> str:
         """The name of an array whose guards were overwritten; empty if there is none."""
         for name, memory in self._memory.items():
-            start = _start(memory)
-            end = start + self.values[name].nbytes
-            if not ((memory[:start] == 0xFF).all() and (memory[end:] == 0xFF).all()):
+            values = self.values[name]
+            start = values.ctypes.data - memory.ctypes.data
+            if not ((memory[:start] == 0xFF).all() and (memory[start + values.nbytes :] == 0xFF).all()):
                 return name
         return ""
 
 
-def guarded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Memory with all bits set, and an array inside it with a guard on either side, where NumPy's own would start."""
+def guarded(shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> tuple[Array, Array]:
+    """Memory with all bits set, and the `number`-th array of a call inside it with a guard on either side."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    memory = np.full(size + 3 * GUARD + BEHIND, 0xFF, np.uint8)
-    start = _start(memory)
+    memory = np.full(size + 2 * GUARD + PAGE, 0xFF, np.uint8)
+    start = GUARD + start_by_numpy(memory[GUARD:], size, number)
     return memory, memory[start : start + size].view(dtype).reshape(shape)
 
 
-def _start(memory: Array) -> int:
-    return 2 * GUARD - int(memory.ctypes.data % GUARD) + BEHIND
+def start_by_numpy(memory: Array, size: int, number: int) -> int:
+    """The first byte of a memory where NumPy might put the `number`-th array of a call, of `size` bytes.
+
+    It is less than a page behind the memory's start. `malloc` writes a header before each block: large arrays, which
+    get pages of their own, start 16 bytes behind a page, and small ones 16, 32 or 48 bytes behind a cache line as often
+    as on one.
+    """
+    offset, unit = (HEADER, PAGE) if size >= LARGE else (SMALL[number % len(SMALL)], CACHE_LINE)
+    return (offset - int(memory.ctypes.data)) % unit
 
 
 def fill(values: Array, seed: int, delicate: bool) -> None:

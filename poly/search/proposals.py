@@ -37,7 +37,8 @@ class NearestFirst:
 class ExpectedFirst:
     """Alternately a neighbour of the incumbent and a point from anywhere, each with the fastest expected first.
 
-    The expectation is the model's prediction, corrected by its errors at the points measured so far (`Surrogate`).
+    The expectation is the model's prediction, corrected by its errors at the points measured so far (`Surrogate`). So
+    that it learns at once of a model that errs about copies, the space's steady points come before all others.
     """
 
     def __init__(self, space: Space, reach: int, random: Random) -> None:
@@ -52,7 +53,7 @@ class ExpectedFirst:
         candidates = self._around(incumbent), self._anywhere
         near, far = (self._surrogate.sorted(_new(points, journal)) for points in candidates)
         in_turn = (point for pair in zip_longest(near, far) for point in pair if point is not None)
-        return _new(chain(in_turn, self._rest), journal)
+        return _new(chain(self._space.steady, in_turn, self._rest), journal)
 
     @cached_property
     def _anywhere(self) -> list[Point]:

@@ -15,8 +15,8 @@ equally fast schedules, at most 5 % of comparisons declare a winner, wherever th
 
 The number of pairs follows from this: few in clear cases, more in others. The order within a pair is random, so either
 of two equally fast candidates wins all n pairs with probability 1/2^n; the first look comes when that is below the
-level of one look, whatever the noise. In between, only a clearly slower challenger is given up, which cannot produce a
-false winner.
+level of one look, whatever the noise. In between, a challenger is given up that is clearly slower or seems to gain too
+little, as most candidates of a search do: giving up cannot produce a false winner.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ STAGES = (6, 10, 16)
 assert len(STAGES) <= LOOKS, "the decision's level holds for so many looks"
 CLEAR = 0.02
 """A challenger counts as slower if it is slower by this log ratio in three pairs of four."""
-HOPELESS = 1.5
-"""A challenger whose call took this many times as long when it was checked starts with one pair only."""
+WORTH = 0.005
+"""A challenger gains too little if its median log ratio is below this; to find such a gain takes many pairs."""
+HOPELESS, LONG = 1.5, 0.01
+"""A challenger whose call took this many times as long as its rival's when it was checked starts with one pair only; so
+does any if its rival's calls take this many seconds, which average over more noise than the shortest samples."""
 
 
 def log_ratios(samples: Sequence[float], rival: Sequence[float]) -> list[float]:
@@ -93,13 +96,13 @@ def winner(trials: Iterable[Trial]) -> Trial | None:
 
 def first_rounds(seconds: float, rival: float) -> int:
     """The number of pairs to take first, given the known seconds of a call of either."""
-    return 1 if seconds > HOPELESS * rival else FIRST
+    return 1 if rival >= LONG or seconds > HOPELESS * rival else FIRST
 
 
 def next_rounds(samples: Sequence[float], rival: Sequence[float]) -> int:
     """The number of pairs to add to these; 0 if the comparison is decided or has used up its pairs."""
-    count = len(samples)
-    if count and _slower(log_ratios(samples, rival)):
+    count, ratios = len(samples), log_ratios(samples, rival)
+    if count and (_slower(ratios) or (count >= FIRST and median(ratios) < WORTH)):
         return 0
     if count in STAGES and beats(samples, rival):
         return 0

@@ -53,15 +53,17 @@ def test_a_landscape_has_the_measured_points_alone() -> None:
 
 def test_points_are_matched_by_what_they_say_not_by_number() -> None:
     space = small_space()
-    swapped = replace(space, structures=space.structures[::-1], choice=Point(0, (2, 2)))
+    swapped = replace(space, structures=space.structures[::-1], choice=Point(0, (2, 2)), steady=(Point(0, (2, 2)),))
     found = landscape(full_table(space), swapped)
+    assert found.space.steady == swapped.steady
     ratio = found.seconds[Point(1, (3, 0))] / found.seconds[Point(0, (2, 2))]
     assert ratio == pytest.approx(seconds(space, WORST) / seconds(space, BEST), rel=0.03)
 
 
 def test_a_structure_without_measured_points_is_none_of_the_landscape() -> None:
-    space = small_space()
+    space = replace(small_space(), steady=(Point(0, (0, 0)), Point(1, (2, 2))))
     found = landscape(without(full_table(space), space, *(p for p in space if p.structure == 0)), space)
+    assert found.space.steady == (Point(0, (2, 2)),)
     assert [dict(structure.traits)["order"] for structure in found.space.structures] == ["columns inside"]
     assert found.space.choice == Point(0, (2, 2))
 
@@ -125,7 +127,7 @@ def test_replay_draws_from_one_visit_and_tells_failures() -> None:
         assert broken.failure == "it hangs" and not broken.samples
         assert set(alone.samples) <= {1.0, 1.1} or set(alone.samples) <= {2.0, 2.1}
         (paired,) = replay.measure(Ask((other,), best))
-        assert len(paired.samples) == len(paired.rival) >= 4
+        assert len(paired.samples) == len(paired.rival) >= 3
         assert max(paired.samples) / min(paired.samples) < 1.2, "of one visit"
         assert max(paired.rival) / min(paired.samples) < 1.2, "the rival's of the same round"
 
@@ -142,8 +144,8 @@ def test_a_replays_clock_counts_the_compiler_once() -> None:
 def test_clear_comparisons_are_short() -> None:
     found = land()
     (clear,) = Replay(found, found.sides[0], Random(0)).measure(Ask((WORST,), BEST))
-    (equal,) = Replay(found, found.sides[0], Random(0)).measure(Ask((BEST,), BEST))
-    assert len(clear.samples) < len(equal.samples)
+    (faster,) = Replay(found, found.sides[0], Random(0)).measure(Ask((BEST,), WORST))
+    assert len(clear.samples) < len(faster.samples)
 
 
 @pytest.mark.parametrize("name", strategies())

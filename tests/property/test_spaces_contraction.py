@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -25,7 +26,7 @@ from poly.model.core import Target
 from poly.model.grid import Grid
 from poly.model.schedules import predicted
 from poly.schedules.makeable import check_makeable
-from poly.schedules.steps import Tensorize
+from poly.schedules.steps import Pack, Tensorize
 
 M, N, K = poly.sizes("M N K")
 HOST = host()
@@ -53,6 +54,43 @@ def test_any_point_computes_the_same(data: st.DataObject) -> None:
         made = found.schedule(point)
         kernel = compile_nest(made.nest, schedule=made, threads=found.threads, records=False)
         check_result(kernel, contraction, extents, found.threads)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.data())
+def test_the_steady_point_packs_both_operands(data: st.DataObject) -> None:
+    """Its tile is the usual one and its blocks those of libraries, as far as the grid and the caches allow them."""
+    contraction = Contraction(data.draw(st.sampled_from(SPECS)), form=data.draw(st.sampled_from(("+=", "="))))
+    letters = dict.fromkeys(i for i in "".join(contraction.terms))
+    extents = {i: data.draw(st.integers(2, 40 if len(letters) > 3 else 700), label=i) for i in letters}
+    nest = check(contraction.nest().with_sizes(contraction.sizes(extents)))
+    threads, caches = data.draw(st.sampled_from((1, 2))), data.draw(st.sampled_from((CACHES, TIGHT)))
+    found = derive(nest, Target.nominal(HOST, caches, threads), coarse=data.draw(st.booleans()))
+    packed = {
+        number: structure
+        for number, structure in enumerate(found.structures)
+        if {("order", "rows inside"), ("left", "panels"), ("right", "whole")} <= {*structure.traits}
+        and any(True for _ in structure.points())
+    }
+    parallel = dict(found.structures[found.choice.structure].traits)["parallel"]
+    assert [p.structure for p in found.steady] == [n for n, s in packed.items() if ("parallel", parallel) in s.traits]
+    for point in found.steady:
+        made = found.schedule(point)
+        check_makeable(made.nest, made.tree)
+        assert sum(isinstance(step, Pack) for step in made.steps) == 2
+        wanted = {"depth": 256, "columns": None, "block": 192}
+        nearby = {
+            name: _nearest(knob.values, wanted[name])
+            for knob in found.structures[point.structure].knobs
+            if (name := knob.name) in wanted
+        }
+        if packed[point.structure].allows({**found.values(point), **nearby}):
+            assert {name: found.values(point)[name] for name in nearby} == nearby
+
+
+def _nearest(values: Sequence[int | None], wanted: int | None) -> int | None:
+    sizes = [value for value in values if value is not None]
+    return values[-1] if wanted is None or not sizes else min(sizes, key=lambda value: abs(value - wanted))
 
 
 @pytest.mark.parametrize("spec", SPECS)

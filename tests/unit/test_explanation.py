@@ -44,7 +44,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is measured: every test sees this machine, and a store of its own."""
     monkeypatch.setattr(explained, "measured", lambda machine: RATES)
     monkeypatch.setattr(explained, "rates", lambda isa, threads: from_machine(RATES, isa, threads))
-    monkeypatch.setattr(explained, "caches", lambda: CACHES)
+    monkeypatch.setattr(explained, "caches", lambda _: CACHES)
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import exp
 from random import Random
 
 import classic_nests
@@ -18,10 +20,10 @@ from microkernels.dtypes import DType, f32, f64, i32
 from poly.analysis.facts import CALLS, DRIFT, facts
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.measure.data import Arena, difference
+from poly.measure.data import GUARD, Arena, difference
 from poly.measure.orders import Data
 from poly.measure.trusted import Rows
-from poly.search.significance import FIRST, LOOKS, STAGES, beats, first_rounds, next_rounds
+from poly.search.significance import FIRST, LONG, LOOKS, STAGES, WORTH, beats, first_rounds, next_rounds
 
 
 def data(dtype: DType = f32, fresh: frozenset[str] = frozenset(), delicate: bool = False, seed: int = 1) -> Data:
@@ -91,10 +93,15 @@ def place(arena: Arena, name: str) -> int:
     return int(arena.values[name].ctypes.data - arena._memory[name].ctypes.data)
 
 
-def test_arrays_start_where_large_ones_of_numpy_do() -> None:
-    ours = [array for array in Arena(data()).values.values() if isinstance(array, np.ndarray)]
-    assert ours
-    assert {array.ctypes.data % 4096 for array in ours} == {16}
+@pytest.mark.parametrize(("size", "unit", "starts"), [(5, 64, {16, 48}), (512, 4096, {16})])
+def test_arrays_start_where_numpy_puts_its_own(size: int, unit: int, starts: set[int]) -> None:
+    """They have guards of at least a page on either side."""
+    arena = Arena(replace(data(), sizes=(("n", size),)))
+    assert {arena.values[name].ctypes.data % unit for name in "AC"} == starts
+    for name, memory in arena._memory.items():
+        before = place(arena, name)
+        assert before >= GUARD
+        assert memory.nbytes - before - arena.values[name].nbytes >= GUARD
 
 
 @pytest.mark.parametrize("length", [1, 100, 10_000])
@@ -220,20 +227,38 @@ def test_on_a_flat_landscape_at_most_one_in_twenty_wins(noise: Noise) -> None:
     assert wins <= 0.05 * count
 
 
-def test_clear_cases_are_cheap_and_close_ones_are_not() -> None:
+def even(draw: Random) -> tuple[float, float]:
+    return 1 + draw.gauss(0, 0.005), 1 + draw.gauss(0, 0.005)
+
+
+def test_only_what_seems_a_little_faster_gets_many_pairs() -> None:
     draw = Random(4)
-    slower = [len(compared(draw, 1.3, bursts)[0]) for _ in range(50)]
-    faster = [compared(draw, 1 / 1.3, bursts) for _ in range(50)]
-    equal = [len(compared(draw, 1.0, bursts)[0]) for _ in range(50)]
-    assert np.mean(slower) < 1.5 * FIRST
-    assert np.mean([len(ours) for ours, _ in faster]) < 1.5 * STAGES[0]
-    assert sum(beats(ours, theirs) for ours, theirs in faster) >= 45
-    assert np.mean(equal) > 0.8 * STAGES[-1]
+    slower, equal, better, faster = (
+        [compared(draw, ratio, noise) for _ in range(50)]
+        for ratio, noise in ((1.3, bursts), (1.0, bursts), (0.98, even), (1 / 1.3, bursts))
+    )
+
+    def pairs(comparisons: list[tuple[list[float], list[float]]]) -> float:
+        return float(np.mean([len(ours) for ours, _ in comparisons]))
+
+    assert pairs(slower) < 1.5 * FIRST
+    assert pairs(equal) < STAGES[0] <= pairs(better)
+    assert pairs(faster) < 1.5 * STAGES[0]
+    assert sum(beats(*samples) for samples in faster) >= 45
+    assert sum(beats(*samples) for samples in better) >= 45
 
 
-def test_a_hopeless_challenger_gets_one_pair() -> None:
-    assert first_rounds(1.0, 1.0) == first_rounds(1.0, 2.0) == FIRST
-    assert first_rounds(2.0, 1.0) == 1
+@given(st.lists(st.integers(-9, 9).filter(lambda gain: gain != 1), min_size=FIRST, max_size=FIRST))
+def test_giving_up_needs_most_pairs_to_gain_little(gains: list[int]) -> None:
+    """The gains are multiples of the one that is worth more pairs."""
+    given_up = next_rounds([1.0] * FIRST, [exp(gain * WORTH) for gain in gains]) == 0
+    assert given_up == (sum(gain < 1 for gain in gains) >= 2)
+
+
+def test_a_hopeless_challenger_or_a_long_sample_gets_one_pair() -> None:
+    assert first_rounds(1e-3, 1e-3) == first_rounds(1e-3, 2e-3) == FIRST
+    assert first_rounds(2e-3, 1e-3) == 1
+    assert first_rounds(LONG, LONG) == 1
     assert next_rounds([2.0], [1.0]) == 0
     assert next_rounds([1.0], [1.0]) == FIRST - 1
 

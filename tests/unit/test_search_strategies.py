@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import EntryPoint, EntryPoints
 from itertools import islice, pairwise
 from math import exp
@@ -174,6 +175,19 @@ def test_the_model_only_orders_what_droplet_tries() -> None:
     assert quality(upside_down, "droplet", None, seeds=3) == 1.0
 
 
+def test_a_steady_point_shows_at_once_that_the_model_errs_about_a_structure() -> None:
+    made = space(
+        structure(bowl, WIDE, right="in place"), structure(lambda values: 2 * bowl(values), WIDE, right="whole")
+    )
+    steady = replace(made, steady=(Point(1, (4, 4, 4)),))
+    lands = [
+        noisy(s, lambda point: bowl(made.values(point)) * (1 if point.structure else 3), 0) for s in (made, steady)
+    ]
+    without, found = (quality(land, "droplet", 8, seeds=3) for land in lands)
+    assert found > 0.6
+    assert without < 0.4
+
+
 def test_a_guide_saves_measurements() -> None:
     made = one(bowl, WIDE)
     far = Point(0, (8, 8, 8))
@@ -237,6 +251,23 @@ def test_along_and_across() -> None:
     assert list(across(made, Point(0, (1, 2)), 1)) == [Point(0, (2, 3)), Point(0, (0, 3))]
 
 
+@given(
+    holes=st.sets(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=12),
+    values=st.tuples(st.one_of(st.none(), st.integers(-2, 9)), st.integers(-2, 9)),
+)
+def test_the_nearest_point_is_the_fewest_steps_away(
+    holes: set[tuple[int, int]], values: tuple[int | None, int]
+) -> None:
+    made = structure(flat, (4, 3), lambda values: (values["a"], values["b"]) not in holes)
+    wanted = (3 if values[0] is None else min(max(values[0], 1), 4) - 1, min(max(values[1], 1), 3) - 1)
+    steps = [abs(a - wanted[0]) + abs(b - wanted[1]) for a, b in made.points()]
+    found = made.nearest({"a": values[0], "b": values[1]})
+    assert (found is None) == (not steps)
+    if found is not None:
+        assert made.allows(made.values(found))
+        assert abs(found[0] - wanted[0]) + abs(found[1] - wanted[1]) == min(steps)
+
+
 def test_elsewhere_begins_with_the_most_alike() -> None:
     made = space(*(structure(flat, (2,), left=left, right=right) for left in "ab" for right in "ab"))
     assert [point.structure for point in elsewhere(made, Point(0, (1,)))] == [1, 2, 3]
@@ -292,6 +323,14 @@ def test_the_guided_order_learns_where_the_model_errs() -> None:
         next(ExpectedFirst(made, 2, Random(0)).points(made.choice, journal)) for journal in (tried(*known), slow)
     )
     assert (unlearned.structure, learned.structure) == (0, 1)
+
+
+def test_the_guided_order_begins_with_the_steady_points() -> None:
+    made = two_bowls()
+    first, second = made.sample(2, Random(3))
+    made = replace(made, steady=(first, second))
+    assert list(islice(ExpectedFirst(made, 2, Random(0)).points(made.choice, tried(made.choice)), 2)) == [first, second]
+    assert next(ExpectedFirst(made, 2, Random(0)).points(made.choice, tried(made.choice, first))) == second
 
 
 # Samples

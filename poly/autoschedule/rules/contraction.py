@@ -10,7 +10,7 @@ for i:                      for j_tile:                            (columns cut 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
@@ -19,13 +19,16 @@ from microkernels.dtypes import DType
 from poly.analysis.roles import Axis, Roles
 from poly.autoschedule.rules.form import legal
 from poly.autoschedule.spaces.space import Family, Knob, Point, Structure, Values
-from poly.model import Choice
+from poly.model import Choice, tile_shape
 from poly.model.contraction import ContractionView, Model
 from poly.model.core import Target
 from poly.model.grid import Grid, TileStructure
 from poly.model.grouping import column_group, contiguous, nearest, row_group
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Flatten, Order, Pack, Parallel, Split, Step, Tensorize
+
+LIBRARY: Values = {"depth": 256, "columns": None, "block": 192}
+"""Steps, columns and rows of the blocks that libraries pack, on many CPUs (Low et al., see poly/model/choice.py)."""
 
 RUN = 128
 """Bytes of contiguous output below which the order of the other loops must make full use of its cache lines."""
@@ -70,7 +73,20 @@ class Tilings:
         structures = tuple(self._structure(grid, kind, made) for kind in kinds)
         kind, values = self.usual_point
         number = kinds.index(kind)
-        return Family(structures, Point(number, structures[number].at(values)))
+        return Family(structures, Point(number, structures[number].at(values)), tuple(self._steady(kinds, structures)))
+
+    def _steady(self, kinds: Sequence[TileStructure], structures: Sequence[Structure]) -> Iterator[Point]:
+        """The points with both operands packed whole, in the blocks of libraries and with the usual register tile.
+
+        What a copy costs is much the same on every CPU; what it saves is hard to foresee.
+        """
+        work, parallel = self.outline.work, self.usual.parallel
+        kernel = tile_shape(work.m, work.n, work.isa, work.dtype)
+        for number, kind in enumerate(kinds):
+            whole = kind.pack_left and kind.pack_right and not kind.panel_by_panel
+            at = structures[number].nearest({**LIBRARY, "rows": kernel.rows, "vectors": kernel.vectors})
+            if whole and kind.rows_inside and kind.parallel == parallel and at is not None:
+                yield Point(number, at)
 
     def _structure(self, grid: Grid, kind: TileStructure, made: Callable[[Choice], Schedule | None]) -> Structure:
         def scheduled(values: Values) -> Schedule:

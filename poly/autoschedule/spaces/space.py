@@ -77,13 +77,31 @@ class Structure:
         """The position of each value in its knob's list."""
         return tuple(knob.values.index(values[knob.name]) for knob in self.knobs)
 
+    def nearest(self, values: Values) -> tuple[int, ...] | None:
+        """The allowed position nearest to these values, counted in positions of each knob's list.
+
+        None if the structure has no allowed point.
+        """
+        wanted = tuple(_position(knob, values.get(knob.name)) for knob in self.knobs)
+        if self.allows(self.values(wanted)):
+            return wanted
+
+        def distance(at: tuple[int, ...]) -> int:
+            return sum(abs(i - j) for i, j in zip(at, wanted, strict=True))
+
+        return min(self.points(), key=distance, default=None)
+
 
 @dataclass(frozen=True)
 class Family:
-    """The structures that one rule derives from a nest, and the model's choice among their points."""
+    """The structures that one rule derives from a nest, and the model's choice among their points.
+
+    `steady` are points that are fast wherever the model errs, such as those of a handwritten library.
+    """
 
     structures: tuple[Structure, ...]
     choice: Point
+    steady: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,8 +109,9 @@ class Space:
     """All schedules of a nest that a search may choose from.
 
     `nest` includes the fixed sizes; `sizes` gives the values at which the open ones are measured and predicted.
-    `choice` is the point that `poly.compile` uses without measurements: the model's best. `device` is the OpenCL device
-    that runs the schedules; None for C.
+    `choice` is the point that `poly.compile` uses without measurements: the model's best. A search tries the `steady`
+    points early, since they are fast wherever the model errs. `device` is the OpenCL device that runs the schedules;
+    None for C.
     """
 
     nest: Nest
@@ -102,6 +121,7 @@ class Space:
     choice: Point
     sizes: tuple[tuple[str, int], ...] = ()
     device: Device | None = None
+    steady: tuple[Point, ...] = ()
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -148,17 +168,8 @@ class Space:
 
         None if the structure has no allowed point.
         """
-        knobs = self.structures[structure].knobs
-        wanted = [_position(knob, values.get(knob.name)) for knob in knobs]
-
-        def distance(at: tuple[int, ...]) -> int:
-            return sum(abs(i - j) for i, j in zip(at, wanted, strict=True))
-
-        at = tuple(wanted)
-        if Point(structure, at) in self:
-            return Point(structure, at)
-        found = min(self.structures[structure].points(), key=distance, default=None)
-        return None if found is None else Point(structure, found)
+        at = self.structures[structure].nearest(values)
+        return None if at is None else Point(structure, at)
 
     def siblings(self, point: Point) -> list[Point]:
         """The nearest points of the structures that differ from this point's in one trait."""
