@@ -166,7 +166,14 @@ def nest(
     is refused, as in NumPy; a fraction that is assigned to an integer is truncated, and becomes the type's least value
     if the type cannot represent the result. Expressions of numbers and indices alone are evaluated as in Python, and
     rounded once; beyond 64 bits, those with indices are rounded to f64 after each operation, or wrap around if their
-    value is assigned to an integer. Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
+    value is assigned to an integer. `x ** 2` is a product; other powers, and functions such as `log`, of integers are
+    computed in f64. Arrays of several types meet only where one is converted: `f64(x[i])`.
+
+    An `if`, or `a if c else b`, may depend on data: all iterations then run, and elements keep their values where the
+    condition is false. All elements that it names must therefore exist, whether the condition holds or not.
+    A condition on indices and sizes alone is affine, and decides which iterations exist.
+
+    Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
     array whose extent comes out negative has no elements.
 
     Raises:
