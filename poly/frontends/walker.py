@@ -269,14 +269,21 @@ class Walker:
 
 def _parted(node: ast.If, scope: Scope) -> ast.If | None:
     """`if p and q` with an affine p and data q as an `if q` inside an `if p`; None if no part is affine."""
-    match node.test:
-        case ast.BoolOp(op=ast.And(), values=tests):
-            affine = [test for test in tests if not is_data(test, scope)]
-            data = [test for test in tests if is_data(test, scope)]
-            if affine:
-                inner = ast.copy_location(ast.If(_all(data), node.body, node.orelse), node)
-                return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)
-    return None
+    tests = _conjuncts(node.test)
+    affine = [test for test in tests if not is_data(test, scope)]
+    data = [test for test in tests if is_data(test, scope)]
+    if not affine:
+        return None
+    inner = ast.copy_location(ast.If(_all(data), node.body, node.orelse), node)
+    return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)
+
+
+def _conjuncts(test: ast.expr) -> list[ast.expr]:
+    """The parts that `and` joins, also where these are joined by it themselves."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return [inner for part in parts for inner in _conjuncts(part)]
+    return [test]
 
 
 def _all(tests: list[ast.expr]) -> ast.expr:

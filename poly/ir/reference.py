@@ -82,7 +82,8 @@ def _functions() -> dict[str, Callable[..., Any]]:
     """The functions that a nest's calls and operators stand for, and `local`, which makes a local array."""
     return {
         **{name: _real(getattr(np, name)) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil")},
-        "pow": _powered, "local": _local, "divide": _divided, "select": _selected,
+        "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
+        "local": _local,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
         "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
     }  # fmt: skip
@@ -134,9 +135,7 @@ def _selected(test: Any, then: Any, other: Any) -> Any:
 
 
 def _powered(a: Any, b: Any) -> Any:
-    """`a ** b` in floating point; the square of a value is exactly its product with itself."""
-    if isinstance(b, int) and b == 2:
-        return _joined(operator.mul)(a, a)
+    """`a ** b` in floating point."""
     if isinstance(a, int) and isinstance(b, int) and b >= 0:
         return a**b
     a, b = (np.float64(x) if isinstance(x, np.integer) else x for x in (a, b))
@@ -211,7 +210,7 @@ class _Runnable(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         left, right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Pow):
-            return self._call("pow", [left, right])
+            return self._power([left, right])
         if not (self._wraps or isinstance(node.op, ast.Div)):
             return ast.BinOp(left, node.op, right)
         return self._call(OPERATORS[type(node.op)], [left, right])
@@ -275,7 +274,14 @@ class _Runnable(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         arguments = [self.visit(arg) for arg in node.args]
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-        return self._call(CALLS[name], arguments)
+        return self._power(arguments) if CALLS[name] == "pow" else self._call(CALLS[name], arguments)
+
+    def _power(self, arguments: list[ast.expr]) -> ast.Call:
+        """A power; a square is a product."""
+        match arguments:
+            case [base, ast.Constant(value=2)]:
+                return self._call("square", [base])
+        return self._call("pow", arguments)
 
     def _call(self, name: str, arguments: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])

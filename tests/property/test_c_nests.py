@@ -175,10 +175,34 @@ SOURCES = {
                 }
             for (int t = 0; t < 3; t++) {
                 double most = -1, local[m];
-                for (j = 0; j < m; j += 2) b[j] += t; for (j = 0; j < m; j++) { local[j] = fmax(a[0][j], b[0]); if (a[0][j] > most) most = a[0][j]; }
+                for (j = 0; j < m; j += 2) b[j] += t;
+                for (j = 0; j < m; j++) {
+                    local[j] = fmax(a[0][j], b[0]);
+                    if (a[0][j] > most) most = a[0][j];
+                }
+                double run = 0;
+                for (j = 0; j < m / 2 + 1; j++) { run += b[j]; b[j] = run; }
                 for (j = m - 1; j >= 0; j--) a[0][j] = local[j] - most;
             }
             s[1] = s[0] = s[0] / (n + 1);
+        }""",
+    "state": """
+        void state(int n, int m, double a[n][m], double b[n], double s[2]) {
+            double t, u = 1;
+            int i, j, k = 0, last = n - 1;
+            for (int q = 0; q < 2; q++)
+                for (i = 0; i < n; i++) { u += a[i][0]; b[i] = u; }
+            for (i = 0; i < n; i++) if (b[i] > 1 && i > 0 && b[i - 1] > 0) k++;
+            for (i = 0; i < n; i++) {
+                t = a[last - i][1];
+                if (t > 0) { double v = t * 2; b[i] -= v; } else t = -t;
+                j = m - 1;
+                if (i > 2) { j = 0; b[i] += a[i][j]; }
+                b[i] += t * i / 2 + (i < 3 ? a[i][i] : u) + !(b[i] > 3);
+                s[0] = s[1] = b[i] + k;
+            }
+            t = u;
+            s[1] /= t;
         }""",
     "flat": """
         #include <math.h>

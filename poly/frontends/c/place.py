@@ -13,6 +13,13 @@ from poly.frontends.source import Source
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
+class CSource(Source):
+    """C text, in which places have a column, too."""
+
+    def place(self, row: int, start: int) -> str:
+        return f"{self.file}:{row}:{start + 1}"
+
+
 def shown(node: c_ast.Node) -> str:
     """A node as C, on one line."""
     text: str = c_generator.CGenerator().visit(node)
@@ -34,12 +41,7 @@ def marked(made: NodeT, node: c_ast.Node, source: Source) -> NodeT:
 
 def refusal(node: c_ast.Node, source: Source, why: str, remedy: str) -> SpecError:
     """The error for a C node: file, line and column, reason, the line with carets below the node, and remedy."""
-    error = source.error(marked(ast.Pass(), node, source), why, remedy)
-    column = getattr(node.coord, "column", None)
-    if column is None:
-        return error
-    where, rest = f"{source.file}:{node.coord.line}:", str(error)
-    return SpecError(f"{where}{column}:{rest.removeprefix(where)}" if rest.startswith(where) else rest)
+    return source.error(marked(ast.Pass(), node, source), why, remedy)
 
 
 def _extent(line: str, start: int, text: str) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +56,7 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
         SpecError: the preprocessor or pycparser refuses the text.
         ToolchainError: there is no compiler.
     """
-    lines = _own_lines(_expanded(text, file, folders, define))
+    lines = _own_lines(_compiler("-E", text, file, folders, define))
     kept: dict[str, dict[int, str]] = {}
     for name, number, line in lines:
         before = kept.setdefault(name, {}).get(number, "")
@@ -66,26 +65,32 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
     try:
         tree = c_parser.CParser().parse(f"{PRELUDE}\n{whole}\n", file)
     except c_parser.ParseError as error:
+        _compiler("-fsyntax-only", text, file, folders, define)  # names the place, if it refuses the text, too
         raise SpecError(
             f"{error}\nThis is no C99 that poly can read. Leave it out with `#ifndef __POLY__`, which poly defines."
         ) from None
     return Unit(tree, kept)
 
 
-def _expanded(text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]) -> str:
-    flags = [f"-D{name}={value}" for name, value in {**SPELLINGS, "__POLY__": 1, **define}.items()]
+def _compiler(mode: str, text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]) -> str:
+    """What the compiler prints in a mode.
+
+    Raises:
+        SpecError: it finds an error in the text.
+    """
+    flags = [f"-D{name}={value}" for name, value in {"__POLY__": 1, **define}.items()]
+    if mode == "-E":
+        flags += [f"-D{name}={value}" for name, value in SPELLINGS.items()]
     places = [f"-I{folder}" for folder in folders]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "text.c"
         path.write_text(f"# 1 {_quoted(file)}\n{text}\n")
-        command = [*find_compiler(), "-E", "-std=gnu11", "-w", *flags, *places, str(path)]
+        command = [*find_compiler(), mode, "-std=gnu11", "-w", *flags, *places, str(path)]
         done = processes.run(command)
-        if done.returncode:
-            words = next(iter(re.findall(r".*error:.*", done.stderr)), done.stderr.strip()[:300])
-            raise SpecError(
-                f"{plain(words)}\nThe preprocessor stopped here. "
-                f"Name folders of headers in `include` and macros in `define`.\nCommand: {shlex.join(command[:2])} …"
-            )
+    if done.returncode:
+        words = next(iter(re.findall(r".*error:.*", done.stderr)), done.stderr.strip()[:300])
+        remedy = "Name folders of headers in `include` and macros in `define`, or correct the text."
+        raise SpecError(f"{plain(words)}\nThe compiler refuses this. {remedy}")
     return done.stdout
 
 

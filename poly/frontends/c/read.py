@@ -26,12 +26,11 @@ from poly.frontends.c.declarations import (
     names_in,
     type_of,
 )
-from poly.frontends.c.place import marked, refusal
+from poly.frontends.c.place import CSource, marked, refusal
 from poly.frontends.c.polynomials import expression, greatest, indices, polynomial, split, total
 from poly.frontends.c.preprocessed import Unit, preprocessed
 from poly.frontends.c.statements import Statements, annotation
 from poly.frontends.python import nest_of
-from poly.frontends.source import Source
 from poly.ir.nest import Nest
 
 NO_NAMES = frozenset(("range", *DTYPES))
@@ -138,9 +137,9 @@ def _around(block: c_ast.Node, start: c_ast.Pragma) -> tuple[tuple[c_ast.Node, .
     return None
 
 
-def _source(unit: Unit, node: c_ast.FuncDef) -> Source:
+def _source(unit: Unit, node: c_ast.FuncDef) -> CSource:
     file = node.decl.coord.file
-    return Source(unit.text(file), file, 1)
+    return CSource(unit.text(file), file, 1)
 
 
 class _Reader:
@@ -238,12 +237,12 @@ class _Reader:
             self.arguments[name] = (found, node)
 
     def _check_aliases(self) -> None:
-        """Refuse pointers without `restrict` of which one may point to what another one writes."""
-        pointers = {name: found for name, (found, _) in self.arguments.items() if found.extents}
+        """Refuse two pointers without `restrict` of which one may point to what is written by the other."""
+        pointers = {n: found for n, (found, _) in self.arguments.items() if found.pointer and not found.restrict}
         written = _written_arrays(self.region.body)
         for name, found in pointers.items():
             others = [o for o, other in pointers.items() if o != name and other.dtype == found.dtype]
-            if found.pointer and not found.restrict and any(o in written or name in written for o in others):
+            if any(o in written or name in written for o in others):
                 self._refuse_alias(name, others)
 
     def _refuse_alias(self, name: str, others: Sequence[str]) -> None:

@@ -117,7 +117,7 @@ class Statements(Values):
         if found is None:
             raise self.refuse(node, f"`{shown(node)}` has a type that poly has not", "Use double, float, int or long.")
         known = self.names.get(name)
-        if isinstance(known, Counter | Size | ArrayName) or (isinstance(known, ScalarName) and known.is_argument):
+        if isinstance(known, Counter | Size | ArrayName | ScalarName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
         if found.extents:
             return [self.local_array(node, found)]
@@ -144,11 +144,11 @@ class Statements(Values):
 
     def local_array(self, node: c_ast.Decl, found: CType) -> ast.stmt:
         """The declaration of a local array."""
-        if node.init is not None:
-            raise self.refuse(node, f"`{node.name}` has initial values", "Fill it by loops after its declaration.")
         if found.pointer or None in found.extents:
             remedy = f"Index the array itself, or declare `{node.name}` with its extents."
             raise self.refuse(node, f"`{node.name}` is a pointer, which may point into any array", remedy)
+        if node.init is not None:
+            raise self.refuse(node, f"`{node.name}` has initial values", "Fill it by loops after its declaration.")
         if found.unsigned:
             raise self.refuse(node, f"`{node.name}` holds unsigned data, which wraps around", "Use a signed type.")
         self.names[node.name] = ArrayName(found)
@@ -210,8 +210,8 @@ class Statements(Values):
                     raise self.refuse(node, why, "Write its value in terms of the loops' counters.")
         place = self.value(target)
         right = self.value(value)
-        if op != "=":
-            right = marked_value(self._binary(node, op[0], place, right), node, self.source)
+        if op != "=":  # the element is read by nodes of its own, since nodes tell reads and writes apart
+            right = marked_value(self._binary(node, op[0], self.value(target), right), node, self.source)
         stored = ast.Assign([_store(place.node)], converted(right, place.kind))
         return [stored]
 
@@ -225,28 +225,33 @@ class Statements(Values):
 
     def _for(self, node: c_ast.For) -> ast.stmt:
         name, first, unsigned = self._start(node)
+        low = self.integer(first)
+        around, before, inside = self._loops, dict(self.names), Uses.of([node.stmt])
+        for local, meaning in before.items():  # an earlier iteration may have changed them
+            if isinstance(meaning, Known) and inside.written(local):
+                self.names[local] = _lost(local)
         step = self._step(node, name)
         if step < 0 and unsigned:
             why = f"`{name}` is unsigned and counts down: it wraps around below 0"
             raise self.refuse(node, why, "Declare it as int or ptrdiff_t.")
-        ends = self._ends(node.cond, name, step)
-        low = self.integer(first)
+        ends = self._ends(node, node.cond, name, step)
         least = _interval(low, "max") if step > 0 else [_plus(end, 1) for end in ends]
         natural = any(map(self.is_natural, least))
-        stop = _joined("min" if step > 0 else "max", ends)
-        start = "max" if step > 0 else "min"
-        arguments = [_joined(start, _interval(low, start)), stop, *([_constant(step)] if step != 1 else [])]
-        if step == 1 and isinstance(low, ast.Constant) and low.value == 0:
+        counter = ast.Name(name, ast.Load())
+        tests: list[ast.expr] = [ast.Compare(counter, [ast.Lt()], [end]) for end in ends if _divides(end)]
+        stop = _joined("min" if step > 0 else "max", [_numerator(end) for end in ends] if step > 0 else ends)
+        arguments = [_joined("max" if step > 0 else "min", _interval(low, "max" if step > 0 else "min")), stop]
+        if step != 1:
+            arguments.append(_constant(step))
+        elif isinstance(low, ast.Constant) and low.value == 0:
             arguments = [stop]
-        around, before = self._loops, dict(self.names)
         own = (low, _plus(ends[0], -1)) if step > 0 else (_plus(ends[0], 1), low)
         self._loops = (*around, (name, *own))
-        inside = Uses.of([node.stmt])
-        for local, meaning in before.items():  # an earlier iteration may have changed them
-            if isinstance(meaning, Known) and inside.written(local):
-                self.names[local] = _lost(local)
         self.names[name] = Counter(natural, unsigned)
         body = self._body(node.stmt)
+        if tests and step > 0:
+            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+            body = [marked(ast.If(test, body, []), node, self.source)]
         self._loops = around
         after = {local: _lost(local) for local in before if isinstance(before[local], Known) and inside.written(local)}
         self.names = {**before, **after, name: Unknown(f"`{name}` counts a loop that does not run here")}
@@ -257,8 +262,10 @@ class Statements(Values):
         match node.init:
             case c_ast.DeclList(decls=[c_ast.Decl(name=name, type=kind, init=first)]) if first is not None:
                 found = type_of(kind, self.typedefs)
+                if found is None or found.dtype not in ("i32", "i64") or found.extents:
+                    raise self.refuse(node, f"the counter `{name}` is no int", "Count by an int or long.")
                 self._check_counter(node, name, new=True)
-                return name, first, found is not None and found.unsigned
+                return name, first, found.unsigned
             case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=first):
                 self._check_counter(node, name, new=False)
                 return name, first, isinstance(self.names.get(name), Unknown) and name in self.unsigned
@@ -298,11 +305,11 @@ class Statements(Values):
             "Write `i++`, `i--`, `i += 2` or `i -= 2`.",
         )
 
-    def _ends(self, node: c_ast.Node | None, name: str, step: int) -> list[ast.expr]:
+    def _ends(self, whole: c_ast.For, node: c_ast.Node | None, name: str, step: int) -> list[ast.expr]:
         """The values at which `range` ends, of all comparisons joined by `&&`."""
         match node:
             case c_ast.BinaryOp(op="&&", left=left, right=right):
-                return self._ends(left, name, step) + self._ends(right, name, step)
+                return self._ends(whole, left, name, step) + self._ends(whole, right, name, step)
             case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=c_ast.ID(name=left), right=end) if left == name:
                 return self._end(node, op, end, step)
             case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=end, right=c_ast.ID(name=right)) if (
@@ -311,7 +318,7 @@ class Statements(Values):
                 return self._end(node, op.translate(str.maketrans("<>", "><")), end, step)
         shape = f"`{name} < n`" if step > 0 else f"`{name} > n`"
         why = f"`{shown(node)}` is no bound of `{name}`" if node is not None else "this loop has no bound"
-        raise self.refuse(node or c_ast.ID(name), why, f"Compare the counter itself: {shape}, several joined by `&&`.")
+        raise self.refuse(node or whole, why, f"Compare the counter itself: {shape}, several joined by `&&`.")
 
     def _end(self, node: c_ast.Node, op: str, end: c_ast.Node, step: int) -> list[ast.expr]:
         if (op[0] == "<") != (step > 0):
@@ -359,6 +366,20 @@ def _plus(node: ast.expr, number: int) -> ast.expr:
                 return left
             return ast.BinOp(left, ast.Add() if total > 0 else ast.Sub(), ast.Constant(abs(total)))
     return ast.BinOp(node, ast.Add() if number > 0 else ast.Sub(), ast.Constant(abs(number)))
+
+
+def _divides(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.FloorDiv) for part in ast.walk(node))
+
+
+def _numerator(node: ast.expr) -> ast.expr:
+    """A bound with `a` for `a // c`, which is no less, as `a` is not negative; the loop then tests for the quotient."""
+    match node:
+        case ast.BinOp(left=left, op=ast.FloorDiv()):
+            return left
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right) if not _divides(right):
+            return ast.BinOp(_numerator(left), op, right)
+    return node
 
 
 def _joined(function: str, values: list[ast.expr]) -> ast.expr:

@@ -30,6 +30,7 @@ COMPARISONS: Mapping[str, type[ast.cmpop]] = {
 FOLDED: Mapping[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "pow", "fabs", "fmin", "fmax")
 """The functions of math.h that poly knows; each may end in `f`."""
+ABSOLUTE = ("abs", "labs", "llabs")
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
 
 
@@ -259,14 +260,13 @@ class Values:
 
     def _call(self, node: c_ast.FuncCall) -> Value:
         name = node.name.name if isinstance(node.name, c_ast.ID) else ""
-        args = [self.value(arg) for arg in (node.args.exprs if node.args else [])]
-        if name in ("abs", "labs", "llabs") and len(args) == 1:
+        given = node.args.exprs if node.args else []
+        self._check_function(node, name, len(given))
+        args = [self.value(arg) for arg in given]
+        if name in ABSOLUTE:
             kind = "i32" if args[0].kind == "i8" else args[0].kind
             return Value(_call("abs", converted(args[0], kind)), kind, args[0].weak)
         plain, kind = (name[:-1], "f32") if name[:-1] in FUNCTIONS and name.endswith("f") else (name, "f64")
-        if plain not in FUNCTIONS or len(args) != (2 if plain in ("pow", "fmin", "fmax") else 1):
-            why = f"`{name or shown(node)}` is no function that poly knows, and may have side effects"
-            raise self.refuse(node, why, f"Write its body here, or as a macro. {KNOWN}")
         nodes = [converted(arg, kind) for arg in args]
         if kind == "f32" and all(arg.weak for arg in args):
             nodes = [_call(kind, nodes[0]), *nodes[1:]]
@@ -276,6 +276,13 @@ class Values:
         exact = kind == "f64" and python in ("abs", "sqrt", "floor", "ceil") and args[0].kind == "f32"
         single = _call(python, args[0].node) if exact and not args[0].weak else None
         return Value(_call(python, *nodes), kind, single=single)
+
+    def _check_function(self, node: c_ast.FuncCall, name: str, count: int) -> None:
+        known = {f: 2 if f in ("pow", "fmin", "fmax") else 1 for f in FUNCTIONS}
+        known |= {f"{f}f": takes for f, takes in known.items()} | dict.fromkeys(ABSOLUTE, 1)
+        if known.get(name) != count:
+            why = f"`{name or shown(node)}` is no function that poly knows, and may have side effects"
+            raise self.refuse(node, why, f"Write its body here, or as a macro. {KNOWN}")
 
     def test(self, node: c_ast.Node) -> ast.expr:
         """A condition, as Python's comparisons joined by and, or, not."""
