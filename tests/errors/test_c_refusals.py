@@ -46,7 +46,12 @@ BODIES = {
         "3:36: `i - 1` is unsigned, and wraps around",
         "Declare its",
     ),
-    "gather": (LOOP + "x[k[i]] = 0;", "3:31: `k[i]` is data: a subscript, bound or extent", "Use counters and sizes"),
+    "gather": (LOOP + "x[k[i]] = 0;", "3:31: `k[i]` is data: a subscript, bound or extent", "Gather the elements"),
+    "advanced by hand": (
+        "int j = 0;\n" + LOOP + "{ j += 2; x[j] = 0; }",
+        "4:41: `j` is data: a subscript, bound or extent",
+        "Write what",
+    ),
     "product": (LOOP + "x[i * i] = 0;", "3:31: `i * i` is not affine: it multiplies two names", "An index, bound"),
     "step": ("for (int i = 1; i < n; i *= 2) x[i] = 0;", "3:24: the loop over `i` has no constant step", "Write `i++`"),
     "no bound": ("for (int i = 0; ; i++) x[i] = 0;", "3:1: this loop has no bound", "Compare the counter itself"),

@@ -58,7 +58,7 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
 
 
 @dataclass(frozen=True)
-class Counter:
+class CounterName:
     """The counter of a loop that runs here; `natural` if it can't be negative."""
 
     natural: bool
@@ -66,7 +66,7 @@ class Counter:
 
 
 @dataclass(frozen=True)
-class Size:
+class SizeName:
     """An integer parameter that a bound, subscript, extent or condition names."""
 
     unsigned: bool = False
@@ -102,7 +102,7 @@ class Unknown:
     why: str
 
 
-Meaning = Counter | Size | ArrayName | ScalarName | Known | Unknown
+Meaning = CounterName | SizeName | ArrayName | ScalarName | Known | Unknown
 
 
 @dataclass

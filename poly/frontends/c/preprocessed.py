@@ -84,7 +84,7 @@ def _compiler(mode: str, text: str, file: str, folders: Sequence[Path], define: 
     places = [f"-I{folder}" for folder in folders]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "text.c"
-        path.write_text(f"# 1 {_quoted(file)}\n{text}\n")
+        path.write_bytes(f"# 1 {_quoted(file)}\n{text}\n".encode(errors="replace"))
         command = [*find_compiler(), mode, "-std=gnu11", "-w", *flags, *places, str(path)]
         done = processes.run(command)
     if done.returncode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -12,14 +13,15 @@ from pycparser import c_ast
 
 from codegen.integer import Affine
 from microkernels.dtypes import DTYPES
-from microkernels.errors import plain
+from microkernels.errors import plain, shown
+from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends.c.declarations import (
     ArrayName,
     CType,
     Known,
     ScalarName,
-    Size,
+    SizeName,
     Unknown,
     Uses,
     integer_contexts,
@@ -33,12 +35,14 @@ from poly.frontends.c.statements import Statements, annotation
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
 
+LONGEST = 256
+"""The most bits of a macro's value."""
 NO_NAMES = frozenset(("range", *DTYPES))
 """Names that mean something else in the Python text of a nest."""
 
 
 @dataclass(frozen=True)
-class Region:
+class ScopRegion:
     """The statements to read of a function, and what is before and after them there."""
 
     function: c_ast.FuncDef
@@ -56,30 +60,63 @@ def read_c(
     reassociate: bool = True,
 ) -> Nest:
     """The loops of a C function as a nest: see `poly.from_c`."""
+    checked_flag("reassociate", reassociate)
+    if not isinstance(function, str | None):
+        raise SpecError(f"{shown(function)} is no name of a function. Give it as text: function='gemm'.")
+    folders, macros = _folders(include), _macros({} if define is None else define)
     text, file = _text(source)
-    folders = [Path(folder) for folder in include]
     if file != "<C>":
         folders = [Path(file).parent, *folders]
-    unit = preprocessed(text, file, folders, define or {})
+    unit = preprocessed(text, file, folders, macros)
     return _Reader(unit, _region(unit, file, function)).nest(reassociate)
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:
+    """The C text, and its file's name."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return source, "<C>"
     try:
         path = Path(source)
         return path.read_text(errors="replace"), str(path)
     except (OSError, TypeError, ValueError) as error:
-        raise SpecError(f"{plain(str(source))} can't be read: {error}. Give the path of a C file, or C text.") from None
+        why = error.strerror if isinstance(error, OSError) else "it is no path"
+        raise SpecError(f"{shown(source)} can't be read: {why}. Give the path of a C file, or C text.") from None
 
 
-def _region(unit: Unit, file: str, function: str | None) -> Region:
+def _folders(include: Sequence[str | PathLike[str]]) -> list[Path]:
+    if not isinstance(include, list | tuple) or not all(map(_is_path, include)):
+        raise SpecError(f"{shown(include)} are no folders. Give a list of them: include=['utilities'].")
+    return [Path(folder) for folder in include]
+
+
+def _is_path(folder: object) -> bool:
+    try:
+        return isinstance(folder, str | PathLike) and "\0" not in str(folder) and bool(str(folder).encode())
+    except UnicodeError:
+        return False
+
+
+def _macros(define: Mapping[str, object]) -> Mapping[str, object]:
+    """Macros with values that are numbers or printable texts."""
+    fine = isinstance(define, Mapping) and all(
+        isinstance(name, str)
+        and re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
+        and isinstance(value, str | int | float)
+        and (not isinstance(value, int) or value.bit_length() < LONGEST)
+        and (not isinstance(value, str) or value.isprintable())
+        for name, value in define.items()
+    )
+    if not fine:
+        raise SpecError(f"{shown(define)} are no macros. Give their values by name: define={{'N': 100}}.")
+    return define
+
+
+def _region(unit: Unit, file: str, function: str | None) -> ScopRegion:
     definitions = {d.decl.name: d for d in unit.tree.ext if isinstance(d, c_ast.FuncDef)}
     if function is not None:
         if function not in definitions:
             known = ", ".join(definitions) or "none"
-            raise SpecError(f"{file} has no function {plain(str(function))}. Its functions: {known}.")
+            raise SpecError(f"{file} has no function {plain(function)}. Its functions: {known}.")
         chosen = [definitions[function]]
     else:
         marked_ = [d for d in definitions.values() if any(_is_scop(n, "scop") for n in _pragmas(d.body))]
@@ -103,14 +140,14 @@ def _is_scop(node: c_ast.Node, word: str) -> bool:
     return isinstance(node, c_ast.Pragma) and (node.string or "").split()[:1] == [word]
 
 
-def _within(unit: Unit, function: c_ast.FuncDef) -> Region:
+def _within(unit: Unit, function: c_ast.FuncDef) -> ScopRegion:
     """The region of a function, which has at most one pair of pragmas."""
     source = _source(unit, function)
     starts = [p for p in _pragmas(function.body) if _is_scop(p, "scop")]
     ends = [p for p in _pragmas(function.body) if _is_scop(p, "endscop")]
     items = tuple(function.body.block_items or ())
     if not starts and not ends:
-        return Region(function, (), items, ())
+        return ScopRegion(function, (), items, ())
     if len(starts) > 1:
         raise refusal(starts[1], source, "this function has several scops", "Put one pair of pragmas around them.")
     if not starts:
@@ -121,7 +158,7 @@ def _within(unit: Unit, function: c_ast.FuncDef) -> Region:
         raise refusal(starts[0], source, "`#pragma scop` has no end in its block", remedy)
     before, rest = found
     end = next(at for at, node in enumerate(rest) if _is_scop(node, "endscop"))
-    return Region(function, before, rest[:end], rest[end + 1 :])
+    return ScopRegion(function, before, rest[:end], rest[end + 1 :])
 
 
 def _around(block: c_ast.Node, start: c_ast.Pragma) -> tuple[tuple[c_ast.Node, ...], tuple[c_ast.Node, ...]] | None:
@@ -145,7 +182,7 @@ def _source(unit: Unit, node: c_ast.FuncDef) -> CSource:
 class _Reader:
     """Translates one region to a Python function, and reads that."""
 
-    def __init__(self, unit: Unit, region: Region) -> None:
+    def __init__(self, unit: Unit, region: ScopRegion) -> None:
         self.unit, self.region = unit, region
         self.source = _source(unit, region.function)
         self.typedefs = {d.name: d.type for d in unit.tree.ext if isinstance(d, c_ast.Typedef)}
@@ -228,7 +265,7 @@ class _Reader:
             self.statements.names[name] = ArrayName(found)
             self.arguments[name] = (found, node)
         elif found.is_integer and name in self.integers:
-            self.statements.names[name] = Size(found.unsigned)
+            self.statements.names[name] = SizeName(found.unsigned)
             self.sizes[name] = Affine.name(name)
         else:
             if found.unsigned:

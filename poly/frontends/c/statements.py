@@ -11,11 +11,11 @@ from pycparser import c_ast
 
 from poly.frontends.c.declarations import (
     ArrayName,
-    Counter,
+    CounterName,
     CType,
     Known,
     ScalarName,
-    Size,
+    SizeName,
     Unknown,
     Uses,
     type_of,
@@ -39,7 +39,7 @@ JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
 """What is refused, why, and how to write it instead."""
 
 
-class Access(NamedTuple):
+class OpenAccess(NamedTuple):
     """A subscript of a pointer, and the loops around it."""
 
     subscript: ast.Subscript
@@ -53,7 +53,7 @@ class Statements(Values):
         self, source: Source, typedefs: Mapping[str, c_ast.Node], uses: Uses, counters: frozenset[str]
     ) -> None:
         super().__init__(source, typedefs)
-        self.accesses: dict[str, list[Access]] = {}
+        self.accesses: dict[str, list[OpenAccess]] = {}
         self._uses = uses
         self._counters = counters
         self._loops: tuple[Range, ...] = ()
@@ -117,7 +117,7 @@ class Statements(Values):
         if found is None:
             raise self.refuse(node, f"`{shown(node)}` has a type that poly has not", "Use double, float, int or long.")
         known = self.names.get(name)
-        if isinstance(known, Counter | Size | ArrayName | ScalarName):
+        if isinstance(known, CounterName | SizeName | ArrayName | ScalarName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
         if found.extents:
             return [self.local_array(node, found)]
@@ -194,10 +194,10 @@ class Statements(Values):
             raise self.refuse(node, f"`{op}` is not one of = += -= *= /=", "Write it with these.")
         if isinstance(target, c_ast.ID):
             match self.names.get(target.name):
-                case Counter():
+                case CounterName():
                     why = f"`{target.name}` counts a loop that runs here, and is changed in it"
                     raise self.refuse(node, why, "Leave the counter to the `for`, with a step such as `i += 2`.")
-                case Size():
+                case SizeName():
                     why = f"`{target.name}` is a parameter that a bound or subscript names"
                     raise self.refuse(node, why, "Assign a local of another name.")
                 case ScalarName(is_argument=True):
@@ -218,7 +218,7 @@ class Statements(Values):
     def element(self, node: c_ast.ArrayRef) -> Value:
         found = super().element(node)
         if isinstance(found.node, ast.Subscript) and isinstance(found.node.value, ast.Name):
-            self.accesses.setdefault(found.node.value.id, []).append(Access(found.node, self._loops))
+            self.accesses.setdefault(found.node.value.id, []).append(OpenAccess(found.node, self._loops))
         return found
 
     # --- loops ---
@@ -247,7 +247,7 @@ class Statements(Values):
             arguments = [stop]
         own = (low, _plus(ends[0], -1)) if step > 0 else (_plus(ends[0], 1), low)
         self._loops = (*around, (name, *own))
-        self.names[name] = Counter(natural, unsigned)
+        self.names[name] = CounterName(natural, unsigned)
         body = self._body(node.stmt)
         if tests and step > 0:
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
@@ -276,11 +276,11 @@ class Statements(Values):
 
     def _check_counter(self, node: c_ast.For, name: str, new: bool) -> None:
         known = self.names.get(name)
-        if isinstance(known, Counter):
+        if isinstance(known, CounterName):
             raise self.refuse(node, f"`{name}` counts a loop around this one", "Use another counter.")
         if not new and not isinstance(known, Unknown | Known):
             raise self.refuse(node, f"`{name}` is no local integer", "Count by a local `int`.")
-        if new and isinstance(known, Size | ArrayName | ScalarName):
+        if new and isinstance(known, SizeName | ArrayName | ScalarName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
 
     def _step(self, node: c_ast.For, name: str) -> int:

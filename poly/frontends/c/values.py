@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from pycparser import c_ast
 
 from poly.errors import SpecError
 from poly.frontends.c import declarations
-from poly.frontends.c.declarations import ArrayName, Counter, Known, Meaning, ScalarName, Size, Unknown
+from poly.frontends.c.declarations import ArrayName, CounterName, Known, Meaning, ScalarName, SizeName, Unknown
 from poly.frontends.c.place import marked, refusal, shown
 from poly.frontends.c.polynomials import polynomial
 from poly.frontends.source import Source
@@ -121,7 +121,7 @@ class Values:
 
     def _name(self, node: c_ast.ID, name: str) -> Value:
         match self.names.get(name):
-            case Counter(unsigned=unsigned) | Size(unsigned=unsigned):
+            case CounterName(unsigned=unsigned) | SizeName(unsigned=unsigned):
                 return Value(ast.Name(name, ast.Load()), "uint" if unsigned else "int", weak=True)
             case ScalarName(dtype):
                 return Value(ast.Name(name, ast.Load()), dtype)
@@ -159,9 +159,9 @@ class Values:
         found = self.value(node)
         if found.kind not in ("int", "uint"):
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
-            remedy = (
-                "Use counters and sizes alone; write what a statement advances in terms of them: `2*i` for `j += 2`."
-            )
+            remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
+            if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+                remedy = "Gather the elements into an array of their own before these loops."
             raise self.refuse(node, why, remedy)
         return found.node
 
@@ -226,9 +226,9 @@ class Values:
 
         def natural(name: str) -> bool:
             match self.names.get(name):
-                case Counter(natural=is_natural):
+                case CounterName(natural=is_natural):
                     return is_natural
-                case Size():
+                case SizeName():
                     return True
             return False
 
@@ -298,6 +298,12 @@ class Values:
             case _:
                 made = ast.Compare(self.value(node).node, [ast.NotEq()], [_number(0)])
         return marked(made, node, self.source)
+
+
+def _parts(node: c_ast.Node) -> Iterator[c_ast.Node]:
+    yield node
+    for child in node:
+        yield from _parts(child)
 
 
 def common(one: str, two: str) -> str:
