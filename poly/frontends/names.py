@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from types import FrameType, ModuleType
 from typing import Any
 
-from codegen.expr import FUNCTIONS
 from codegen.integer import Affine, Linear
 from codegen.names import KEYWORDS
 from codegen.promotion import LARGEST_INDEX
@@ -20,6 +19,8 @@ from microkernels.errors import shown
 from poly.frontends.source import Source
 from poly.ir.reference import CALLS
 
+CALLED = frozenset(("abs", "exp", "max", "min", "sqrt", "tanh"))
+"""Functions whose names nothing else has; a local may be called `log`."""
 _WORDS = "and or not exists implies mod floor ceil floord ceild min max rat true false infty infinity nan"
 SET_WORDS = frozenset(_WORDS.split())
 """Reserved words of isl's notation for sets, in which sizes, indices and arrays appear; in any case of letters."""
@@ -126,7 +127,7 @@ def check(name: str, node: ast.AST, source: Source) -> None:
         raise source.error(node, f"`{name}` is not an ASCII identifier", "Use letters, digits and underscores.")
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
-    if name in FUNCTIONS or name.lower() in SET_WORDS:
+    if name in CALLED or name.lower() in SET_WORDS:
         raise source.error(node, f"`{name}` is reserved in poly", f"Use another name, such as `{name}_`.")
 
 

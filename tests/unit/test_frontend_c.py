@@ -8,6 +8,7 @@ import numpy as np
 
 import poly
 from codegen.expr import Cast, Const
+from poly.commands.nestfile import load_nest, open_nests
 
 
 def arguments(text: str, **options: object) -> tuple[str, ...]:
@@ -94,3 +95,13 @@ def test_a_float_that_meets_a_double_is_computed_as_one() -> None:
     halved, added = nest.statements
     assert halved.op == "*" and halved.expr == Const(0.5)
     assert isinstance(added.expr, Cast) and added.expr.dtype == poly.f32
+
+
+def test_commands_take_c_files(tmp_path: Path) -> None:
+    path = tmp_path / "axpy.c"
+    head, loop = "void axpy(int n, double a, double x[n], double y[n])", "for (int i = 0; i < n; i++)"
+    path.write_text(f"{head} {{ {loop} y[i] += a * x[i]; }}")
+    assert load_nest(f"{path}:axpy").sizes == ("n",)
+    opened = open_nests(str(path))
+    assert [nest.name for nest in opened.nests] == ["axpy"]
+    assert opened.sources == (path,)
