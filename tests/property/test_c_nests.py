@@ -120,14 +120,14 @@ def c_text(program: Program) -> str:
     return "\n".join([f"void {program.name}({', '.join(sizes + shaped)}) {{", *body, "}"])
 
 
-def is_one_dimensional(program: Program) -> bool:
+def has_single_bounds(program: Program) -> bool:
     bounds = [s for s, _ in walk(program.body) if isinstance(s, For)]
     several = any(len(loop.lower if loop.step > 0 else loop.upper) > 1 for loop in bounds)
     return not several and all(arg.shape != () for arg in program.args)
 
 
 def common_programs() -> list[Program]:
-    found = [program for seed in range(SEEDS * 8) if is_common(program := drawn(seed)) and is_one_dimensional(program)]
+    found = [program for seed in range(SEEDS * 8) if is_common(program := drawn(seed)) and has_single_bounds(program)]
     return found[:SEEDS]
 
 
@@ -229,8 +229,8 @@ def test_the_loops_compute_what_the_compiler_makes_of_them(name: str, tmp_path: 
     arrays = []
     for array in nest.arguments:
         shape = tuple(extent.evaluate(sizes) for extent in array.shape)
-        drawn_ = rng.normal(size=shape or None) if array.dtype.is_float else rng.integers(-4, 5, shape)
-        arrays.append(np.asarray(drawn_).astype(array.dtype.numpy_name))
+        values = rng.normal(size=shape or None) if array.dtype.is_float else rng.integers(-4, 5, shape)
+        arrays.append(np.asarray(values).astype(array.dtype.numpy_name))
     path = tmp_path / "text.c"
     path.write_text("#include <math.h>\n" + SOURCES[name].replace("static ", ""))
     subprocess.run(

@@ -119,8 +119,8 @@ def _region(unit: Unit, file: str, function: str | None) -> ScopRegion:
             raise SpecError(f"{file} has no function {plain(function)}. Its functions: {known}.")
         chosen = [definitions[function]]
     else:
-        marked_ = [d for d in definitions.values() if any(_is_scop(n, "scop") for n in _pragmas(d.body))]
-        chosen = marked_ or list(definitions.values())
+        with_scop = [d for d in definitions.values() if any(_is_scop(n, "scop") for n in _pragmas(d.body))]
+        chosen = with_scop or list(definitions.values())
     if len(chosen) != 1:
         if not chosen:
             raise SpecError(f"{file} has no function with a body. Write the loops in one: `void f(int n, …) {{ … }}`.")
@@ -189,8 +189,7 @@ class _Reader:
         self.uses = Uses.of(list(region.body))
         self.integers = {name for node in (*region.body, *self._parameters()) for name in integer_contexts(node)}
         counters = frozenset(_counters(region.body))
-        self.statements = Statements(self.source, self.typedefs, self.uses, counters)
-        self.statements.unsigned = frozenset(self._unsigned())
+        self.statements = Statements(self.source, self.typedefs, self.uses, counters, frozenset(self._unsigned()))
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Node]] = {}
 
@@ -335,8 +334,8 @@ class _Reader:
 
     def _argument(self, name: str) -> ast.arg:
         found, node = self.arguments[name]
-        marked_arg = ast.arg(name, annotation(found.dtype, self._shape(name, found, node)))
-        return marked(marked_arg, node, self.source)
+        made = ast.arg(name, annotation(found.dtype, self._shape(name, found, node)))
+        return marked(made, node, self.source)
 
     def _shape(self, name: str, found: CType, node: c_ast.Node) -> list[ast.expr]:
         """The extents of an array: as declared, and where that says nothing, those that its accesses reach."""

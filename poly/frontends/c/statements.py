@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -40,22 +40,32 @@ JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
 
 
 class OpenAccess(NamedTuple):
-    """A subscript of a pointer, and the loops around it."""
+    """A subscript, and the loops around it, from which the extent of a pointer follows."""
 
     subscript: ast.Subscript
     loops: tuple[Range, ...]
 
 
 class Statements(Values):
-    """Translates the statements of one function; `accesses` has the subscripts of each array that has open extents."""
+    """Translates the statements of one function.
+
+    `uses` has those of its names, `counters` the names that loops count, `unsigned` those declared as unsigned.
+    `accesses` collects the subscripts of each array.
+    """
 
     def __init__(
-        self, source: Source, typedefs: Mapping[str, c_ast.Node], uses: Uses, counters: frozenset[str]
+        self,
+        source: Source,
+        typedefs: Mapping[str, c_ast.Node],
+        uses: Uses,
+        counters: frozenset[str],
+        unsigned: frozenset[str],
     ) -> None:
         super().__init__(source, typedefs)
         self.accesses: dict[str, list[OpenAccess]] = {}
         self._uses = uses
         self._counters = counters
+        self._unsigned = unsigned
         self._loops: tuple[Range, ...] = ()
         self._assigned: list[set[str]] = [set()]
         """The local integers that were assigned in each block around this place."""
@@ -102,7 +112,7 @@ class Statements(Values):
             return self._statement(node) or [ast.Pass()]
 
     @contextmanager
-    def _inner(self):  # type: ignore[no-untyped-def]
+    def _inner(self) -> Iterator[None]:
         """A block: its declarations end with it, and integers that it assigns have no known value after it."""
         before = dict(self.names)
         self._assigned.append(set())
@@ -221,8 +231,6 @@ class Statements(Values):
             self.accesses.setdefault(found.node.value.id, []).append(OpenAccess(found.node, self._loops))
         return found
 
-    # --- loops ---
-
     def _for(self, node: c_ast.For) -> ast.stmt:
         name, first, unsigned = self._start(node)
         low = self.integer(first)
@@ -268,11 +276,8 @@ class Statements(Values):
                 return name, first, found.unsigned
             case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=first):
                 self._check_counter(node, name, new=False)
-                return name, first, isinstance(self.names.get(name), Unknown) and name in self.unsigned
+                return name, first, isinstance(self.names.get(name), Unknown) and name in self._unsigned
         raise self.refuse(node, "this loop does not start one counter", "Write `for (int i = 0; i < n; i++)`.")
-
-    unsigned: frozenset[str] = frozenset()
-    """The counters that are declared as unsigned."""
 
     def _check_counter(self, node: c_ast.For, name: str, new: bool) -> None:
         known = self.names.get(name)
