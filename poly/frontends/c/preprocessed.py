@@ -12,6 +12,7 @@ from pycparser import c_ast, c_parser
 
 from codegen import processes
 from codegen.compiler import find_compiler
+from codegen.files import write_file
 from microkernels.errors import plain
 from poly.errors import SpecError
 
@@ -84,7 +85,7 @@ def _compiler(mode: str, text: str, file: str, folders: Sequence[Path], define: 
     places = [f"-I{folder}" for folder in folders]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "text.c"
-        path.write_bytes(f"# 1 {_quoted(file)}\n{text}\n".encode(errors="replace"))
+        write_file(path, f"# 1 {_quoted(file)}\n{text}\n".encode(errors="replace"), sync=False)
         command = [*find_compiler(), mode, "-std=gnu11", "-w", *flags, *places, str(path)]
         done = processes.run(command)
     if done.returncode:
