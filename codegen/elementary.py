@@ -1,4 +1,4 @@
-"""exp, tanh and sqrt as C functions that a compiler can vectorise, on any CPU.
+"""exp, tanh, sqrt, floor and ceil as C functions that a compiler can vectorise, on any CPU; others from C's library.
 
 Their errors, over all arguments, are below 1.2 units in the last place for exp and tanh, and sqrt is correctly rounded.
 NaN stays NaN, exp overflows to infinity and underflows through subnormal numbers to 0, exp(0) is 1, tanh is odd.
@@ -14,9 +14,10 @@ ln 2 is split in two, so that n times its first part is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from codegen.expr import FUNCTIONS
 from codegen.macros import ROOTS, WRAPS
 from codegen.scalar import literal
 from microkernels.dtypes import DType, f32, f64
@@ -97,6 +98,8 @@ CONSTANTS = (
     ),
 )
 
+OF_LIBRARY = ("log", "sin", "cos", "pow", "floor", "ceil")
+"""The functions taken from the C library; compilers know floor and ceil as instructions."""
 LOG2_E = 1.4426950408889634
 SPLIT = 0.8
 """The argument at which tanh changes from the continued fraction to the exponential function."""
@@ -182,6 +185,17 @@ def _sqrt(k: Constants) -> str:
     return f"static inline {k.c} sqrt_{k.name}({k.c} x) {{ return {ROOTS[k.name]}(x); }}"
 
 
+def _of_library(name: str) -> Callable[[Constants], str]:
+    """The maker of a function that the C library has under this name, for f32 with an `f` at its end."""
+
+    def make(k: Constants) -> str:
+        own = name + "f" * (k.dtype == f32)
+        parameters, arguments = (f"{k.c} x, {k.c} y", "x, y") if FUNCTIONS[name] > 1 else (f"{k.c} x", "x")
+        return f"static inline {k.c} {name}_{k.name}({parameters}) {{ return {own}({arguments}); }}"
+
+    return make
+
+
 def _quotient(k: Constants) -> list[str]:
     """Lines that define q, from independent groups of coefficients, which shortens the chain of dependent sums."""
     groups = {f"q{first}": k.exp[first : first + k.group] for first in range(0, len(k.exp), k.group)}
@@ -214,4 +228,5 @@ MAKERS = {
     "exp": _exp,
     "tanh": _tanh,
     "sqrt": _sqrt,
+    **{name: _of_library(name) for name in OF_LIBRARY},
 }

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from codegen.integer import Affine
+from microkernels.dtypes import DType
 
-FUNCTIONS = {"exp": 1, "sqrt": 1, "tanh": 1, "abs": 1, "min": 2, "max": 2}
+FUNCTIONS = {
+    "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sin": 1, "cos": 1, "floor": 1, "ceil": 1, "abs": 1,
+    "pow": 2, "min": 2, "max": 2,
+}  # fmt: skip
 """The functions that a body may call, with their number of arguments (`min`, `max`: nested for more)."""
+CHOOSING = frozenset({"abs", "min", "max"})
+"""The functions whose result has the type of their arguments also for integers."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,44 @@ class FunctionCall:
     args: tuple[Expr, ...]
 
 
-Expr = Const | Index | Load | Unary | Binary | FunctionCall
+@dataclass(frozen=True)
+class Cast:
+    """The operand converted to a type."""
+
+    dtype: DType
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """`left op right`, which is true or false, with `op` one of `< <= > >= == !=`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Logic:
+    """`and` or `or` of two or more parts, or `not` of one."""
+
+    op: str
+    parts: tuple[Truth, ...]
+
+
+@dataclass(frozen=True)
+class Ternary:
+    """`then if test else other`; all three are evaluated."""
+
+    test: Truth
+    then: Expr
+    other: Expr
+
+
+Expr = Const | Index | Load | Unary | Binary | FunctionCall | Cast | Ternary
+Truth = Predicate | Logic
+Node = Expr | Truth
+NodeT = TypeVar("NodeT", bound=Node)
 
 OPERATORS: dict[str, Callable[..., float | int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -98,34 +142,52 @@ def _applied(function: Callable[..., float | int], args: tuple[Expr, ...]) -> fl
     return function(*values) if len(values) == len(args) else None
 
 
-def walk(expr: Expr) -> Iterator[Expr]:
-    """The node and all below it, parents first, left to right."""
-    yield expr
-    match expr:
-        case Unary(_, operand):
-            yield from walk(operand)
-        case Binary(_, left, right):
-            yield from walk(left)
-            yield from walk(right)
+def operands(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below, left to right."""
+    match node:
+        case Unary(_, operand) | Cast(_, operand):
+            return (operand,)
+        case Binary(_, left, right) | Predicate(_, left, right):
+            return left, right
         case FunctionCall(_, args):
-            for arg in args:
-                yield from walk(arg)
+            return args
+        case Logic(_, parts):
+            return parts
+        case Ternary(test, then, other):
+            return test, then, other
+    return ()
 
 
-def loads(expr: Expr) -> tuple[Load, ...]:
+def map_operands(node: NodeT, change: Callable[[Any], Any]) -> NodeT:
+    """The node with the nodes directly below it changed."""
+    match node:
+        case Unary(_, operand) | Cast(_, operand):
+            return replace(node, operand=change(operand))
+        case Binary(_, left, right) | Predicate(_, left, right):
+            return replace(node, left=change(left), right=change(right))
+        case FunctionCall(_, args):
+            return replace(node, args=tuple(map(change, args)))
+        case Logic(_, parts):
+            return replace(node, parts=tuple(map(change, parts)))
+        case Ternary(test, then, other):
+            return replace(node, test=change(test), then=change(then), other=change(other))
+    return node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first, left to right."""
+    yield node
+    for operand in operands(node):
+        yield from walk(operand)
+
+
+def loads(node: Node) -> tuple[Load, ...]:
     """Every element that the expression reads, in order, repeats kept."""
-    return tuple(node for node in walk(expr) if isinstance(node, Load))
+    return tuple(found for found in walk(node) if isinstance(found, Load))
 
 
-def map_loads(expr: Expr, change: Callable[[Load], Expr]) -> Expr:
+def map_loads(node: NodeT, change: Callable[[Load], Expr]) -> NodeT:
     """The expression with `change(load)` in place of every element that it reads."""
-    match expr:
-        case Load():
-            return change(expr)
-        case Unary(op, operand):
-            return Unary(op, map_loads(operand, change))
-        case Binary(op, left, right):
-            return Binary(op, map_loads(left, change), map_loads(right, change))
-        case FunctionCall(function, args):
-            return FunctionCall(function, tuple(map_loads(arg, change) for arg in args))
-    return expr
+    if isinstance(node, Load):
+        return change(node)  # type: ignore[return-value]  # an expression for an expression
+    return map_operands(node, lambda operand: map_loads(operand, change))

@@ -9,7 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Index,
+    Load,
+    Logic,
+    Predicate,
+    Ternary,
+    Truth,
+    Unary,
+)
 from codegen.integer import PYTHON, Int, Linear
 from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
 
@@ -92,4 +105,19 @@ def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
             level = 1 if op in "+-" else 2
             text = f"{expression(left, values, level)} {op} {expression(right, values, level + 1)}"
             return f"({text})" if level < binds else text
+        case Cast(dtype, operand):
+            return f"{dtype.name}({expression(operand, values)})"
+        case Ternary(chosen, then, other):
+            return f"({expression(then, values)} if {test(chosen, values)} else {expression(other, values)})"
     raise TypeError(type(expr).__name__)
+
+
+def test(truth: Truth, values: Mapping[str, Int]) -> str:
+    """A test as Python; its parts are in parentheses if they are tests themselves."""
+    match truth:
+        case Predicate(op, left, right):
+            return f"{expression(left, values)} {op} {expression(right, values)}"
+        case Logic("not", (part,)):
+            return f"not ({test(part, values)})"
+        case Logic(op, parts):
+            return f" {op} ".join(f"({test(part, values)})" for part in parts)

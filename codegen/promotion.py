@@ -6,7 +6,21 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.expr import (
+    CHOOSING,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Index,
+    Load,
+    Logic,
+    Predicate,
+    Ternary,
+    Truth,
+    Unary,
+)
 from microkernels.dtypes import DType, f64
 
 LARGEST_INDEX = 1 << 48
@@ -39,7 +53,11 @@ def type_of(expr: Expr, dtype_of: Callable[[str], DType]) -> Type:
             return _floating(joined) if op == "/" else joined
         case FunctionCall(function, args):
             joined = join(*(type_of(arg, dtype_of) for arg in args))
-            return joined if function in ("abs", "min", "max") else _floating(joined)
+            return joined if function in CHOOSING else _floating(joined)
+        case Cast(dtype):
+            return dtype
+        case Ternary(_, then, other):
+            return join(type_of(then, dtype_of), type_of(other, dtype_of))
 
 
 def join(*types: Type) -> Type:
@@ -57,7 +75,7 @@ def join(*types: Type) -> Type:
 
 
 def _floating(kind: Type) -> Type:
-    """The type of true division, exp, sqrt and tanh for an operand's type."""
+    """The type of true division, and of functions such as exp, for an operand's type."""
     if kind.is_float:
         return kind
     return f64 if isinstance(kind, DType) else Weak(True)
@@ -105,6 +123,25 @@ def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Ite
         case FunctionCall(_, args) if dtype is own:
             for arg in args:
                 yield from misfits(arg, dtype, dtype_of)
+        case Cast(_, operand):
+            yield from misfits(operand, dtype, dtype_of)
+        case Ternary(test, then, other):
+            yield from _compared(test, dtype_of)
+            yield from misfits(then, dtype, dtype_of)
+            yield from misfits(other, dtype, dtype_of)
+
+
+def _compared(test: Truth, dtype_of: Callable[[str], DType]) -> Iterator[int]:
+    """The integers that do not fit the type in which a test compares them."""
+    match test:
+        case Predicate(_, left, right):
+            joined = join(type_of(left, dtype_of), type_of(right, dtype_of))
+            if isinstance(joined, DType):
+                yield from misfits(left, joined, dtype_of)
+                yield from misfits(right, joined, dtype_of)
+        case Logic(_, parts):
+            for part in parts:
+                yield from _compared(part, dtype_of)
 
 
 def _is_float(value: int) -> bool:
@@ -130,4 +167,6 @@ def bound(expr: Expr) -> int:
             return bound(left) + bound(right)
         case FunctionCall(_, args):
             return max(bound(arg) for arg in args)
+        case Ternary(_, then, other):
+            return max(bound(then), bound(other))
     raise AssertionError(f"{expr} is no expression of indices and integers")

@@ -19,15 +19,32 @@ from typing import NamedTuple
 import numpy as np
 
 from codegen.arithmetic import OPERATIONS, least, update
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary, loads, number, walk
+from codegen.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Index,
+    Load,
+    Logic,
+    Predicate,
+    Ternary,
+    Truth,
+    Unary,
+    loads,
+    number,
+    walk,
+)
 from codegen.integer import Int, Linear, in_c, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
 from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
-from microkernels.dtypes import DType, f16, f32, f64, i64
+from microkernels.dtypes import DType, f16, f32, f64, i32, i64
 
-SUM, PRODUCT, SIGN, PRIMARY = 1, 2, 3, 4
+CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
 """The precedence of a text."""
+LOGIC = {"and": " && ", "or": " || "}
 
 
 class Typed(NamedTuple):
@@ -135,7 +152,7 @@ class StatementPrinter:
     def print(self, expr: Expr, context: DType) -> Typed:
         """The text of `expr` in a context of type `context`."""
         own = self.type_of(expr)
-        if isinstance(own, Weak) and not isinstance(expr, Const | Index):
+        if isinstance(own, Weak) and not isinstance(expr, Const | Index | Ternary):
             return self._number(expr, own, context)
         return self._typed(expr, own if isinstance(own, DType) else context)
 
@@ -176,6 +193,38 @@ class StatementPrinter:
             case FunctionCall(function, args):
                 texts = ", ".join(self._value(arg, dtype) for arg in args)
                 return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
+            case Cast(wanted, operand):
+                return _exactly(self.print(operand, wanted), wanted)
+            case Ternary(test, then, other):
+                texts = " : ".join(_tight(side, SUM) for side in self._alike(then, other, dtype))
+                return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
+
+    def test(self, test: Truth) -> str:
+        """The text of a test, in parentheses unless it is a call."""
+        match test:
+            case Predicate(op, left, right):
+                first, second = self._compared(left, right)
+                return f"({first} {op} {second})"
+            case Logic("not", (part,)):
+                return f"!{self.test(part)}"
+            case Logic(op, parts):
+                return f"({LOGIC[op].join(map(self.test, parts))})"
+
+    def _compared(self, left: Expr, right: Expr) -> tuple[str, str]:
+        """Two values in the type in which NumPy compares them; numbers and indices alone as Python does."""
+        joined = join(self.type_of(left), self.type_of(right))
+        if isinstance(joined, Weak):
+            whole = not joined.is_float and fits(max(bound(left), bound(right)), i64)
+            joined = i64 if whole else f64
+        first, second = self._alike(left, right, joined)
+        return _tight(first, SUM), _tight(second, SUM)
+
+    def _alike(self, left: Expr, right: Expr, dtype: DType) -> tuple[Typed, Typed]:
+        """Two values converted so that C takes them both in a type, to compare them or choose one."""
+        first, second = (_converted(self.print(side, dtype), dtype) for side in (left, right))
+        if _joined(first.dtype, second.dtype) != dtype:
+            return _exactly(first, dtype), _exactly(second, dtype)
+        return first, second
 
     def _wraps(self, expr: Expr, dtype: DType) -> bool:
         """Whether the result may overflow an integer type."""
@@ -278,6 +327,16 @@ def _cast(typed: Typed, dtype: DType) -> Typed:
     if typed.dtype.is_float and not dtype.is_float:
         return Typed(f"to_{dtype.name}({typed.text})", PRIMARY, dtype)
     return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)
+
+
+def _exactly(typed: Typed, dtype: DType) -> Typed:
+    """The text as a value of exactly this type, for operations that would take a smaller type otherwise."""
+    return typed if typed.dtype == dtype and typed.level > CHOICE else _cast(typed, dtype)
+
+
+def _promoted(dtype: DType) -> DType:
+    """The type that C gives to a choice between values of this type: small integers become `int`."""
+    return i32 if not dtype.is_float and dtype.size < i32.size else dtype
 
 
 def _tight(typed: Typed, level: int) -> str:

@@ -19,7 +19,7 @@ from poly.errors import (
     SearchWarning,
     SpecError,
 )
-from poly.function import Function, einsum, nest, sizes
+from poly.function import Function, einsum, from_c, nest, sizes
 from poly.ir.nest import Nest
 from poly.kernel import Kernel
 from poly.machine import machine
@@ -64,6 +64,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "from_c",
     "i8",
     "i32",
     "i64",

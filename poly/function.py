@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Integral
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from codegen.integer import Affine
@@ -166,7 +167,14 @@ def nest(
     is refused, as in NumPy; a fraction that is assigned to an integer is truncated, and becomes the type's least value
     if the type cannot represent the result. Expressions of numbers and indices alone are evaluated as in Python, and
     rounded once; beyond 64 bits, those with indices are rounded to f64 after each operation, or wrap around if their
-    value is assigned to an integer. Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
+    value is assigned to an integer. `x ** 2` is a product; other powers, and functions such as `log`, of integers are
+    computed in f64. Arrays of several types meet only where one is converted: `f64(x[i])`.
+
+    An `if`, or `a if c else b`, may depend on data: all iterations then run, and elements keep their values where the
+    condition is false. All elements that it names must therefore exist, whether the condition holds or not.
+    A condition on indices and sizes alone is affine, and decides which iterations exist.
+
+    Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
     array whose extent comes out negative has no elements.
 
     Raises:
@@ -186,6 +194,38 @@ def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **s
         SpecError: subscripts that NumPy would refuse, or a size for a letter that is not in them.
     """
     return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, **sizes))
+
+
+def from_c(
+    source: str | PathLike[str],
+    function: str | None = None,
+    *,
+    include: Sequence[str | PathLike[str]] = (),
+    define: Mapping[str, object] | None = None,
+    reassociate: bool = True,
+) -> Function:
+    """Read loops in C as a nest: `poly.from_c("gemm.c", function="kernel_gemm")`.
+
+    `source` is the path of a C file, or C text. Of the function, the loops between `#pragma scop` and
+    `#pragma endscop` are read, or its whole body if it has no such pragmas. `function` may be left out if one function
+    has them, or if there is one function. The compiler's preprocessor runs first: `include` are folders of headers,
+    `define` are macros, `{"N": 100}`.
+
+    Integer parameters that a bound, subscript, extent or condition names are sizes, and other parameters, and global
+    arrays, are arguments, in the order in C. `double A[n][m]` and `double (*A)[m]` have these extents; those that C
+    does not tell, as for `double *A`, are as far as the loops reach, and `A[i*m + j]` is an element of two dimensions.
+    Arrays do not overlap; a pointer must promise that by `restrict`.
+
+    Arithmetic is that of C: a float that meets a double, such as the literal `0.1`, is computed as a double. Integers
+    wrap around.
+
+    Raises:
+        SpecError: something that poly can't read; the message shows where it is, and how to write it instead.
+        ToolchainError: there is no compiler.
+    """
+    from poly.frontends.c.read import read_c  # pycparser is not needed otherwise
+
+    return _callable(read_c(source, function, include=include, define=define, reassociate=reassociate))
 
 
 def sizes(names: str) -> Any:

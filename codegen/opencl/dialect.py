@@ -22,6 +22,7 @@ TYPES = {
 
 NAMES = {
     "fabsf": "fabs",
+    **{f"{name}f": name for name in elementary.OF_LIBRARY},
     "INT8_MAX": "CHAR_MAX",
     "INT8_MIN": "CHAR_MIN",
     "INT32_MAX": "INT_MAX",
@@ -37,7 +38,11 @@ BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t",
 
 
 HALVES = {
-    f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}" for name in ("exp", "tanh", "sqrt")
+    **{
+        f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}"
+        for name in ("exp", "tanh", "sqrt", *elementary.OF_LIBRARY)
+    },
+    "pow_f16": "static inline half pow_f16(half x, half y) { return pow(x, y); }",
 }
 """Functions of halves, which call the device's own."""
 

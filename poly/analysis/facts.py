@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.expr import Binary, Expr, FunctionCall, Index, Load, loads, walk
+from codegen.expr import Binary, FunctionCall, Index, Load, Node, loads, walk
 from codegen.integer import Affine
 from poly.ir.instances import box_extents, iterations
 from poly.ir.nest import Nest, Statement
@@ -14,6 +14,8 @@ from poly.ir.nest import Nest, Statement
 DRIFT = 8
 """The most calls in a row that each work on the last one's results; after more, values may leave the normal range."""
 CALLS = 100_000
+ROOTS = ("sqrt", "log", "pow")
+"""Functions that have no value for negative numbers."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class Facts:
 
     `length` is the approximate number of terms of an element; a term that is added r times counts r*r times, since it
     is rounded the same way each time. `calls` is the number of calls in a row after which values are still normal.
-    `delicate`: the nest divides by its data, takes roots or forms products over a loop. `settable` are the arrays that
-    it both assigns and reads.
+    `delicate`: the nest divides by its data, takes roots or logarithms, or forms products over a loop. `settable` are
+    the arrays that it both assigns and reads.
     """
 
     iterations: int
@@ -64,7 +66,7 @@ def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
     return max(1, min(whole, values, loops))
 
 
-def _affines(node: Expr) -> tuple[Affine, ...]:
+def _affines(node: Node) -> tuple[Affine, ...]:
     """The affine expressions directly in a node of an expression."""
     return node.indices if isinstance(node, Load) else (node.affine,) if isinstance(node, Index) else ()
 
@@ -75,13 +77,13 @@ def drifts(nest: Nest) -> bool:
 
 
 def delicate(nest: Nest) -> bool:
-    """Whether the nest divides by its data, takes roots or forms products over a loop."""
+    """Whether the nest divides by its data, takes roots or logarithms, or forms products over a loop."""
     return any(_delicate(statement) for statement in nest.statements)
 
 
 def _delicate(statement: Statement) -> bool:
     return statement.op == "*" or any(
         (isinstance(node, Binary) and node.op == "/" and bool(loads(node.right)))
-        or (isinstance(node, FunctionCall) and node.function == "sqrt")
+        or (isinstance(node, FunctionCall) and node.function in ROOTS)
         for node in walk(statement.expr)
     )

@@ -48,7 +48,7 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 
 
 @click.command("header")
-@click.argument("nests", metavar="[FILE.py[:NAME]]", required=False)
+@click.argument("nests", metavar="[FILE[:NAME]]", required=False)
 @click.option(
     "--blas", callback=parse_routines, metavar="NAME,…", help=f"BLAS routines in place of nests: {', '.join(ROUTINES)}."
 )

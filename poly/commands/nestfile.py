@@ -1,4 +1,4 @@
-"""`FILE.py:NAME`: the nest with that name in a Python file."""
+"""`FILE.py:NAME` and `FILE.c:NAME`: the nest with that name in a Python file, and that of a C function."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from poly.errors import PolyError, SpecError
 from poly.ir.nest import Nest
 
 MODULE = "poly_nest_file"
+C = ".c"
 LONGEST = 500
 """The most characters shown of an error that a user's file raises."""
 
@@ -29,7 +30,7 @@ class NestFile:
 
 
 def open_nests(where: str) -> NestFile:
-    """The nest at `FILE.py:NAME`, or all nests in `FILE.py`, in the file's order.
+    """The nest at `FILE.py:NAME`, or all nests in `FILE.py`, in the file's order; the one nest of `FILE.c`.
 
     Raises SpecError as `load_nest` does, and if a file has no nest.
     """
@@ -39,7 +40,7 @@ def open_nests(where: str) -> NestFile:
         path = Path(file)
     else:
         path = Path(where)
-        nests = _nests(_run(path))
+        nests = _of_c(path, None) if path.suffix == C else _nests(_run(path))
         if not nests:
             raise SpecError(
                 f"{plain(str(path))} has no nest: decorate a function with @poly.nest, or name a poly.einsum"
@@ -58,6 +59,8 @@ def _nests(module: ModuleType) -> dict[str, Nest]:
 
 def _sources(path: Path) -> tuple[Path, ...]:
     """The file, and the modules in or below its directory that it has imported."""
+    if path.suffix == C:
+        return (path,)
     folder = path.resolve().parent
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     beside = {Path(file) for file in files if file and folder in Path(file).parents and Path(file) != path.resolve()}
@@ -66,19 +69,28 @@ def _sources(path: Path) -> tuple[Path, ...]:
 
 
 def load_nest(where: str) -> Nest:
-    """The nest at `FILE.py:NAME`; the file is run, as by an import.
+    """The nest at `FILE.py:NAME`, where the file is run, as by an import, or at `FILE.c:NAME`.
 
     Raises SpecError if the text has another form, the file is missing or fails, or it has no nest with that name.
     """
     file, colon, name = where.rpartition(":")
     if not colon or not file or not name.isidentifier():
         raise SpecError(f"{shown(where)} is not of the form FILE.py:NAME, as in gemm.py:matmul")
-    nests = _nests(_run(Path(file)))
+    path = Path(file)
+    nests = _of_c(path, name) if path.suffix == C else _nests(_run(path))
     if name not in nests:
         close = difflib.get_close_matches(name, nests, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise SpecError(f"{plain(file)} has no nest {shown(name)}; it has {', '.join(nests) or 'none'}.{hint}")
     return nests[name]
+
+
+def _of_c(path: Path, function: str | None) -> dict[str, Nest]:
+    """The nest of a function of a C file, or of the one function that has a scop, by its name."""
+    from poly.frontends.c.read import read_c  # pycparser is not needed otherwise
+
+    nest = read_c(path, function)
+    return {nest.name: nest}
 
 
 def _is_file(path: Path) -> bool:

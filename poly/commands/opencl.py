@@ -23,7 +23,7 @@ def parse_target(context: click.Context, option: click.Parameter, text: str) -> 
 
 
 @click.command("opencl")
-@click.argument("nests", metavar="FILE.py[:NAME]")
+@click.argument("nests", metavar="FILE[:NAME]")
 @click.option(
     "-o",
     "--output",

@@ -20,7 +20,7 @@ def parse_sizes(context: click.Context, option: click.Parameter, texts: tuple[st
     return sizes
 
 
-nest_argument = click.argument("nest", metavar="FILE.py:NAME")
+nest_argument = click.argument("nest", metavar="FILE:NAME")
 size_option = click.option(
     "--size", "sizes", multiple=True, metavar="M=512", callback=parse_sizes, help="Fix a size; may be repeated."
 )

@@ -122,11 +122,7 @@ def _comparison(
     parts = []
     for left, op, right in zip(terms, ops, terms[1:], strict=False):
         if type(op) not in COMPARISONS:
-            raise scope.source.error(
-                node,
-                f"`{ast.unparse(node)}` uses a comparison that is not one of < <= > >= == !=",
-                "Write it with these, joined by and, or, not.",
-            )
+            raise scope.unordered(node)
         parts.append(COMPARISONS[type(op)](_quasi_affine(left, scope, space), _quasi_affine(right, scope, space)))
     return reduce(isl.Set.intersect, parts)
 

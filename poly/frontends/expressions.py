@@ -5,22 +5,44 @@ from __future__ import annotations
 import ast
 from functools import reduce
 
-from codegen.expr import FUNCTIONS, Binary, Const, Expr, FunctionCall, Index, Load, Unary, number
+from codegen.expr import (
+    FUNCTIONS,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Index,
+    Load,
+    Logic,
+    Predicate,
+    Ternary,
+    Truth,
+    Unary,
+    number,
+)
 from codegen.integer import Affine, Linear
+from codegen.promotion import LARGEST_INDEX
+from microkernels.dtypes import DTYPES
 from poly.errors import SpecError
 from poly.frontends.affine import affine
 from poly.frontends.scope import Scope
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-KNOWN = "exp, sqrt, tanh, abs, min and max"
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+LARGEST_POWER = 64
+"""The largest exponent with which an integer literal is raised to a power as Python does."""
+KNOWN = f"{', '.join(list(FUNCTIONS)[:-1])} and {list(FUNCTIONS)[-1]}"
 
 
 def expression(node: ast.expr, scope: Scope) -> Expr:
     """A Python expression as an `Expr`; expressions of numbers alone are folded to constants, as Python evaluates them.
 
     Raises:
-        SpecError: it has anything but numbers, names, elements, + - * / and the known functions, or a constant in it
-            divides by 0 or overflows.
+        SpecError: it has anything but numbers, names, elements, + - * / **, choices and the known functions, or a
+            constant in it divides by 0 or overflows.
     """
     found = _expression(node, scope)
     try:
@@ -46,25 +68,74 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
             return expression(operand, scope)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
             return Binary(OPERATORS[type(op)], expression(left, scope), expression(right, scope))
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _power(expression(left, scope), expression(right, scope))
         case ast.BinOp():
             raise scope.source.error(
                 node,
-                f"`{ast.unparse(node)}` uses an operator that is not one of + - * /",
-                "Write powers as products, and integer division as separate loops.",
+                f"`{ast.unparse(node)}` uses an operator that is not one of + - * / **",
+                "Divide by / and round by floor, or write integer division as separate loops.",
             )
         case ast.Call():
             return _call(node, scope)
-        case ast.IfExp():
-            raise scope.source.error(
-                node,
-                f"`{ast.unparse(node)}` chooses between values",
-                "Choose by an `if` statement with an affine condition, or by max and min.",
-            )
+        case ast.IfExp(test=test, body=then, orelse=other):
+            return Ternary(truth(test, scope), expression(then, scope), expression(other, scope))
+        case ast.Attribute() if isinstance(found := scope.constants.get(ast.unparse(node)), float):
+            return Const(found)
     raise scope.source.error(
         node,
         f"`{ast.unparse(node)}` is no value that poly knows",
-        f"Use numbers, indices, elements, scalars, + - * / and {KNOWN}.",
+        f"Use numbers, indices, elements, scalars, + - * / **, `a if c else b` and {KNOWN}.",
     )
+
+
+def truth(node: ast.expr, scope: Scope) -> Truth:
+    """A Python condition on data.
+
+    Raises:
+        SpecError: it is no comparison by < <= > >= == !=, nor several joined by and, or, not.
+    """
+    match node:
+        case ast.Compare(left=first, ops=ops, comparators=others):
+            if not all(type(op) in COMPARISONS for op in ops):
+                raise scope.unordered(node)
+            values = [expression(side, scope) for side in (first, *others)]
+            pairs = zip(ops, values, values[1:], strict=False)
+            parts = tuple(Predicate(COMPARISONS[type(op)], left, right) for op, left, right in pairs)
+            return parts[0] if len(parts) == 1 else Logic("and", parts)
+        case ast.BoolOp(op=op, values=tests):
+            return Logic("and" if isinstance(op, ast.And) else "or", tuple(truth(test, scope) for test in tests))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return Logic("not", (truth(operand, scope),))
+    raise scope.source.error(
+        node,
+        f"`{ast.unparse(node)}` is no comparison",
+        "Compare values with < <= > >= == !=, joined by and, or, not: `x[i] != 0`.",
+    )
+
+
+def is_data(node: ast.expr, scope: Scope) -> bool:
+    """Whether a condition depends on more than indices, sizes and integers."""
+
+    def is_affine(name: str) -> bool:
+        return scope.is_index(name) or not (
+            name in scope.locals or name in scope.arguments or isinstance(scope.constants.get(name), float)
+        )
+
+    return any(
+        isinstance(part, ast.Subscript)
+        or (isinstance(part, ast.Name) and not is_affine(part.id))
+        or (isinstance(part, ast.Constant) and isinstance(part.value, float))
+        for part in ast.walk(node)
+    )
+
+
+def _power(base: Expr, exponent: Expr) -> Expr:
+    """`base ** exponent`; a square is a product, which is exact for integers, too."""
+    match base, exponent:
+        case Const(int(number)), Const(int(times)) if 0 <= times <= LARGEST_POWER and abs(number) <= LARGEST_INDEX:
+            return Const(number**times)
+    return Binary("*", base, base) if exponent == Const(2) else FunctionCall("pow", (base, exponent))
 
 
 def _name(node: ast.Name, name: str, scope: Scope) -> Expr:
@@ -160,10 +231,14 @@ def _call(node: ast.Call, scope: Scope) -> Expr:
             node.func, f"`{ast.unparse(node.func)}` can't be called in a nest", f"The functions are {KNOWN}."
         )
     args = tuple(expression(arg, scope) for arg in node.args)
-    arity = FUNCTIONS[name]
-    if len(args) < arity or (arity == 1 and len(args) > 1):
-        takes = "one argument" if arity == 1 else "two arguments or more"
+    arity = FUNCTIONS.get(name, 1)
+    if len(args) < arity or (name not in ("min", "max") and len(args) > arity):
+        takes = "one argument" if arity == 1 else f"two arguments{' or more' * (name != 'pow')}"
         raise scope.source.error(node, f"`{name}` takes {takes}, and gets {len(args)}", f"The functions are {KNOWN}.")
+    if name in DTYPES:
+        return Cast(DTYPES[name], args[0])
+    if name == "pow":
+        return _power(*args)
     if arity == 1:
         return FunctionCall(name, args)
     return reduce(lambda left, right: FunctionCall(name, (left, right)), args)

@@ -8,17 +8,19 @@ import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
-from codegen.expr import FUNCTIONS
 from codegen.integer import Affine, Linear
 from codegen.names import KEYWORDS
 from codegen.promotion import LARGEST_INDEX
 from microkernels.dtypes import ArrayType, DType
 from microkernels.errors import shown
 from poly.frontends.source import Source
+from poly.ir.reference import CALLS
 
+CALLED = frozenset(("abs", "exp", "max", "min", "sqrt", "tanh"))
+"""Functions whose names nothing else has; a local may be called `log`."""
 _WORDS = "and or not exists implies mod floor ceil floord ceild min max rat true false infty infinity nan"
 SET_WORDS = frozenset(_WORDS.split())
 """Reserved words of isl's notation for sets, in which sizes, indices and arrays appear; in any case of letters."""
@@ -69,13 +71,27 @@ def constants(function: ast.FunctionDef, source: Source, names: Mapping[str, Any
             found[node.id] = value if isinstance(value, Linear) else Affine.of(int(value))
         elif isinstance(value, Real):
             found[node.id] = float(value)
+    return found | _of_modules(function, names)
+
+
+def _of_modules(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of math and NumPy in a body, as written: `{"math.pi": 3.14…}`."""
+    found: dict[str, float] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = names.get(node.value.id)
+            if isinstance(module, ModuleType) and module.__name__ in ("math", "numpy"):
+                value = getattr(module, node.attr, None)
+                if isinstance(value, float):
+                    found[ast.unparse(node)] = value
     return found
 
 
 def functions(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, str]:
-    """The calls in a body, as written, that stand for one of FUNCTIONS: `{"np.exp": "exp", "max": "max"}`.
+    """The calls in a body, as written, that stand for one of FUNCTIONS or a type: `{"np.exp": "exp", "f64": "f64"}`.
 
-    The functions may come from Python, math or NumPy; an undefined bare name stands for the function too.
+    The functions may come from Python, math or NumPy; an undefined bare name stands for the function too. Types are
+    those of poly and NumPy.
     """
     called = {ast.unparse(node.func): node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
     return {text: name for text, node in called.items() if (name := _function(node, names)) is not None}
@@ -89,9 +105,11 @@ def _function(node: ast.expr, names: Mapping[str, Any]) -> str | None:
             value = getattr(names.get(module), name, node)
         case _:
             return None
+    if isinstance(value, DType):
+        return value.name if value.name == name else None
     origin = getattr(value, "__module__", None) or type(value).__module__
     known = value is None or origin.partition(".")[0] in ("builtins", "math", "numpy")
-    return name if name in FUNCTIONS and known else None
+    return CALLS.get(name) if known else None
 
 
 def _names(function: ast.FunctionDef) -> Iterator[ast.Name]:
@@ -109,7 +127,7 @@ def check(name: str, node: ast.AST, source: Source) -> None:
         raise source.error(node, f"`{name}` is not an ASCII identifier", "Use letters, digits and underscores.")
     if name in KEYWORDS or keyword.iskeyword(name):
         raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
-    if name in FUNCTIONS or name.lower() in SET_WORDS:
+    if name in CALLED or name.lower() in SET_WORDS:
         raise source.error(node, f"`{name}` is reserved in poly", f"Use another name, such as `{name}_`.")
 
 

@@ -45,15 +45,26 @@ def parse(function: Callable[..., Any], reassociate: bool = True) -> Nest:
     return parse_text(Source.of(function), names.environment(function), reassociate)
 
 
-@limited(READ)
 def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool = True) -> Nest:
     """The loops of a function given as text; `environment` has the values of its free names.
 
     Raises:
         SpecError, TooCostly: as for `parse`.
     """
+    return nest_of(_definition(source), source, environment, reassociate, source.text)
+
+
+@limited(READ)
+def nest_of(
+    function: ast.FunctionDef, source: Source, environment: Mapping[str, Any], reassociate: bool, text: str
+) -> Nest:
+    """The loops of a function whose places are in `source`; `text` has them as Python.
+
+    Raises:
+        SpecError, TooCostly: as for `parse`.
+    """
     checked_flag("reassociate", reassociate)
-    function = _definition(source)
+    _check_depth(function, source)
     constants = names.constants(function, source, environment)
     arguments = _arguments(function, source, environment)
     sizes = _sizes(arguments, constants)
@@ -69,7 +80,7 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
         statements=tuple(walker.statements),
         tree=tree,
         context=at_least(sizes, map(Affine.name, sizes), 0),
-        source=source.text,
+        source=text,
         file=source.file,
         names=tuple(constants.items()),
         reassociate=reassociate,
@@ -86,7 +97,6 @@ def _definition(source: Source) -> ast.FunctionDef:
     if not module.body or not isinstance(module.body[0], ast.FunctionDef):
         raise source.error(module, "this is no plain function", "Write the loops as a function with `def`.")
     function = module.body[0]
-    _check_depth(function, source)
     others = [*function.args.posonlyargs, *function.args.kwonlyargs, function.args.vararg, function.args.kwarg]
     for arg in others:
         if arg is not None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.expr import Binary, Expr, FunctionCall, Load, Unary, loads
+import math
+
+from codegen.expr import Binary, Const, Expr, FunctionCall, Load, Predicate, Ternary, Truth, Unary, loads
+from codegen.promotion import limits
+from microkernels.dtypes import DType
 from poly.ir.nest import Op
 
 
@@ -12,6 +16,7 @@ def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
         x = x + e        ->    x += e      (and x = e + x; likewise for *)
         x = x - e        ->    x += -e
         x = max(x, e)    ->    x max= e    (and min; not max(e, x), which differs in Python if x is NaN)
+        x = e if e > x else x    ->    x max= e    (and by <, min)
 
     Anything else stays `=`, as does an update whose operand reads the updated element.
     """
@@ -33,6 +38,31 @@ def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
             op = "max"
         case FunctionCall("min", (update, operand)):
             op = "min"
+        case Ternary(Predicate(">", greater, least), operand, update) if (greater, least) == (operand, update):
+            op = "max"
+        case Ternary(Predicate("<", least, greater), operand, update) if (least, greater) == (operand, update):
+            op = "min"
         case _:
             return "=", expr
     return (op, operand) if update == place and place not in loads(operand) else ("=", expr)
+
+
+def guarded_update(test: Truth, place: Load, expr: Expr, dtype: DType) -> tuple[Op, Expr]:
+    """The operator and operand of `if test: place = expr`.
+
+    A reduction stays one: where the test is false it takes a neutral element, such as the -0.0 that leaves all sums as
+    they are.
+    """
+    op, operand = as_reduction(place, expr)
+    if op == "=":
+        return as_reduction(place, Ternary(test, operand, place))
+    return op, Ternary(test, operand, Const(neutral(op, dtype)))
+
+
+def neutral(op: Op, dtype: DType) -> float | int:
+    """The number that an update by `op` leaves every value of the type as it is with."""
+    if op in "+*":
+        return int(op == "*") if not dtype.is_float else float(op == "*") or -0.0
+    if dtype.is_float:
+        return math.inf if op == "min" else -math.inf
+    return limits(dtype)[op == "min"]

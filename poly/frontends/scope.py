@@ -78,6 +78,14 @@ class Scope:
             "Use a loop's index, an argument, a local with a value, a size made by poly.sizes, or a global number.",
         )
 
+    def unordered(self, node: ast.Compare) -> SpecError:
+        """The error for a comparison that is not of numbers, such as `in`."""
+        return self.source.error(
+            node,
+            f"`{ast.unparse(node)}` uses a comparison that is not one of < <= > >= == !=",
+            "Write it with these, joined by and, or, not.",
+        )
+
     def ended(self, node: ast.Name, local: Local) -> SpecError:
         """The error for a local that is used outside the loop to which it belongs."""
         return self.source.error(

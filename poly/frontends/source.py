@@ -43,19 +43,21 @@ class Source:
         """A line of the text, counted from 1, without its line ending; empty if there is no such line."""
         return next(iter(self.text.splitlines()[number - 1 : number]), "")
 
+    def place(self, row: int, start: int) -> str:
+        """A place as messages name it: file and line."""
+        return f"{self.file}:{self.first + row - 1}"
+
     def error(self, node: ast.AST, why: str, remedy: str) -> SpecError:
         """The error for one node: file and line, reason, the line with carets below the node, and remedy."""
         row, start = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        raw = self.line(row).encode()
+        raw = self.line(row).encode()  # columns count bytes, as Python's do
         end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", None) == row else None
         before, marked = raw[:start].decode(), raw[start:end].decode().rstrip()
         behind = raw[start:].decode()[len(marked) :].rstrip()
         before, marked, behind = _cut(before.lstrip(), left=True), _cut(marked), _cut(behind)
         caret = " " * len(before) + "^" * max(len(marked), 1)
-        where = f"{self.file}:{self.first + row - 1}"
-        return SpecError(
-            f"{where}: {_cut(why, WORDS)}\n    {before}{marked}{behind}\n    {caret}\n{_cut(remedy, WORDS)}"
-        )
+        head = f"{self.place(row, start)}: {_cut(why, WORDS)}"
+        return SpecError(f"{head}\n    {before}{marked}{behind}\n    {caret}\n{_cut(remedy, WORDS)}")
 
 
 def _cut(text: str, most: int = PART, left: bool = False) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import islpy as isl
 
-from codegen.expr import Binary, Expr, Load, loads
+from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, loads, operands
+from codegen.expr import Node as ExprNode
 from codegen.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends.affine import condition, shortened
-from poly.frontends.expressions import expression
+from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
-from poly.frontends.reductions import as_reduction
+from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
@@ -24,6 +29,15 @@ from poly.ir.sets import set_space
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
 UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The condition of an `if` on data around the present place, and the arrays that were written below that `if`."""
+
+    test: Truth
+    node: ast.If
+    written: set[str] = field(default_factory=set)
 
 
 class Walker:
@@ -36,6 +50,7 @@ class Walker:
         self._sizes = sizes
         self._prefix = prefix
         self._around: tuple[ast.For, ...] = ()
+        self._guards: tuple[Guard, ...] = ()
 
     def walk(self, definition: ast.FunctionDef) -> Node:
         """The tree of the function's loops.
@@ -59,13 +74,13 @@ class Walker:
                 return self._for(node, domain)
             case ast.If():
                 return self._if(node, domain)
-            case ast.Assign(targets=[target], value=value):
-                return [self._assign(node, target, value, domain)]
+            case ast.Assign(targets=targets, value=value):
+                return self._chain(node, targets, value, domain)
             case ast.AnnAssign(target=ast.Name() as target, value=value):
                 self._targets.declare(node, target, self._scope)
-                return [] if value is None else [self._assign(node, target, value, domain)]
+                return [] if value is None else self._by_case(value, domain, partial(self._assign, node, target))
             case ast.AugAssign():
-                return [self._update(node, domain)]
+                return self._by_case(node.value, domain, partial(self._update, node))
             case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                 return []
         raise _refusal(node, self._scope.source)
@@ -89,40 +104,121 @@ class Walker:
         return index if step > 0 else index.neg()
 
     def _if(self, node: ast.If, domain: isl.Set) -> list[Node]:
+        if is_data(node.test, self._scope):
+            return self._if_data(node, domain)
+        test = condition(node.test, self._scope, domain.get_space())
+        return self._either(
+            lambda: self._block(node.body, domain.intersect(test)),
+            lambda: self._block(node.orelse, domain.subtract(test)),
+        )
+
+    def _either(self, then: Callable[[], list[Node]], other: Callable[[], list[Node]]) -> list[Node]:
+        """The nodes of two alternatives; what only one of them assigns may have no value afterwards."""
         before = self._scope
-        test = condition(node.test, before, domain.get_space())
-        nodes = self._block(node.body, domain.intersect(test))
-        then = self._scope.assigned
+        nodes = then()
+        assigned = self._scope.assigned
         self._scope = before
-        nodes += self._block(node.orelse, domain.subtract(test))
-        self._scope = replace(before, assigned=then & self._scope.assigned)
+        nodes += other()
+        self._scope = replace(before, assigned=assigned & self._scope.assigned)
+        return nodes
+
+    def _if_data(self, node: ast.If, domain: isl.Set) -> list[Node]:
+        """An `if` on data: every instance runs, and what it assigns stays as it is where the condition is false."""
+        match _parted(node, self._scope):
+            case ast.If() as outer:
+                return self._if(outer, domain)
+        test = truth(node.test, self._scope)
+        around = self._guards
+        frame = Guard(test, node)
+        self._guards = (*around, frame)
+
+        def otherwise() -> list[Node]:
+            self._guards = (*around, replace(frame, test=Logic("not", (test,))))
+            return self._block(node.orelse, domain)
+
+        nodes = self._either(lambda: self._block(node.body, domain), otherwise)
+        self._guards = around
+        return nodes
+
+    def _by_case(self, value: ast.expr, domain: isl.Set, assign: Callable[[ast.expr, isl.Set], Node]) -> list[Node]:
+        """The statements of an assignment: one for each case of the choices in `value` that have affine conditions."""
+        choice = next((n for n in ast.walk(value) if isinstance(n, ast.IfExp) and self._is_affine(n)), None)
+        if choice is None:
+            return [assign(value, domain)]
+        test = condition(choice.test, self._scope, domain.get_space())
+        then, other = (replaced(value, choice, part) for part in (choice.body, choice.orelse))
+        return self._either(
+            lambda: self._by_case(then, domain.intersect(test), assign),
+            lambda: self._by_case(other, domain.subtract(test), assign),
+        )
+
+    def _is_affine(self, choice: ast.IfExp) -> bool:
+        return not is_data(choice.test, self._scope)
+
+    def _chain(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, domain: isl.Set) -> list[Node]:
+        """`a = b = value`, one assignment after the other, left to right."""
+        first = len(self.statements)
+        nodes = []
+        for target in targets:
+            nodes += self._by_case(value, domain, partial(self._assign, node, target))
+        written = {s.target.array for s in self.statements[first:]}
+        read = {load.array for s in self.statements[first:] for load in s.reads}
+        if len(targets) > 1 and written & read:
+            raise self._scope.source.error(
+                node,
+                "several targets are assigned a value that reads one of them",
+                f"Keep the value in a scalar first: `t = {ast.unparse(value)}`.",
+            )
         return nodes
 
     def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr, domain: isl.Set) -> Node:
         expr = expression(value, self._scope)
         around = self._around[-1] if self._around else None
+        known = len(self._targets.locals.arrays)
         place = self._targets.assigned(node, target, expr, self._scope, around)
+        is_new = len(self._targets.locals.arrays) > known
         self._scope = replace(self._scope, assigned=self._scope.assigned | {place.array})
-        return self._add(node, place, *as_reduction(place, expr), domain)
+        return self._add(node, place, *self._guarded(node, place, expr, is_new), domain)
 
-    def _update(self, node: ast.AugAssign, domain: isl.Set) -> Node:
-        expr = expression(node.value, self._scope)
+    def _update(self, node: ast.AugAssign, value: ast.expr, domain: isl.Set) -> Node:
+        expr = expression(value, self._scope)
         place = self._targets.updated(node.target, self._scope)
         op = UPDATES.get(type(node.op))
         if op is None:
             raise self._scope.source.error(
                 node, "this is not one of the assignments = += -= *= /=", "Write it with these, or with max and min."
             )
-        return self._add(node, place, *as_reduction(place, Binary(op, place, expr)), domain)
+        return self._add(node, place, *self._guarded(node, place, Binary(op, place, expr)), domain)
+
+    def _guarded(self, node: ast.stmt, place: Load, expr: Expr, is_new: bool = False) -> tuple[Op, Expr]:
+        """The operator and operand of `place = expr` below the present conditions on data.
+
+        A local that begins here needs none of them: nothing reads it where they are false.
+        """
+        if not self._guards:
+            return as_reduction(place, expr)
+        for guard in self._guards:
+            changed = next((load.array for load in loads(guard.test) if load.array in guard.written), None)
+            if changed is not None:
+                raise self._scope.source.error(
+                    node,
+                    f"`{changed}` decides whether this runs, and has changed since it was tested",
+                    "Keep the tested value in a scalar before the `if`: `t = ...`.",
+                )
+        for guard in self._guards:
+            guard.written.add(place.array)
+        tests = tuple(guard.test for guard in self._guards)
+        test = tests[0] if len(tests) == 1 else Logic("and", tests)
+        return ("=", expr) if is_new else guarded_update(test, place, expr, self._targets.type_of(place, self._scope))
 
     def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source
-        types = sorted({self._targets.type_of(load, self._scope).name for load in (place, *loads(expr))})
-        if len(types) > 1:
+        types = self._mixed(Binary("+", place, expr))
+        if types:
             raise source.error(
                 node,
-                f"the types {', '.join(types)} meet in one assignment",
-                "Give all arrays and scalars in it one type.",
+                f"the types {', '.join(sorted(types))} meet in one assignment",
+                "Give all arrays and scalars in it one type, or convert one of them: `f64(x)`.",
             )
         self._check_numbers(node, place, op, expr)
         name = f"{self._prefix}{len(self.statements)}"
@@ -131,6 +227,29 @@ class Walker:
         named = domain.set_tuple_name(name)
         self.statements.append(Statement(name, self._scope.indices, named, place, op, expr, line, text))
         return Leaf(name)
+
+    def _mixed(self, expr: Expr) -> frozenset[str]:
+        """The types that meet in an expression without a conversion; none if there is one type alone."""
+
+        def types(node: ExprNode) -> frozenset[str]:
+            match node:
+                case Load():
+                    return frozenset({self._targets.type_of(node, self._scope).name})
+                case Cast(dtype, operand):
+                    return types(operand) if len(types(operand)) > 1 else frozenset({dtype.name})
+                case Predicate() | Logic():
+                    found = [types(part) for part in operands(node)]
+                    return next((kinds for kinds in found if len(kinds) > 1), joined(found, isinstance(node, Logic)))
+                case Ternary(test, then, other):
+                    return types(test) or types(then) | types(other)
+            return frozenset().union(*map(types, operands(node)))
+
+        def joined(found: list[frozenset[str]], apart: bool) -> frozenset[str]:
+            together = frozenset() if apart else frozenset().union(*found)
+            return together if len(together) > 1 else frozenset()
+
+        found = types(expr)
+        return found if len(found) > 1 else frozenset()
 
     def _check_numbers(self, node: ast.stmt, place: Load, op: Op, expr: Expr) -> None:
         """Refuse an integer that is not representable in the type which it takes, as NumPy does."""
@@ -148,6 +267,45 @@ class Walker:
             )
 
 
+def _parted(node: ast.If, scope: Scope) -> ast.If | None:
+    """`if p and q` with an affine p and data q as an `if q` inside an `if p`; None if no part is affine."""
+    tests = _conjuncts(node.test)
+    affine = [test for test in tests if not is_data(test, scope)]
+    data = [test for test in tests if is_data(test, scope)]
+    if not affine:
+        return None
+    inner = ast.copy_location(ast.If(_all(data), node.body, node.orelse), node)
+    return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)
+
+
+def _conjuncts(test: ast.expr) -> list[ast.expr]:
+    """The parts that `and` joins, also where these are joined by it themselves."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return [inner for part in parts for inner in _conjuncts(part)]
+    return [test]
+
+
+def _all(tests: list[ast.expr]) -> ast.expr:
+    return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0])
+
+
+def replaced(whole: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
+    """The expression with one node in it replaced."""
+
+    class Replacer(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> Any:
+            return new if node is old else self.generic_visit(copy.copy(node))
+
+        def generic_visit(self, node: ast.AST) -> ast.AST:
+            for name, value in ast.iter_fields(node):
+                setattr(node, name, list(value) if isinstance(value, list) else value)
+            return super().generic_visit(node)
+
+    found: ast.expr = Replacer().visit(whole)
+    return found
+
+
 def _sequence(nodes: list[Node]) -> Node:
     return nodes[0] if len(nodes) == 1 else Sequence(tuple(nodes))
 
@@ -163,8 +321,6 @@ def _refusal(node: ast.stmt, source: Source) -> SpecError:
             word = "break" if isinstance(node, ast.Break) else "continue"
             remedy = "Put the rest of the loop's body below an affine `if`."
             return source.error(node, f"`{word}` lets the data decide which iterations run", remedy)
-        case ast.Assign():
-            return source.error(node, "several targets are assigned at once", "Write one assignment for each target.")
         case ast.AnnAssign(target=target):
             return source.error(target, f"`{ast.unparse(target)}` can't be declared", "Declare a name: `tmp: f32[N]`.")
         case ast.Expr(value=value):

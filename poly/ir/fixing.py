@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.expr import Const, Index, Load, NodeT, map_operands
 from poly.ir.tree import Band, Micro, Node, map_absorbed, mapped
 
 Values = Mapping[str, int]
@@ -36,21 +36,15 @@ def fix_load(load: Load, values: Values) -> Load:
     return Load(load.array, tuple(index.substitute(values) for index in load.indices))
 
 
-def fix_expr(expr: Expr, values: Values) -> Expr:
+def fix_expr(node: NodeT, values: Values) -> NodeT:
     """The expression with values in place of sizes; an index expression that becomes a number is a `Const`."""
-    match expr:
+    match node:
         case Index(affine):
             fixed = affine.substitute(values)
-            return Index(fixed) if fixed.terms else Const(fixed.constant)
+            return Index(fixed) if fixed.terms else Const(fixed.constant)  # type: ignore[return-value]  # a number too
         case Load():
-            return fix_load(expr, values)
-        case Unary(op, operand):
-            return Unary(op, fix_expr(operand, values))
-        case Binary(op, left, right):
-            return Binary(op, fix_expr(left, values), fix_expr(right, values))
-        case FunctionCall(function, args):
-            return FunctionCall(function, tuple(fix_expr(arg, values) for arg in args))
-    return expr
+            return fix_load(node, values)  # type: ignore[return-value]  # the same element
+    return map_operands(node, lambda operand: fix_expr(operand, values))
 
 
 def fix_tree(node: Node, values: Values) -> Node:

@@ -21,6 +21,12 @@ TYPES = {np.dtype(dtype.numpy_name).type: dtype for dtype in DTYPES.values()}
 """The scalar types by NumPy's type."""
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide"}
 """The names, in `_functions`, of the functions that replace operators."""
+CALLS: dict[str, str] = {
+    **{name: name for name in (*FUNCTIONS, *DTYPES)},
+    **{dtype.numpy_name: dtype.name for dtype in DTYPES.values()},
+    "power": "pow", "fabs": "abs", "absolute": "abs",
+}  # fmt: skip
+"""The functions and types that a nest may call, by their names in poly, Python, math and NumPy."""
 PREFIX = "_poly_"
 """The prefix of the names that this module adds to the loops."""
 
@@ -62,11 +68,11 @@ def _maker(dtype: DType) -> Callable[[Any], Any]:
 
 def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
     """The nest's source as a Python function, with values for its free names."""
-    module = _Runnable(nest).visit(ast.parse(nest.source))
     known = {**dict(nest.fixed), **sizes}
     names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Linear) else v for n, v in nest.names}
+    module = _Runnable(nest, names).visit(ast.parse(nest.source))
     names |= {PREFIX + name: function for name, function in _functions().items()}
-    names |= {PREFIX + array.dtype.name: _maker(array.dtype) for array in nest.arrays}
+    names |= {PREFIX + dtype.name: _maker(dtype) for dtype in DTYPES.values()}
     exec(compile(ast.fix_missing_locations(module), nest.file, "exec"), names)
     function: Callable[..., None] = names[nest.name]
     return function
@@ -75,7 +81,9 @@ def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
 def _functions() -> dict[str, Callable[..., Any]]:
     """The functions that a nest's calls and operators stand for, and `local`, which makes a local array."""
     return {
-        "exp": _real(np.exp), "sqrt": _real(np.sqrt), "tanh": _real(np.tanh), "local": _local, "divide": _divided,
+        **{name: _real(getattr(np, name)) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil")},
+        "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
+        "local": _local,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
         "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
     }  # fmt: skip
@@ -118,6 +126,24 @@ def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _selected(test: Any, then: Any, other: Any) -> Any:
+    """`then if test else other`, with a result of the common type of both."""
+    chosen = then if test else other
+    if isinstance(then, np.generic) or isinstance(other, np.generic):
+        return _number(chosen, np.result_type(then, other).type)
+    return float(chosen) if isinstance(then, float) or isinstance(other, float) else chosen
+
+
+def _powered(a: Any, b: Any) -> Any:
+    """`a ** b` in floating point."""
+    if isinstance(a, int) and isinstance(b, int) and b >= 0:
+        return a**b
+    a, b = (np.float64(x) if isinstance(x, np.integer) else x for x in (a, b))
+    if isinstance(a, np.generic) or isinstance(b, np.generic):
+        return np.power(a, b)
+    return float(np.power(np.float64(a), np.float64(b)))
+
+
 def _divided(a: Any, b: Any) -> Any:
     """True division; a division of Python's numbers by 0 follows IEEE 754."""
     if isinstance(a, np.generic) or isinstance(b, np.generic) or b != 0:
@@ -147,24 +173,31 @@ class _Runnable(ast.NodeTransformer):
     integer that an array's type cannot represent. In other nests operators stay, since functions are slower.
     """
 
-    def __init__(self, nest: Nest) -> None:
+    def __init__(self, nest: Nest, names: Mapping[str, Any]) -> None:
+        self._names = names
         self._types = {array.name: array.dtype.name for array in nest.arrays}
         self._wraps = any(not array.dtype.is_float for array in nest.arrays)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         arguments = [ast.arg(arg.arg) for arg in node.args.args]
-        body = [self.visit(statement) for statement in node.body]
+        body = self._block(node.body)
         signature = ast.arguments([], arguments, None, [], [], None, [])
         return ast.FunctionDef(node.name, signature, body, [], None)
 
     def visit_For(self, node: ast.For) -> ast.AST:
-        node.body = [self.visit(statement) for statement in node.body]  # the bounds keep Python's min and max
+        node.body = self._block(node.body)  # the bounds keep Python's min and max
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        target = node.targets[0]
-        node.value = self._stored(target, self.visit(node.value))
-        return node
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.Assign]:
+        value = self.visit(node.value)
+        if len(node.targets) == 1:
+            return self._assigned(node.targets[0], value)
+        kept = ast.Name(PREFIX + "value", ast.Store())
+        read = ast.Name(PREFIX + "value", ast.Load())
+        return [ast.Assign([kept], value), *(self._assigned(target, read) for target in node.targets)]
+
+    def _assigned(self, target: ast.expr, value: ast.expr) -> ast.Assign:
+        return ast.Assign([target], self._stored(target, value))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if not self._wraps:
@@ -172,10 +205,12 @@ class _Runnable(ast.NodeTransformer):
             return node
         place = copy.deepcopy(node.target)
         place.ctx = ast.Load()
-        return self.visit_Assign(ast.Assign([node.target], ast.BinOp(place, node.op, node.value)))
+        return self._assigned(node.target, self.visit(ast.BinOp(place, node.op, node.value)))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         left, right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Pow):
+            return self._power([left, right])
         if not (self._wraps or isinstance(node.op, ast.Div)):
             return ast.BinOp(left, node.op, right)
         return self._call(OPERATORS[type(node.op)], [left, right])
@@ -184,8 +219,37 @@ class _Runnable(ast.NodeTransformer):
         return node  # indices are plain Python
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        node.body, node.orelse = ([self.visit(statement) for statement in part] for part in (node.body, node.orelse))
-        return node  # conditions are plain Python
+        node.body, node.orelse = (self._block(part) for part in (node.body, node.orelse))
+        node.test = self._test(node.test)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        then, other = self.visit(node.body), self.visit(node.orelse)
+        if not self._is_data(node.test):
+            return ast.IfExp(node.test, then, other)
+        return self._call("select", [self._test(node.test), then, other])
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return ast.Constant(self._names[ast.unparse(node)])  # of math and NumPy, such as math.pi
+
+    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        found = [self.visit(statement) for statement in body]
+        return [s for step in found for s in (step if isinstance(step, list) else [step])]
+
+    def _test(self, test: ast.expr) -> ast.expr:
+        """A condition: one on data has the arithmetic of data, any other is plain Python."""
+        if self._is_data(test):
+            return self.generic_visit(test)  # type: ignore[return-value]  # the same node
+        return test
+
+    def _is_data(self, test: ast.expr) -> bool:
+        """Whether a condition reads data or numbers that are no integers."""
+        return any(
+            isinstance(node, ast.Subscript)
+            or (isinstance(node, ast.Name) and (node.id in self._types or isinstance(self._names.get(node.id), float)))
+            or (isinstance(node, ast.Constant) and isinstance(node.value, float))
+            for node in ast.walk(test)
+        )
 
     def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """The value that an assignment stores, converted unless the array does it: for local scalars and integers."""
@@ -201,16 +265,23 @@ class _Runnable(ast.NodeTransformer):
         if dtype is None:
             return ast.Pass()
         if node.value is not None:
-            return self.visit_Assign(ast.Assign([node.target], node.value))
+            return self._assigned(node.target, self.visit(node.value))
         shape = _shape(node.annotation)
         if shape is None:
             return ast.Pass()
         return ast.Assign([node.target], self._call("local", [shape, ast.Constant(dtype)]))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        arguments = [self.visit(arg) for arg in node.args]
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-        assert name in FUNCTIONS, "the front end takes these calls alone"
-        return self._call(name, [self.visit(arg) for arg in node.args])
+        return self._power(arguments) if CALLS[name] == "pow" else self._call(CALLS[name], arguments)
+
+    def _power(self, arguments: list[ast.expr]) -> ast.Call:
+        """A power; a square is a product."""
+        match arguments:
+            case [base, ast.Constant(value=2)]:
+                return self._call("square", [base])
+        return self._call("pow", arguments)
 
     def _call(self, name: str, arguments: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])

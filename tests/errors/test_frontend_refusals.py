@@ -17,6 +17,7 @@ from poly.ir.nest import Nest
 
 SIZES = {name: Affine.name(name) for name in ("M", "N", "K")}
 KNOWN: dict[str, Any] = {"f32": f32, "f64": f64, "range": range, **SIZES}
+KNOWN_FUNCTIONS = "exp, log, sqrt, tanh, sin, cos, floor, ceil, abs, pow, min and max"
 FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."
 
 
@@ -107,11 +108,11 @@ CASES = {
     ),
     "bare value": ("x[0]", "2: this value goes nowhere", "x[0]", "^^^^", "Assign it to an element: `A[i] = ...`."),
     "two targets": (
-        "x[0] = x[1] = 0.0",
-        "2: several targets are assigned at once",
-        "x[0] = x[1] = 0.0",
-        "^^^^^^^^^^^^^^^^^",
-        "Write one assignment for each target.",
+        "x[0] = x[1] = x[0] + 1",
+        "2: several targets are assigned a value that reads one of them",
+        "x[0] = x[1] = x[0] + 1",
+        "^^^^^^^^^^^^^^^^^^^^^^",
+        "Keep the value in a scalar first: `t = x[0] + 1`.",
     ),
     "tuple target": (
         "x[0], x[1] = 0.0",
@@ -127,12 +128,12 @@ CASES = {
         "^^^^",
         "Declare a name: `tmp: f32[N]`.",
     ),
-    "power": (
-        "for i in range(N):\n    x[i] = x[i] ** 2",
-        "3: `x[i] ** 2` uses an operator that is not one of + - * /",
-        "x[i] = x[i] ** 2",
+    "operator": (
+        "for i in range(N):\n    x[i] = x[i] // 2",
+        "3: `x[i] // 2` uses an operator that is not one of + - * / **",
+        "x[i] = x[i] // 2",
         "       ^^^^^^^^^",
-        "Write powers as products, and integer division as separate loops.",
+        "Divide by / and round by floor, or write integer division as separate loops.",
     ),
     "other update": (
         "for i in range(N):\n    x[i] //= 2.0",
@@ -142,32 +143,40 @@ CASES = {
         "Write it with these, or with max and min.",
     ),
     "unknown function": (
-        "x[0] = sin(x[1])",
-        "2: `sin` can't be called in a nest",
-        "x[0] = sin(x[1])",
-        "       ^^^",
-        "The functions are exp, sqrt, tanh, abs, min and max.",
+        "x[0] = cbrt(x[1])",
+        "2: `cbrt` can't be called in a nest",
+        "x[0] = cbrt(x[1])",
+        "       ^^^^",
+        f"The functions are {KNOWN_FUNCTIONS}.",
     ),
     "arguments of a function": (
         "x[0] = exp(x[1], x[2])",
         "2: `exp` takes one argument, and gets 2",
         "x[0] = exp(x[1], x[2])",
         "       ^^^^^^^^^^^^^^^",
-        "The functions are exp, sqrt, tanh, abs, min and max.",
+        f"The functions are {KNOWN_FUNCTIONS}.",
     ),
-    "conditional value": (
-        "x[0] = x[1] if x[1] > 0 else 0.0",
-        "2: `x[1] if x[1] > 0 else 0.0` chooses between values",
-        "x[0] = x[1] if x[1] > 0 else 0.0",
-        "       ^^^^^^^^^^^^^^^^^^^^^^^^^",
-        "Choose by an `if` statement with an affine condition, or by max and min.",
+    "condition that is no comparison": (
+        "x[0] = x[1] if x[1] else 0.0",
+        "2: `x[1]` is no comparison",
+        "x[0] = x[1] if x[1] else 0.0",
+        "               ^^^^",
+        "Compare values with < <= > >= == !=, joined by and, or, not: `x[i] != 0`.",
+    ),
+    "index as a choice's condition": (
+        "for i in range(N):\n    x[i] = 1 if i*i > 3 else 0.0",
+        "3: `i * i` is not affine: it multiplies two names",
+        "x[i] = 1 if i*i > 3 else 0.0",
+        "            ^^^",
+        f"{FORM} Give the array one more dimension instead (A[i, j] for A[i*N + j]), or fix one factor "
+        "as a global integer.",
     ),
     "string": (
         "x[0] = 'a'",
         "2: `'a'` is no value that poly knows",
         "x[0] = 'a'",
         "       ^^^",
-        "Use numbers, indices, elements, scalars, + - * / and exp, sqrt, tanh, abs, min and max.",
+        f"Use numbers, indices, elements, scalars, + - * / **, `a if c else b` and {KNOWN_FUNCTIONS}.",
     ),
     "slice": (
         "x[0:2] = 0.0",
@@ -266,7 +275,7 @@ CASES = {
         "3: the types f32, f64 meet in one assignment",
         "x[0] = t",
         "^^^^^^^^",
-        "Give all arrays and scalars in it one type.",
+        "Give all arrays and scalars in it one type, or convert one of them: `f64(x)`.",
     ),
     "no range": (
         "for i in x:\n    x[0] = 0.0",
@@ -317,12 +326,12 @@ CASES = {
         "               ^^^^^^^^^",
         "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
     ),
-    "condition on data": (
-        "for i in range(N):\n    if x[i] > 0:\n        x[i] = 0.0",
-        "3: `x[i]` is data: an index, bound or condition can't depend on an array's elements",
-        "if x[i] > 0:",
-        "   ^^^^",
-        f"{FORM} For a choice between values, use min and max.",
+    "condition that changes": (
+        "for i in range(N):\n    if x[i] > 0:\n        x[i] = 0.0\n        A[i, 0] = 1.0",
+        "5: `x` decides whether this runs, and has changed since it was tested",
+        "A[i, 0] = 1.0",
+        "^^^^^^^^^^^^^",
+        "Keep the tested value in a scalar before the `if`: `t = ...`.",
     ),
     "no comparison": (
         "for i in range(N):\n    if i:\n        x[i] = 0.0",
@@ -378,7 +387,7 @@ CASES = {
         "2: `'äöü'` is no value that poly knows",
         "x[0] = 'äöü' + y",
         "       ^^^^^",
-        "Use numbers, indices, elements, scalars, + - * / and exp, sqrt, tanh, abs, min and max.",
+        f"Use numbers, indices, elements, scalars, + - * / **, `a if c else b` and {KNOWN_FUNCTIONS}.",
     ),
 }
 
@@ -471,12 +480,12 @@ def test_a_function_that_assigns_nothing_is_refused() -> None:
 def test_the_place_is_that_in_the_users_file() -> None:
     def wrong(x: f32[4]):
         for i in range(3):
-            x[i] = i**2
+            x[i] = i // 2
 
     with pytest.raises(SpecError) as caught:
         parse(wrong)
     line = wrong.__code__.co_firstlineno + 2
-    assert str(caught.value).startswith(f"{__file__}:{line}: `i ** 2` uses an operator")
+    assert str(caught.value).startswith(f"{__file__}:{line}: `i // 2` uses an operator")
 
 
 def test_a_function_without_source_is_refused() -> None:

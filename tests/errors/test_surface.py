@@ -51,6 +51,9 @@ TILE = {"i": 2, "j": 4}
 RATES = Measured((Peak("f32", 1, 100.0), Peak("f64", 1, 50.0)), tuple(Bandwidth(at, 1, 50.0, 40.0) for at in LEVELS))
 
 
+C_LOOPS = "void f(double x[N]) { for (int i = 0; i < N; i++) x[i] = 0; }"
+
+
 @dataclass(frozen=True)
 class Door:
     """A public function with arguments that fit."""
@@ -129,6 +132,7 @@ def functions(folder: Path) -> list[Door]:
     return [
         Door("sizes", poly.sizes, ("M N",)),
         Door("nest", poly.nest, (lambda x: x,), {"reassociate": True}),
+        Door("from_c", poly.from_c, (C_LOOPS, "f"), {"include": [], "define": {"N": 3}, "reassociate": True}),
         Door("einsum", poly.einsum, ("mk,kn->mn",), {"dtype": f32, "reassociate": True, "m": 4}),
         Door("compile", poly.compile, (matmul,), {"schedule": None, "records": False, **told}),
         Door("dependences", poly.dependences, (matmul,)),

@@ -16,7 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.syntax import Assign, Binary, Call, Expr, For, If, Local, Name, Negative, Number, Program, Read, Stmt, reads
+from fuzz.syntax import (
+    COMPARISONS,
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    For,
+    If,
+    Local,
+    Name,
+    Negative,
+    Number,
+    Program,
+    Read,
+    Stmt,
+    reads,
+)
 
 INTEGERS = {"i8": 8, "i32": 32, "i64": 64}
 EPSILON = {"f16": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}
@@ -308,6 +324,8 @@ class Run:
                 return self._binary(op, self.expression(left), self.expression(right))
             case Call(function, (value,)):
                 return self._function(function, *self.expression(value))
+            case Call(function, (left, right, then, other)):
+                return self._choice(function[2:], *map(self.expression, (left, right, then, other)))
             case Call(function, (left, right)):
                 return self._binary(function, self.expression(left), self.expression(right))
         raise TypeError(expr)
@@ -317,6 +335,22 @@ class Run:
         first, second = (lift(k, kind, closure, self.ordered) for k, closure in (left, right))
         apply = arithmetic(op, kind, self.ordered)
         return kind, lambda names: apply(first(names), second(names))
+
+    def _choice(self, op: str, *sides: tuple[str, Closure]) -> tuple[str, Closure]:
+        (compared, (left, right)), (kind, (then, other)) = (self._alike(*sides[:2]), self._alike(*sides[2:]))
+        is_float = compared in EPSILON
+
+        def choose(names: dict[str, Any]) -> Any:
+            first, second, values = left(names), right(names), (then(names), other(names))
+            holds = decided(op, first, second) if is_float else COMPARISONS[op](first, second)
+            return values[0] if holds else values[1]
+
+        return kind, choose
+
+    def _alike(self, one: tuple[str, Closure], two: tuple[str, Closure]) -> tuple[str, tuple[Closure, Closure]]:
+        """Two values in their common type."""
+        kind = joined(one[0], two[0], "")
+        return kind, (lift(*one[:1], kind, one[1], self.ordered), lift(*two[:1], kind, two[1], self.ordered))
 
     def _function(self, function: str, kind: str, inner: Closure) -> tuple[str, Closure]:
         if function == "abs":
@@ -457,6 +491,18 @@ def floating(op: str, a: Pair, b: Pair, dtype: str, ordered: bool) -> Pair:
     raise ValueError(op)
 
 
+def decided(op: str, a: Pair, b: Pair) -> bool:
+    """Whether a comparison of floats holds.
+
+    Raises:
+        Rejected: rounding decides it.
+    """
+    (x, dx), (y, dy) = a, b
+    if dx + dy and not abs(x - y) > dx + dy:
+        raise Rejected("rounding decides a choice")
+    return COMPARISONS[op](x, y)
+
+
 def elementary(function: str, a: Pair, dtype: str, ordered: bool) -> Pair:
     x, dx = a
     if dx == math.inf:
@@ -472,4 +518,17 @@ def elementary(function: str, a: Pair, dtype: str, ordered: bool) -> Pair:
             if x - dx < 0 or (dx and x <= 2 * dx):
                 return 0.0, math.inf
             return rounded(math.sqrt(x), dx / math.sqrt(x) if dx else 0.0, dtype, 4.0, ordered)
+        case "log":
+            if x - dx <= 0 or x <= 2 * dx:
+                return 0.0, math.inf
+            return rounded(math.log(x), 2 * dx / x + 1e-300, dtype, LIBRARY)
+        case "sin" | "cos":
+            if abs(x) > 1000:
+                return 0.0, math.inf
+            return rounded(getattr(math, function)(x), dx + EPSILON[dtype], dtype, LIBRARY)
+        case "floor" | "ceil":
+            round_ = getattr(math, function)
+            if round_(x - dx) != round_(x + dx):
+                raise Rejected("rounding decides an integer")
+            return rounded(float(round_(x)), 0.0, dtype, ordered=ordered)
     raise ValueError(function)

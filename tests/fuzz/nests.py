@@ -9,6 +9,7 @@ from random import Random
 from fuzz.fitting import fitted, named_values, unused
 from fuzz.names import Names
 from fuzz.syntax import (
+    COMPARISONS,
     Arg,
     Assign,
     Binary,
@@ -315,11 +316,14 @@ class Generator:
         if draw < 0.93:
             both = (self._value(place, family, depth - 1), self._value(place, family, depth - 1))
             return Call(rng.choice(("min", "max")), both)
-        if draw < 0.96 or not is_float:
+        if draw < 0.95:
+            sides = [self._value(place, family, depth - 1) for _ in range(4)]
+            return Call("if" + rng.choice(list(COMPARISONS)), tuple(sides))
+        if draw < 0.965 or not is_float:
             return Call("abs", (self._value(place, family, depth - 1),))
-        function = rng.choice(("exp", "tanh", "sqrt"))
+        function = rng.choice(("exp", "tanh", "sqrt", "log", "sin", "cos", "floor", "ceil"))
         inner = self._value(place, family, 0)
-        return Call(function, (Call("abs", (inner,)) if function == "sqrt" else inner,))
+        return Call(function, (Call("abs", (inner,)) if function in ("sqrt", "log") else inner,))
 
     def _leaf(self, place: Place, family: Family) -> Expr:
         rng = self.rng

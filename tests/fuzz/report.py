@@ -90,7 +90,7 @@ def _plain(pair: Pair) -> str:
 def _loops(program: Program) -> list[str]:
     lines = [f'{size} = poly.sizes("{size}")' for size in program.sizes]
     lines += [f"{name} = {value!r}" for name, value in program.constants]
-    if program.functions and re.search(r"\b(exp|sqrt|tanh)\(", program.text()):
+    if program.functions and re.search(rf"\b({'|'.join(program.functions)})\(", program.text()):
         lines.append("from math import exp, sqrt, tanh")
     return [*lines, "", program.text().rstrip(), ""]
 

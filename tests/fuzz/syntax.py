@@ -121,12 +121,18 @@ class Binary:
 
 @dataclass(frozen=True)
 class Call:
-    """`exp`, `sqrt`, `tanh`, `abs` of one argument, `min` and `max` of two."""
+    """A function of one argument, such as `exp`, or `min` and `max` of two.
+
+    The function `if<` of four arguments stands for `c if a < b else d`, and so do those of the other comparisons.
+    """
 
     function: str
     args: tuple[Expr, ...]
 
     def __str__(self) -> str:
+        if self.function.startswith("if"):
+            left, right, then, other = self.args
+            return f"({then} if {left} {self.function[2:]} {right} else {other})"
         return f"{self.function}({', '.join(map(str, self.args))})"
 
 
@@ -315,7 +321,7 @@ class Program:
     sizes: tuple[str, ...]
     constants: tuple[tuple[str, float], ...] = ()
     reassociate: bool = True
-    functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh"))
+    functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh", "log", "sin", "cos", "floor", "ceil"))
     einsum: str = ""
     """The subscripts that poly gets in place of these loops."""
 

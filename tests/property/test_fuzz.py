@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -348,6 +349,7 @@ def features(program: Program) -> set[str]:
                     found.add("triangle")
             case Assign(target, op, value):
                 found.add(op)
+                found.update(re.findall(r" if |floor|log", str(value)))
                 loops = {loop.index for loop in around}
                 sums = [index for index in target.indices if len({n for n, _ in index.terms} & loops) > 1]
                 if sums and op == "+=" and len(list(reads(value))) > 1:
@@ -365,7 +367,7 @@ def test_all_kinds_of_nests_are_drawn() -> None:
     seen = Counter(feature for seed in range(600) for feature in features(draw_program(Random(seed)).program))
     wanted = ["f32", "f64", "i8", "i32", "i64", "condition", "backward", "step", "triangle", "scatter", "=", "+=", "-="]
     wanted += ["*=", "local scalar", "local array", "empty range", "in order", "odd names"]
-    wanted += ["f16", "einsum"]
+    wanted += ["f16", "einsum", " if ", "floor", "log"]
     assert {feature: seen[feature] for feature in wanted if seen[feature] < 4} == {}
 
 

@@ -18,7 +18,7 @@ from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
 from codegen.c import functions, used_helpers, workspace_function
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Index, Load, Predicate, Ternary, Unary
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
 from codegen.macros import definitions
@@ -138,10 +138,18 @@ def of_expressions() -> Iterator[Program]:
     expressions: list[Expr] = [
         *operands,
         *(Unary("-", operand) for operand in operands),
-        *(FunctionCall(function, (operand,)) for function, operand in product(("abs", "tanh"), operands)),
+        *(
+            FunctionCall(function, (operand,))
+            for function, operand in product(("abs", "tanh", "log", "floor"), operands)
+        ),
         *(Binary(op, left, right) for op, left, right in product("+*/", loads, operands)),
         *(Binary("-", Index(i), operand) for operand in operands),
         *(FunctionCall("max", (Binary("+", left, right), right)) for left, right in product(loads, operands)),
+        *(
+            Ternary(Predicate("<", FunctionCall("max", (left, Const(1))), right), right, left)
+            for left, right in product(loads, operands)
+        ),
+        *(Cast(dtype, operand) for dtype, operand in product(C_TYPES.values(), operands)),
     ]
     inputs = [Buffer(f"in_{name}", dtype, (N,), "in") for name, dtype in C_TYPES.items()]
     scalar = Buffer("scalar", DTYPES["i32"], (), "scalar")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 
 import numpy as np
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import N, compiled, i, single
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Index, Load, Logic, Predicate, Ternary, Truth, Unary
 from codegen.integer import Affine
 from codegen.program import Assign, Buffer
+from codegen.promotion import join, type_of
 from codegen.scalar import StatementPrinter, function_name, literal
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 
@@ -63,6 +65,13 @@ def over(a: Expr, b: Expr) -> Expr:
         (FunctionCall("sqrt", (INT,)), "= (float)sqrt_f64(n[i]);"),
         (FunctionCall("abs", (X,)), "= fabsf(x[i]);"),
         (FunctionCall("abs", (INT,)), "= (float)abs_i32(n[i]);"),
+        (FunctionCall("pow", (X, Const(3))), "= pow_f32(x[i], 3.0f);"),
+        (FunctionCall("floor", (D,)), "= (float)floor_f64(d[i]);"),
+        (Cast(f64, X), "= (float)((double)x[i]);"),
+        (times(Cast(f64, X), Const(0.1)), "= (float)((double)x[i] * 0.1);"),
+        (Ternary(Predicate("<", X, Const(0)), X, Const(2)), "= (x[i] < 0.0f) ? x[i] : 2.0f;"),
+        (times(Ternary(Predicate("<", INT, D), X, D), X), "= (float)(((n[i] < d[i]) ? x[i] : d[i]) * x[i]);"),
+        (Ternary(Predicate("<", X, D), X, INT), "= (float)((x[i] < d[i]) ? (double)x[i] : (double)n[i]);"),
         (FunctionCall("max", (X, Const(0))), "= max_f32(x[i], 0.0f);"),
         (FunctionCall("min", (X, D)), "= (float)min_f64(x[i], d[i]);"),
         (over(INT, INT), "= (float)((double)n[i] / n[i]);"),
@@ -130,10 +139,44 @@ def by_numpy(expr: Expr, arrays: dict[str, np.ndarray], index: int, size: int) -
             return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b}[op]()
         case FunctionCall(function, args):
             values = [by_numpy(arg, arrays, index, size) for arg in args]
-            return {"max": max, "min": min, "abs": abs}.get(function, getattr(np, function))(*values)
+            known = {"max": max, "min": min, "abs": abs, "pow": np.power}
+            return (known.get(function) or getattr(np, function))(*values)
+        case Cast(dtype, operand):
+            return np.dtype(dtype.numpy_name).type(by_numpy(operand, arrays, index, size))
+        case Ternary(test, then, other):
+            chosen = by_numpy(then if holds(test, arrays, index, size) else other, arrays, index, size)
+            kinds = [type_of(e, lambda name: BUFFERS[name].dtype) for e in (then, other)]
+            joined = join(*kinds)
+            return np.dtype(joined.numpy_name).type(chosen) if isinstance(joined, DType) else chosen
 
 
+def holds(test: Truth, arrays: dict[str, np.ndarray], index: int, size: int) -> bool:
+    match test:
+        case Predicate(op, left, right):
+            first, second = by_numpy(left, arrays, index, size), by_numpy(right, arrays, index, size)
+            return bool(COMPARISONS[op](first, second))
+        case Logic("not", (part,)):
+            return not holds(part, arrays, index, size)
+        case Logic(op, parts):
+            return (all if op == "and" else any)(holds(part, arrays, index, size) for part in parts)
+
+
+COMPARISONS = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 LEAVES = st.sampled_from([X, D, INT, Const(2), Const(0.75), Index(i), Index(N - i)])
+FLOATS = st.sampled_from([X, D])
+
+
+def truths() -> st.SearchStrategy[Truth]:
+    """Comparisons of values that rounding does not decide, and some of them joined."""
+    several = st.lists(
+        st.builds(Predicate, st.sampled_from(sorted(COMPARISONS)), LEAVES, LEAVES), min_size=1, max_size=2
+    )
+    joined = st.builds(lambda op, parts: Logic(op, tuple(parts)), st.sampled_from(["and", "or"]), several)
+    return st.one_of(joined, joined.map(lambda test: Logic("not", (test,))))
+
+
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
@@ -142,6 +185,13 @@ EXPRESSIONS = st.recursive(
         st.builds(lambda a: Unary("-", a), inner),
         st.builds(lambda f, a, b: FunctionCall(f, (a, b)), st.sampled_from(["max", "min"]), inner, inner),
         st.builds(lambda a: FunctionCall("tanh", (a,)), inner),
+        st.builds(
+            lambda f, a: FunctionCall(f, (Cast(f64, a),)), st.sampled_from(["sin", "cos", "floor", "ceil"]), inner
+        ),
+        st.builds(lambda a: FunctionCall("log", (plus(FunctionCall("abs", (Cast(f64, a),)), Const(0.5)),)), inner),
+        st.builds(lambda a, b: FunctionCall("pow", (plus(FunctionCall("abs", (a,)), Const(0.5)), b)), FLOATS, FLOATS),
+        st.builds(Cast, st.sampled_from([f32, f64, i64]), inner),
+        st.builds(Ternary, truths(), inner, inner),
     ),
     max_leaves=6,
 )

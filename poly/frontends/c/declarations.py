@@ -1,0 +1,194 @@
+"""C declarations: the types of names in terms of poly's scalar types, and the meaning of a name at one place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pycparser import c_ast
+
+BASIC = {
+    "double": "f64", "float": "f32", "char": "i8", "int": "i32", "long": "i64", "long int": "i64", "long long": "i64",
+    "long long int": "i64",
+}  # fmt: skip
+"""The scalar types by their names in C, without `signed`."""
+
+
+@dataclass(frozen=True)
+class CType:
+    """A scalar type, or an array or pointer of it; `extents` are None where C gives none, as for a pointer."""
+
+    dtype: str
+    unsigned: bool = False
+    extents: tuple[c_ast.Node | None, ...] = ()
+    pointer: bool = False
+    restrict: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return self.dtype.startswith("i")
+
+
+def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | None:
+    """The type in a declaration; None if poly has no such type."""
+    match node:
+        case c_ast.TypeDecl(type=inner):
+            return type_of(inner, typedefs)
+        case c_ast.Typename(type=inner):
+            return type_of(inner, typedefs)
+        case c_ast.IdentifierType(names=[name]) if name in typedefs:
+            return type_of(typedefs[name], typedefs)
+        case c_ast.IdentifierType(names=names):
+            words = [name for name in names if name not in ("signed", "unsigned")] or ["int"]
+            dtype = BASIC.get(" ".join(words))
+            return None if dtype is None else CType(dtype, "unsigned" in names)
+        case c_ast.ArrayDecl(type=inner, dim=extent, dim_quals=quals):
+            found = type_of(inner, typedefs)
+            if found is None or found.pointer:
+                return None
+            first = extent if isinstance(extent, c_ast.Node) else None
+            return CType(found.dtype, found.unsigned, (first, *found.extents), False, "restrict" in quals)
+        case c_ast.PtrDecl(type=inner, quals=quals):
+            found = type_of(inner, typedefs)
+            if found is None or found.pointer:
+                return None
+            return CType(found.dtype, found.unsigned, (None, *found.extents), True, "restrict" in quals)
+    return None
+
+
+@dataclass(frozen=True)
+class CounterName:
+    """The counter of a loop that runs here; `natural` if it can't be negative."""
+
+    natural: bool
+    unsigned: bool = False
+
+
+@dataclass(frozen=True)
+class SizeName:
+    """An integer parameter that a bound, subscript, extent or condition names."""
+
+    unsigned: bool = False
+
+
+@dataclass(frozen=True)
+class ArrayName:
+    """An array or pointer."""
+
+    type: CType
+
+
+@dataclass(frozen=True)
+class ScalarName:
+    """A scalar argument or local that holds data; an argument can't be assigned."""
+
+    dtype: str
+    is_argument: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """A local integer whose value here is an expression of counters and sizes, or any constant."""
+
+    value: ast.expr
+    kind: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A local integer, or a loop's counter, that has no value here that poly can follow."""
+
+    why: str
+
+
+Meaning = CounterName | SizeName | ArrayName | ScalarName | Known | Unknown
+
+
+@dataclass
+class Uses:
+    """How a part of the program uses each name: in textual order, whether a use writes, and the blocks around it."""
+
+    found: dict[str, list[tuple[bool, tuple[int, ...], c_ast.Node]]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(nodes: list[c_ast.Node]) -> Uses:
+        uses = Uses()
+        for node in nodes:
+            uses._visit(node, ())
+        return uses
+
+    def written(self, name: str) -> bool:
+        return any(write for write, _, _ in self.found.get(name, ()))
+
+    def _add(self, name: str, write: bool, around: tuple[int, ...], node: c_ast.Node) -> None:
+        self.found.setdefault(name, []).append((write, around, node))
+
+    def _visit(self, node: c_ast.Node, around: tuple[int, ...]) -> None:
+        match node:
+            case c_ast.ID(name=name):
+                self._add(name, False, around, node)
+            case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=value):
+                self._visit(value, around)
+                self._add(name, True, around, node)
+            case c_ast.Assignment(lvalue=c_ast.ID(name=name), rvalue=value):
+                self._visit(value, around)
+                self._add(name, False, around, node)
+                self._add(name, True, around, node)
+            case c_ast.Decl(name=name, init=init) if name:
+                if init is not None:
+                    self._visit(init, around)
+                    self._add(name, True, around, node)
+            case c_ast.UnaryOp(op="p++" | "p--" | "++" | "--", expr=c_ast.ID(name=name)):
+                self._add(name, False, around, node)
+                self._add(name, True, around, node)
+            case c_ast.FuncCall(args=args):
+                self._children(args, around)
+            case c_ast.For() | c_ast.Compound():
+                self._children(node, (*around, id(node)))
+            case c_ast.If(cond=cond, iftrue=then, iffalse=other):
+                self._visit(cond, around)
+                for part in (then, other):
+                    if part is not None:
+                        self._visit(part, (*around, id(part)))
+            case _:
+                self._children(node, around)
+
+    def _children(self, node: c_ast.Node | None, around: tuple[int, ...]) -> None:
+        for child in node or ():
+            self._visit(child, around)
+
+    def starts_by_itself(self, name: str) -> bool:
+        """Whether the first use of a scalar gives it a value, in the block that has all other uses."""
+        uses = self.found.get(name, [])
+        return not uses or (uses[0][0] and all(u[1][: len(uses[0][1])] == uses[0][1] for u in uses))
+
+    def is_read_first(self, name: str) -> bool:
+        uses = self.found.get(name, [])
+        return bool(uses) and not uses[0][0]
+
+
+def names_in(nodes: list[c_ast.Node | None]) -> Iterator[str]:
+    """The names in some C nodes."""
+    for node in nodes:
+        if isinstance(node, c_ast.ID):
+            yield node.name
+        elif node is not None:
+            yield from names_in(list(node))
+
+
+def integer_contexts(node: c_ast.Node) -> Iterator[str]:
+    """The names in bounds, subscripts, extents and conditions below a node."""
+    match node:
+        case c_ast.For(init=init, cond=cond, next=step):
+            yield from names_in([init, cond, step])
+        case c_ast.ArrayRef(subscript=subscript):
+            yield from names_in([subscript])
+        case c_ast.ArrayDecl(dim=extent) if extent is not None:
+            yield from names_in([extent])
+        case c_ast.If(cond=cond) | c_ast.TernaryOp(cond=cond):
+            yield from names_in([cond])
+        case c_ast.Decl(type=c_ast.TypeDecl(type=c_ast.IdentifierType(names=names)), init=init) if "int" in names:
+            yield from names_in([init])
+    for child in node:
+        yield from integer_contexts(child)

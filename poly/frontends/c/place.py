@@ -1,0 +1,62 @@
+"""Places in C text: Python nodes that point there, and errors that show the line."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeVar
+
+from pycparser import c_ast, c_generator
+
+from poly.errors import SpecError
+from poly.frontends.source import Source
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
+
+
+class CSource(Source):
+    """C text, in which places have a column, too."""
+
+    def place(self, row: int, start: int) -> str:
+        return f"{self.file}:{row}:{start + 1}"
+
+
+def shown(node: c_ast.Node) -> str:
+    """A node as C, on one line."""
+    text: str = c_generator.CGenerator().visit(node)
+    return " ".join(text.split())
+
+
+def marked(made: NodeT, node: c_ast.Node, source: Source) -> NodeT:
+    """The Python node with all parts that have no place yet at the place of a C node."""
+    if node.coord is None:
+        return made
+    row, start = node.coord.line, max((node.coord.column or 1) - 1, 0)
+    start, end = _extent(source.line(row), start, shown(node))
+    for part in ast.walk(made):
+        if isinstance(part, ast.expr | ast.stmt | ast.arg) and not hasattr(part, "lineno"):
+            part.lineno = part.end_lineno = row
+            part.col_offset, part.end_col_offset = start, end
+    return made
+
+
+def refusal(node: c_ast.Node, source: Source, why: str, remedy: str) -> SpecError:
+    """The error for a C node: file, line and column, reason, the line with carets below the node, and remedy."""
+    return source.error(marked(ast.Pass(), node, source), why, remedy)
+
+
+def _extent(line: str, start: int, text: str) -> tuple[int, int]:
+    """Where a node begins and ends in its line, as bytes: as far as the line agrees with the node as C."""
+    if start >= len(line):
+        return 0, len(line.encode())
+    wanted = [letter for letter in text if letter not in " ()"]
+    end = at = start
+    for letter in wanted:
+        while at < len(line) and line[at] in " ()\t":
+            at += 1
+        if at >= len(line) or line[at] != letter:
+            break
+        at += 1
+        end = at
+    while line[start:end].count("(") > line[start:end].count(")") and end < len(line) and line[end] in " )":
+        end += 1
+    return len(line[:start].encode()), len(line[: max(end, start + 1)].encode())

@@ -1,0 +1,120 @@
+"""C text after the preprocessor, without what system headers declare, and pycparser's syntax tree of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pycparser import c_ast, c_parser
+
+from codegen import processes
+from codegen.compiler import find_compiler
+from codegen.files import write_file
+from microkernels.errors import plain
+from poly.errors import SpecError
+
+SPELLINGS = {
+    "__attribute__(x)": "", "__extension__": "", "__restrict": "restrict", "__restrict__": "restrict",
+    "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile", "__asm__(x)": "",
+    "__declspec(x)": "", "__builtin_va_list": "int", "__alignof__": "sizeof",
+}  # fmt: skip
+"""Extensions of compilers, and what pycparser knows in their place."""
+TYPES = {
+    "char": "int8_t uint8_t bool",
+    "short": "int16_t uint16_t wchar_t",
+    "int": "int32_t uint32_t FILE va_list clock_t time_t off_t pid_t",
+    "long": "int64_t uint64_t size_t ssize_t ptrdiff_t intptr_t uintptr_t intmax_t uintmax_t",
+}
+"""Types of system headers, whose own declarations are left out; what they stand for is in `declarations`."""
+PRELUDE = "".join(f"typedef {known} {name};" for known, names in TYPES.items() for name in names.split())
+MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"([\s\d]*)$')
+BUILT_IN = ("<built-in>", "<command-line>", "<command line>")
+"""What preprocessors call the files of their own macros."""
+SYSTEM = "3"
+"""The flag of a line marker for text from system headers."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A translation unit: its syntax tree, and the preprocessed lines of each file by their numbers."""
+
+    tree: c_ast.FileAST
+    lines: Mapping[str, Mapping[int, str]]
+
+    def text(self, file: str) -> str:
+        """The preprocessed text of a file, with each line at its place."""
+        lines = self.lines.get(file, {})
+        return "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+
+
+def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]) -> Unit:
+    """The syntax tree of a C text; `folders` are searched for its includes, `define` are values of macros.
+
+    Raises:
+        SpecError: the preprocessor or pycparser refuses the text.
+        ToolchainError: there is no compiler.
+    """
+    lines = _own_lines(_compiler("-E", text, file, folders, define))
+    kept: dict[str, dict[int, str]] = {}
+    for name, number, line in lines:
+        before = kept.setdefault(name, {}).get(number, "")
+        kept[name][number] = f"{before} {line}" if before.strip() and line.strip() else before + line
+    whole = "\n".join(f'# {number} "{name}"\n{line}' for name, number, line in lines)
+    try:
+        tree = c_parser.CParser().parse(f"{PRELUDE}\n{whole}\n", file)
+    except c_parser.ParseError as error:
+        _compiler("-fsyntax-only", text, file, folders, define)  # names the place, if it refuses the text, too
+        raise SpecError(
+            f"{error}\nThis is no C99 that poly can read. Leave it out with `#ifndef __POLY__`, which poly defines."
+        ) from None
+    return Unit(tree, kept)
+
+
+def _compiler(mode: str, text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]) -> str:
+    """What the compiler prints in a mode.
+
+    Raises:
+        SpecError: it finds an error in the text.
+    """
+    flags = [f"-D{name}={value}" for name, value in {"__POLY__": 1, **define}.items()]
+    if mode == "-E":
+        flags += [f"-D{name}={value}" for name, value in SPELLINGS.items()]
+    places = [f"-I{folder}" for folder in folders]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "text.c"
+        write_file(path, f"# 1 {_quoted(file)}\n{text}\n".encode(errors="replace"), sync=False)
+        command = [*find_compiler(), mode, "-std=gnu11", "-w", *flags, *places, str(path)]
+        done = processes.run(command)
+    if done.returncode:
+        words = next(iter(re.findall(r".*error:.*", done.stderr)), done.stderr.strip()[:300])
+        remedy = "Name folders of headers in `include` and macros in `define`, or correct the text."
+        raise SpecError(f"{plain(words)}\nThe compiler refuses this. {remedy}")
+    return done.stdout
+
+
+def _quoted(file: str) -> str:
+    escaped = file.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _own_lines(text: str) -> list[tuple[str, int, str]]:
+    """The lines that are not from system headers, each with its file and number.
+
+    A file is a system header if its first marker says so: later ones tell where the macros come from that it uses.
+    """
+    owned: dict[str, bool] = {}
+    found: list[tuple[str, int, str]] = []
+    file, number, own = "", 1, False
+    for line in text.splitlines():
+        marker = MARKER.match(line)
+        if marker:
+            file, number = re.sub(r"\\(.)", r"\1", marker[2]), int(marker[1])
+            own = owned.setdefault(file, SYSTEM not in marker[3].split() and file not in BUILT_IN)
+            continue
+        if own and line.strip():
+            found.append((file, number, line))
+        number += 1
+    return found

@@ -1,0 +1,379 @@
+"""C expressions as Python expressions with the meaning that they have in C.
+
+C computes in the common type of both operands, where a literal such as `0.1` is a double; in a nest a number takes the
+type of the other operand. Conversions therefore become explicit: `f64(x[i]) * 0.1` for a float x.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pycparser import c_ast
+
+from poly.errors import SpecError
+from poly.frontends.c import declarations
+from poly.frontends.c.declarations import ArrayName, CounterName, Known, Meaning, ScalarName, SizeName, Unknown
+from poly.frontends.c.place import marked, refusal, shown
+from poly.frontends.c.polynomials import polynomial
+from poly.frontends.source import Source
+
+FLOATS = ("f32", "f64")
+ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
+COMPARISONS: Mapping[str, type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
+}  # fmt: skip
+FOLDED: Mapping[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "pow", "fabs", "fmin", "fmax")
+"""The functions of math.h that poly knows; each may end in `f`."""
+ABSOLUTE = ("abs", "labs", "llabs")
+KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
+
+
+@dataclass(frozen=True)
+class Value:
+    """A Python expression, and its type in C: that of data, or `int` or `uint` for counters, sizes and integers.
+
+    `weak`: it has neither elements nor scalars in it, so that in a nest it takes the type of what it meets. `number` is
+    the value of a literal. `single` is the same value computed in f32, where rounding it to f32 gives the same.
+    """
+
+    node: ast.expr
+    kind: str
+    weak: bool = False
+    number: float | int | None = None
+    single: ast.expr | None = None
+
+
+class Values:
+    """Translates the expressions of one function, given the meanings of names at the present place."""
+
+    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node]) -> None:
+        self.source = source
+        self.typedefs = typedefs
+        self.names: dict[str, Meaning] = {}
+
+    def refuse(self, node: c_ast.Node, why: str, remedy: str) -> SpecError:
+        return refusal(node, self.source, why, remedy)
+
+    def value(self, node: c_ast.Node) -> Value:
+        """An expression.
+
+        Raises:
+            SpecError: poly's nests have no such expression.
+        """
+        found = self._value(node)
+        marked(found.node, node, self.source)
+        return found
+
+    def _value(self, node: c_ast.Node) -> Value:
+        match node:
+            case c_ast.Constant():
+                return self._constant(node)
+            case c_ast.ID(name=name):
+                return self._name(node, name)
+            case c_ast.ArrayRef():
+                return self.element(node)
+            case c_ast.UnaryOp(op="+", expr=operand):
+                return self.value(operand)
+            case c_ast.UnaryOp(op="-", expr=operand):
+                return self._negative(node, self.value(operand))
+            case c_ast.UnaryOp(op="*", expr=operand):
+                return self.element(c_ast.ArrayRef(*_pointed(operand), coord=node.coord))
+            case c_ast.BinaryOp(op=op, left=left, right=right) if op in ARITHMETIC or op == "%":
+                return self._binary(node, op, self.value(left), self.value(right))
+            case c_ast.BinaryOp(op=op) if op in COMPARISONS or op in ("&&", "||"):
+                return Value(ast.IfExp(self.test(node), _number(1), _number(0)), "int", weak=True)
+            case c_ast.UnaryOp(op="!"):
+                return Value(ast.IfExp(self.test(node), _number(1), _number(0)), "int", weak=True)
+            case c_ast.TernaryOp(cond=cond, iftrue=then, iffalse=other):
+                return self._choice(self.test(cond), self.value(then), self.value(other))
+            case c_ast.Cast(to_type=wanted, expr=operand):
+                return self._cast(node, wanted, self.value(operand))
+            case c_ast.FuncCall():
+                return self._call(node)
+            case c_ast.Assignment() | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--") | c_ast.ExprList():
+                why = f"`{shown(node)}` has a side effect inside an expression"
+                raise self.refuse(node, why, "Write it as a statement of its own.")
+        raise self.refuse(
+            node, f"`{shown(node)}` is no value that poly knows", "Use numbers, elements, scalars, + - * / and ?:."
+        )
+
+    def _constant(self, node: c_ast.Constant) -> Value:
+        text = node.value
+        match node.type:
+            case "double":
+                number: float = float.fromhex(text) if text[:2].lower() == "0x" else float(text)
+                return _literal(number, "f64")
+            case "float":
+                return _literal(float(np.float32(text.rstrip("fF"))), "f32")
+            case kind if "int" in kind:
+                digits = text.rstrip("uUlL")
+                octal = len(digits) > 1 and digits[0] == "0" and digits[1] not in "xXbB"
+                return _literal(int(digits, 8 if octal else 0), "uint" if "u" in text.lower() else "int")
+            case "char" if len(text) == 3:
+                return _literal(ord(text[1]), "int")
+        raise self.refuse(node, f"`{text}` is no number that poly knows", "Use int, float and double.")
+
+    def _name(self, node: c_ast.ID, name: str) -> Value:
+        match self.names.get(name):
+            case CounterName(unsigned=unsigned) | SizeName(unsigned=unsigned):
+                return Value(ast.Name(name, ast.Load()), "uint" if unsigned else "int", weak=True)
+            case ScalarName(dtype):
+                return Value(ast.Name(name, ast.Load()), dtype)
+            case Known(value, kind):
+                number = value.value if isinstance(value, ast.Constant) else None
+                return Value(value, kind, weak=True, number=number)  # type: ignore[arg-type]  # numbers alone
+            case Unknown(why):
+                raise self.refuse(node, why, "Write the value in terms of the loops' counters and the sizes here.")
+            case ArrayName():
+                raise self.refuse(node, f"`{name}` is a whole array", f"Name one element of it: `{name}[i]`.")
+        raise self.refuse(
+            node, f"`{name}` is not declared in this file", "Declare it as a parameter, a local or a constant."
+        )
+
+    def element(self, node: c_ast.ArrayRef) -> Value:
+        """One element of an array."""
+        subscripts: list[c_ast.Node] = []
+        base: c_ast.Node = node
+        while isinstance(base, c_ast.ArrayRef):
+            subscripts.insert(0, base.subscript)
+            base = base.name
+        meaning = self.names.get(base.name) if isinstance(base, c_ast.ID) else None
+        if not isinstance(base, c_ast.ID) or not isinstance(meaning, ArrayName):
+            raise self.refuse(base, f"`{shown(base)}` is no array", "Index a parameter or local array: `A[i][j]`.")
+        if len(subscripts) != len(meaning.type.extents):
+            rank = len(meaning.type.extents)
+            why = f"`{base.name}` has {rank} dimensions, and gets {len(subscripts)} subscripts"
+            raise self.refuse(node, why, "Give one subscript for each dimension.")
+        values = [self.integer(subscript) for subscript in subscripts]
+        index = values[0] if len(values) == 1 else ast.Tuple(values, ast.Load())
+        return Value(ast.Subscript(ast.Name(base.name, ast.Load()), index, ast.Load()), meaning.type.dtype)
+
+    def integer(self, node: c_ast.Node) -> ast.expr:
+        """A subscript or bound: an expression of counters, sizes and integers."""
+        found = self.value(node)
+        if found.kind not in ("int", "uint"):
+            why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
+            remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
+            if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+                remedy = "Gather the elements into an array of their own before these loops."
+            raise self.refuse(node, why, remedy)
+        return found.node
+
+    def _negative(self, node: c_ast.Node, value: Value) -> Value:
+        self._check_sign(node, value)
+        if value.number is not None:
+            return _literal(-value.number, value.kind)
+        kind = "i32" if value.kind == "i8" else value.kind
+        return Value(ast.UnaryOp(ast.USub(), converted(value, kind)), kind, value.weak)
+
+    def _check_sign(self, node: c_ast.Node, *values: Value) -> None:
+        if any(value.kind == "uint" for value in values) and not all(v.number is not None for v in values):
+            raise self.refuse(
+                node,
+                f"`{shown(node)}` is unsigned, and wraps around where it would be negative",
+                "Declare its names as int or ptrdiff_t, or compare sums: `i + 1 < n`.",
+            )
+
+    def _binary(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
+        kind = common(left.kind, right.kind)
+        if op == "-":
+            self._check_sign(node, *(v for v in (left, right) if kind == "uint"))
+        if op in ("/", "%") and kind not in FLOATS:
+            return self._divided(node, op, left, right)
+        if op == "%":
+            raise self.refuse(node, f"`{shown(node)}` is the rest of a fraction", "Use / and floor.")
+        if left.number is not None and right.number is not None:
+            return self._folded(node, op, left.number, right.number, kind)
+        made = _operation(op, converted(left, kind), converted(right, kind))
+        if kind == "f32" and left.weak and right.weak:
+            return Value(_call("f32", made), kind)
+        return Value(made, kind, left.weak and right.weak, single=_in_single(op, left, right, kind))
+
+    def _folded(self, node: c_ast.Node, op: str, left: float, right: float, kind: str) -> Value:
+        if kind not in FLOATS:
+            return _literal(FOLDED[op](left, right), kind)
+        of = np.float32 if kind == "f32" else np.float64
+        with np.errstate(all="ignore"):
+            found = of(left) / of(right) if op == "/" else of(FOLDED[op](of(left), of(right)))  # type: ignore[arg-type]
+        if not math.isfinite(found):
+            raise self.refuse(node, f"`{shown(node)}` is no finite number", "Write a number.")
+        return _literal(float(found), kind)
+
+    def _divided(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
+        """A division of integers, which C rounds towards zero: of literals, or of what can't be negative."""
+        by = right.number
+        if left.number is not None and by:
+            quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
+            return _literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
+        if left.kind in ("int", "uint") and isinstance(by, int) and by > 0 and self.is_natural(left.node):
+            made = ast.BinOp(left.node, ast.FloorDiv() if op == "/" else ast.Mod(), _number(by))
+            return Value(made, left.kind, weak=True)
+        raise self.refuse(
+            node,
+            f"`{shown(node)}` divides integers",
+            "Divide by a positive constant what can't be negative, or divide as double: `(double)a / b`.",
+        )
+
+    def is_natural(self, node: ast.expr) -> bool:
+        """Whether an integer expression can't be negative, as far as signs tell."""
+        found = polynomial(node)
+
+        def natural(name: str) -> bool:
+            match self.names.get(name):
+                case CounterName(natural=is_natural):
+                    return is_natural
+                case SizeName():
+                    return True
+            return False
+
+        return found is not None and all(f >= 0 and all(map(natural, key)) for key, f in found.items())
+
+    def _choice(self, test: ast.expr, then: Value, other: Value) -> Value:
+        kind = common(then.kind, other.kind)
+        made = ast.IfExp(test, converted(then, kind), converted(other, kind))
+        if kind == "f32" and then.weak and other.weak:
+            return Value(_call("f32", made), kind)
+        return Value(made, kind, then.weak and other.weak)
+
+    def _cast(self, node: c_ast.Cast, wanted: c_ast.Node, value: Value) -> Value:
+        to = declarations.type_of(wanted, self.typedefs)
+        if to is None or to.extents:
+            raise self.refuse(node, f"`{shown(node)}` is a conversion to no scalar type of poly", "Use int and double.")
+        if to.is_integer and value.kind in ("int", "uint"):
+            return value
+        if to.unsigned:
+            raise self.refuse(node, f"`{shown(node)}` makes data unsigned, which wraps around", "Use a signed type.")
+        if value.number is not None and not to.is_integer:
+            number = float(np.float32(value.number)) if to.dtype == "f32" else float(value.number)
+            return _literal(number, to.dtype)
+        if value.kind == to.dtype:
+            return value
+        if value.single is not None and to.dtype == "f32":
+            return Value(value.single, "f32")
+        return Value(_call(to.dtype, value.node), to.dtype)
+
+    def _call(self, node: c_ast.FuncCall) -> Value:
+        name = node.name.name if isinstance(node.name, c_ast.ID) else ""
+        given = node.args.exprs if node.args else []
+        self._check_function(node, name, len(given))
+        args = [self.value(arg) for arg in given]
+        if name in ABSOLUTE:
+            kind = "i32" if args[0].kind == "i8" else args[0].kind
+            return Value(_call("abs", converted(args[0], kind)), kind, args[0].weak)
+        plain, kind = (name[:-1], "f32") if name[:-1] in FUNCTIONS and name.endswith("f") else (name, "f64")
+        nodes = [converted(arg, kind) for arg in args]
+        if kind == "f32" and all(arg.weak for arg in args):
+            nodes = [_call(kind, nodes[0]), *nodes[1:]]
+        if plain in ("fmin", "fmax"):
+            return Value(_extreme(plain, nodes[0], nodes[1]), kind)
+        python = "abs" if plain == "fabs" else plain
+        exact = kind == "f64" and python in ("abs", "sqrt", "floor", "ceil") and args[0].kind == "f32"
+        single = _call(python, args[0].node) if exact and not args[0].weak else None
+        return Value(_call(python, *nodes), kind, single=single)
+
+    def _check_function(self, node: c_ast.FuncCall, name: str, count: int) -> None:
+        known = {f: 2 if f in ("pow", "fmin", "fmax") else 1 for f in FUNCTIONS}
+        known |= {f"{f}f": takes for f, takes in known.items()} | dict.fromkeys(ABSOLUTE, 1)
+        if known.get(name) != count:
+            why = f"`{name or shown(node)}` is no function that poly knows, and may have side effects"
+            raise self.refuse(node, why, f"Write its body here, or as a macro. {KNOWN}")
+
+    def test(self, node: c_ast.Node) -> ast.expr:
+        """A condition, as Python's comparisons joined by and, or, not."""
+        match node:
+            case c_ast.BinaryOp(op="&&" | "||" as op, left=left, right=right):
+                made: ast.expr = ast.BoolOp(ast.And() if op == "&&" else ast.Or(), [self.test(left), self.test(right)])
+            case c_ast.UnaryOp(op="!", expr=operand):
+                made = ast.UnaryOp(ast.Not(), self.test(operand))
+            case c_ast.BinaryOp(op=op, left=left, right=right) if op in COMPARISONS:
+                first, second = self.value(left), self.value(right)
+                kind = common(first.kind, second.kind)
+                made = ast.Compare(converted(first, kind), [COMPARISONS[op]()], [converted(second, kind)])
+            case _:
+                made = ast.Compare(self.value(node).node, [ast.NotEq()], [_number(0)])
+        return marked(made, node, self.source)
+
+
+def _parts(node: c_ast.Node) -> Iterator[c_ast.Node]:
+    yield node
+    for child in node:
+        yield from _parts(child)
+
+
+def common(one: str, two: str) -> str:
+    """The type in which C computes with two types."""
+    kinds = {one, two}
+    for kind in ("f64", "f32", "i64"):
+        if kind in kinds:
+            return kind
+    if kinds & {"i32", "i8"}:
+        return "i32"
+    return "uint" if "uint" in kinds else "int"
+
+
+def converted(value: Value, kind: str) -> ast.expr:
+    """The value's Python expression in a type; weak values take it from what they meet."""
+    if value.kind == kind or kind in ("int", "uint"):
+        return value.node
+    if value.number is not None:
+        return _number(value.number if kind in FLOATS else int(value.number))
+    if value.weak and (kind in FLOATS or value.kind in ("int", "uint")):
+        return value.node
+    if kind == "f32" and value.single is not None:
+        return value.single
+    return _call(kind, value.node)
+
+
+def _in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None:
+    """An operation on a float and a literal that f32 has: its double result, rounded to f32, is that of f32 alone.
+
+    A double has more than twice the bits of a float, so that rounding twice is rounding once.
+    """
+    sides = (left, right)
+    fits = [
+        (v.kind == "f32" and not v.weak) or (v.number is not None and float(np.float32(v.number)) == v.number)
+        for v in sides
+    ]
+    if kind != "f64" or not all(fits) or all(v.number is not None for v in sides):
+        return None
+    return _operation(op, *(_number(v.number) if v.number is not None else v.node for v in sides))
+
+
+def _operation(op: str, left: ast.expr, right: ast.expr) -> ast.expr:
+    return ast.BinOp(left, ARITHMETIC[op](), right)
+
+
+def _extreme(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
+    """fmin or fmax, which take the other value in place of a NaN."""
+    order = ast.Compare(right, [ast.Lt() if name == "fmin" else ast.Gt()], [left])
+    is_nan = ast.Compare(left, [ast.NotEq()], [left])
+    return ast.IfExp(ast.BoolOp(ast.Or(), [order, is_nan]), right, left)
+
+
+def _pointed(node: c_ast.Node) -> tuple[c_ast.Node, c_ast.Node]:
+    """The pointer and the subscript in `*p` and `*(p + i)`."""
+    match node:
+        case c_ast.BinaryOp(op="+", left=left, right=right):
+            return left, right
+    return node, c_ast.Constant("int", "0", coord=node.coord)
+
+
+def _literal(number: float | int, kind: str) -> Value:
+    return Value(_number(number), kind, weak=True, number=number)
+
+
+def _number(value: float | int) -> ast.expr:
+    """A number; a negative one is written with its sign, as Python reads it."""
+    if math.copysign(1, value) < 0:
+        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+    return ast.Constant(value)
+
+
+def _call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])

@@ -1,0 +1,166 @@
+"""C that is no nest: each refusal names file, line, column, the construct, and how to write it instead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import poly
+from poly import SpecError
+
+HEAD = "void f(int n, double A[n][n], double x[n], double y[n], int k[n], double s) {\n#pragma scop\n"
+LOOP = "for (int i = 0; i < n; i++) "
+
+
+def refused(text: str, **options: object) -> str:
+    with pytest.raises(SpecError) as caught:
+        poly.from_c(text + "\n", **options)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+BODIES = {
+    "while": ("int i = 0;\nwhile (i < n) i++;", "4:1: a `while` loop has no affine bounds", "Write `for"),
+    "do": ("int i = 0;\ndo i++; while (i < n);", "4:1: a `do` loop has no affine bounds", "Write `for"),
+    "goto": (LOOP + "goto end;\nend: ;", "3:29: `goto` lets the program jump", "Write loops and `if`."),
+    "break": (LOOP + "{ if (x[i] > 0) break; x[i] = 1; }", "3:45: `break` lets the data decide", "Put the rest"),
+    "return": ("return;", "3:1: a nest returns nothing", "Store results in an array"),
+    "switch": ("switch (n) { case 0: x[0] = 1; }", "3:1: `switch` jumps", "Write it by `if`"),
+    "unknown function": (LOOP + "x[i] = g(i);", "3:36: `g` is no function that poly knows", "Write its body here"),
+    "call": (LOOP + "g(x);", "3:29: `g(x)` is called for its side effects", "Write its loops here"),
+    "side effect": (LOOP + "x[i] = k[i]++;", "3:36: `k[i]++` has a side effect inside an expression", "Write it as"),
+    "assigned condition": (LOOP + "if (x[i] = 0) y[i] = 1;", "3:33: `x[i] = 0` has a side effect", "Write it as"),
+    "two counters": (
+        "for (int i = 0, j = 0; i < n; i++) x[i] = 0;",
+        "3:1: this loop does not start one counter",
+        "Write",
+    ),
+    "unsigned below 0": (
+        "for (unsigned i = 9; i >= 0; i--) x[i] = 0;",
+        "3:1: `i` is unsigned and counts down",
+        "Declare it as int",
+    ),
+    "unsigned difference": (
+        "for (unsigned i = 1; i < 9; i++) x[i - 1] = 0;",
+        "3:36: `i - 1` is unsigned, and wraps around",
+        "Declare its",
+    ),
+    "gather": (LOOP + "x[k[i]] = 0;", "3:31: `k[i]` is data: a subscript, bound or extent", "Gather the elements"),
+    "advanced by hand": (
+        "int j = 0;\n" + LOOP + "{ j += 2; x[j] = 0; }",
+        "4:41: `j` is data: a subscript, bound or extent",
+        "Write what",
+    ),
+    "product": (LOOP + "x[i * i] = 0;", "3:31: `i * i` is not affine: it multiplies two names", "An index, bound"),
+    "step": ("for (int i = 1; i < n; i *= 2) x[i] = 0;", "3:24: the loop over `i` has no constant step", "Write `i++`"),
+    "no bound": ("for (int i = 0; ; i++) x[i] = 0;", "3:1: this loop has no bound", "Compare the counter itself"),
+    "unequal": ("for (int i = 0; i != n; i++) x[i] = 0;", "3:17: `i != n` is no bound of `i`", "Compare the counter"),
+    "direction": ("for (int i = 0; i > n; i++) x[i] = 0;", "3:17: `i > n` does not end a loop", "Count up to an end"),
+    "own counter": (LOOP + "i += 1;", "3:29: `i` counts a loop that runs here, and is changed", "Leave the counter"),
+    "counter afterwards": (
+        "int i;\nfor (i = 0; i < n; i++) x[i] = 0;\nx[i - 1] = 1;",
+        "5:3: `i` counts a loop that does not run here",
+        "Write",
+    ),
+    "counter twice": (LOOP + LOOP + "x[i] = 0;", "3:29: `i` counts a loop around this one", "Use another counter."),
+    "counter of fractions": (
+        "for (double d = 0; d < 1; d += 1) x[0] = 0;",
+        "3:1: the counter `d` is no int",
+        "Count by",
+    ),
+    "pointer": (
+        "double *p = x;\n" + LOOP + "p[i] = 0;",
+        "3:8: `p` is a pointer, which may point into any",
+        "Index the",
+    ),
+    "address": (LOOP + "x[i] = *&y[i];", "3:38: `&y[i]` is no array", "Index a parameter"),
+    "undeclared": (LOOP + "x[i] = q;", "3:36: `q` is not declared in this file", "Declare it"),
+    "whole array": (LOOP + "x[i] = y;", "3:36: `y` is a whole array", "Name one element of it: `y[i]`."),
+    "rank": (LOOP + "x[i] = A[i];", "3:36: `A` has 2 dimensions, and gets 1 subscripts", "Give one subscript"),
+    "division": (LOOP + "k[i] = k[i] / 2;", "3:36: `k[i] / 2` divides integers", "Divide by a positive constant"),
+    "negative rest": (LOOP + "if ((i - 3) % 2 == 0) x[i] = 0;", "3:34: `(i - 3) % 2` divides integers", "Divide by"),
+    "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is no value that poly knows", "Use numbers"),
+    "initial values": ("double t[2] = {0, 1};\nx[0] = t[0];", "3:8: `t` has initial values", "Fill it by loops"),
+    "no value": (
+        "double t;\n" + LOOP + "{ x[i] = t; t = y[i]; }",
+        "3:8: `t` may be read before it has a value",
+        "Give it one here",
+    ),
+    "parameter by value": ("s = 0;", "3:1: `s` is a parameter passed by value", "Assign a local"),
+    "hidden": (LOOP + "{ double x = 1; y[i] = x; }", "3:38: `x` hides another `x`", "Rename one of them."),
+    "hidden scalar": (
+        "double t = 1;\n{ double t = 2; x[0] = t; }",
+        "4:10: `t` hides another `t`",
+        "Rename one of them.",
+    ),
+    "type": ("long double t = 0;\nx[0] = t;", "3:13: `long double t = 0` has a type that poly has not", "Use double"),
+    "bound that changes": (
+        "int m = n;\nfor (int i = 0; i < m; i++) { x[i] = 0; m = 3; }",
+        "4:21: the value of `m` is not known here",
+        "Write",
+    ),
+    "not C": ("x[0] = ;", "3:8: error: expected expression", "The compiler refuses this."),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_a_body_that_is_no_nest_is_refused(case: str) -> None:
+    body, sentence, remedy = BODIES[case]
+    message = refused(f"{HEAD}{body}\n#pragma endscop\n}}").splitlines()
+    assert message[0].startswith(f"<C>:{sentence}")
+    assert message[-1].startswith(remedy)
+
+
+FILES = {
+    "no end": ("void f(double x[3]) {\n#pragma scop\nx[0] = 1;\n}", "<C>:2:9: `#pragma scop` has no end in its block"),
+    "no start": ("void f(double x[3]) {\nx[0] = 1;\n#pragma endscop\n}", "<C>:3:9: `#pragma endscop` ends no scop"),
+    "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
+    "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: `x` has a type that poly has not"),
+    "unsigned data": ("void f(unsigned x[3]) { x[0] = 1; }", "<C>:1:17: `x` holds unsigned data, which wraps around"),
+    "extent": (
+        "void f(int n, int m, double *x) { for (int i = 0; i < n; i++) x[i] = 1; x[m] = 0; }",
+        "<C>:1:29: the extent of `x` does not follow from its accesses",
+    ),
+    "afterwards": (
+        "double f(int n, double x[n]) {\ndouble s = 0;\n#pragma scop\nfor (int i = 0; i < n; i++) s += x[i];\n"
+        "#pragma endscop\nreturn s;\n}",
+        "<C>:2:8: `s` is assigned in the scop and read after it",
+    ),
+    "nothing": ("", "<C> has no function with a body."),
+    "several functions": (
+        "void f(double x[3]) { x[0] = 1; }\nvoid g(void) {}",
+        "<C> has several functions to read: f, g.",
+    ),
+    "missing header": ('#include "missing.h"\nvoid f(void) {}', "<C>:1:10: fatal error: missing.h: No such file"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_text_that_has_no_nest_is_refused(case: str) -> None:
+    text, sentence = FILES[case]
+    assert refused(text).startswith(sentence)
+
+
+def test_a_function_that_does_not_exist_is_refused() -> None:
+    assert refused("void f(double x[3]) { x[0] = 1; }", function="g") == "<C> has no function g. Its functions: f."
+
+
+def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="can't be read"):
+        poly.from_c(tmp_path / "none.c")
+
+
+def test_the_place_is_that_in_the_file_behind_its_includes(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("/* two\n   lines */\n#define N 10\n")
+    path = tmp_path / "loops.c"
+    path.write_text('#include <stdio.h>\n#include "sizes.h"\nvoid f(double x[N]) {\n  // comment\n  x[x[0]] = N;\n}\n')
+    message = refused_file(path)
+    assert message.startswith(f"{path}:5:5: `x[0]` is data")
+    assert re.search(r"x\[x\[0\]\] = 10;\n {6}\^{4}\n", message)
+
+
+def refused_file(path: Path) -> str:
+    with pytest.raises(SpecError) as caught:
+        poly.from_c(path)
+    return str(caught.value)

@@ -1,0 +1,247 @@
+"""Loops in C: random nests printed as C are those of the same loops in Python, and compute what the compiler does."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import subprocess
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from fuzz.nests import Generator, _finished
+from fuzz.syntax import (
+    Assign,
+    Binary,
+    Call,
+    Condition,
+    Expr,
+    For,
+    If,
+    Joined,
+    Local,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Program,
+    Quotient,
+    Read,
+    Stmt,
+    Test,
+    walk,
+)
+
+import poly
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
+
+SEEDS = 60
+
+
+def drawn(seed: int) -> Program:
+    """A random nest of doubles."""
+    rng = Random(seed)
+    generator = Generator(rng, rng.choice(["any", "deep", "stencil"]))
+    for family in generator.families:
+        family.dtype = "f64"
+    generator.constants = {}
+    return _finished(generator.drawn(), rng).program
+
+
+def is_common(program: Program) -> bool:
+    """Whether the nest has nothing that C writes otherwise."""
+    text = program.text("")
+    calls = ("min(", "max(", "//", "%", "abs(-", "linux", "unix")  # the last two are macros of gcc
+    plain = all(len(name) < 5 for name in (*program.sizes, *(arg.name for arg in program.args)))
+    return plain and not any(call in text for call in calls) and program.reassociate
+
+
+def expr(value: Expr) -> str:
+    match value:
+        case Number(number):
+            return repr(number)
+        case Name(name):
+            return name
+        case Read(array, indices):
+            return array + "".join(f"[{index}]" for index in indices)
+        case Negative(inner):
+            return f"(-{expr(inner)})"
+        case Binary(op, left, right):
+            return f"({expr(left)} {op} {expr(right)})"
+        case Call(function, args) if function.startswith("if"):
+            left, right, then, other = map(expr, args)
+            return f"({left} {function[2:]} {right} ? {then} : {other})"
+        case Call(function, args):
+            return f"{'fabs' if function == 'abs' else function}({', '.join(map(expr, args))})"
+    raise TypeError(value)
+
+
+def test_of(condition: Condition) -> str:
+    match condition:
+        case Test(left, op, right):
+            assert not isinstance(left, Quotient)
+            return f"{left} {op} {right}"
+        case Joined(word, left, right):
+            return f"({test_of(left)} {'&&' if word == 'and' else '||'} {test_of(right)})"
+        case Not(inner):
+            return f"!({test_of(inner)})"
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]
+
+
+def lines(statement: Stmt) -> list[str]:
+    match statement:
+        case For(index, lower, upper, step, body):
+            low, high = " && ".join(f"{index} >= {b}" for b in lower), " && ".join(f"{index} < {b}" for b in upper)
+            head = f"{index} = {lower[0]}; {high}; {index} += {step}"
+            if step < 0:
+                head = f"{index} = {upper[0]} - 1; {low}; {index} -= {-step}"
+            return [f"for (int {head}) {{", *(line for inner in body for line in lines(inner)), "}"]
+        case If(test, body, orelse):
+            first = [line for inner in body for line in lines(inner)]
+            second = [line for inner in orelse for line in lines(inner)]
+            return [f"if ({test_of(test)}) {{", *first, "} else {", *second, "}"]
+        case Assign(target, op, value):
+            return [f"{expr(target)} {op} {expr(value)};"]
+        case Local(name, _, None, value) if value is not None:
+            return [f"double {name} = {expr(value)};"]
+        case Local(name, _, shape):
+            return [f"double {name}{''.join(f'[{extent}]' for extent in shape or ())};"]
+    raise TypeError(statement)
+
+
+def c_text(program: Program) -> str:
+    sizes = [f"int {size}" for size in program.sizes]
+    shaped = [f"double {a.name}{''.join(f'[{e}]' for e in a.shape or ())}" for a in program.args]
+    body = [line for statement in program.body for line in lines(statement)]
+    return "\n".join([f"void {program.name}({', '.join(sizes + shaped)}) {{", *body, "}"])
+
+
+def has_single_bounds(program: Program) -> bool:
+    bounds = [s for s, _ in walk(program.body) if isinstance(s, For)]
+    several = any(len(loop.lower if loop.step > 0 else loop.upper) > 1 for loop in bounds)
+    return not several and all(arg.shape != () for arg in program.args)
+
+
+def common_programs() -> list[Program]:
+    found = [program for seed in range(SEEDS * 8) if is_common(program := drawn(seed)) and has_single_bounds(program)]
+    return found[:SEEDS]
+
+
+def by_python(program: Program) -> poly.Nest:
+    names = {size: poly.sizes(size) for size in program.sizes}
+    return parse_text(Source(program.text(""), "python", 1), {**names, "f64": poly.f64})
+
+
+def test_loops_in_c_are_the_nest_of_the_same_loops_in_python() -> None:
+    programs = common_programs()
+    assert len(programs) > SEEDS // 2
+    for program in programs:
+        made, wanted = poly.from_c(c_text(program)), by_python(program)
+        if set(made.sizes) != set(wanted.sizes):  # an integer that is only a value is a scalar in C
+            continue
+        assert [s.op for s in made.statements] == [s.op for s in wanted.statements]
+        assert [s.expr for s in made.statements] == [s.expr for s in wanted.statements], program.text("")
+        pairs = zip(made.statements, wanted.statements, strict=True)
+        for one, other in pairs:
+            same = other.domain.align_params(one.domain.get_space())
+            assert one.domain.align_params(same.get_space()).is_equal(same), program.text("")
+
+
+SOURCES = {
+    "narrow": """
+        void narrow(int n, float x[n], double y[n], float z[n], char c[n], int k[n]) {
+            for (int i = 0; i < n; i++) {
+                float t = x[i] * 0.5 + 1;
+                z[i] += t * 0.1 - y[i];
+                x[i] = x[i] / 3.0 + 0.1f * i;
+                y[i] = (float)y[i] + x[i] * 0.1;
+                k[i] = c[i] + c[i] == 4 ? k[i] * 2 : (int)(y[i] * 3) + 1 / 2;
+                c[i] = c[i] + 100;
+                z[i] = -z[i] / 7 + 1.0f / 3 * x[i];
+            }
+        }""",
+    "loops": """
+        #define MAX(a, b) ((a) > (b) ? (a) : (b))
+        #define MIN(a, b) ((a) < (b) ? (a) : (b))
+        void loops(int n, int m, double a[n][m], double b[n], double *restrict s) {
+            int i, j, last;
+            for (i = n - 1; i > 0; --i)
+                for (j = MAX(i - 2, 0); j <= MIN(i + 1, m - 1); j = j + 1) {
+                    last = m - 1 - j;
+                    if (j % 3 == 1 || i / 2 < 2) a[i][last] += b[i] * (j == 0 ? b[0] : a[i - 1][j]);
+                    else if (a[i][j] > 0.5 && i < n - 1) { s[0] += a[i][j]; b[i + 1] *= 1.5; }
+                }
+            for (int t = 0; t < 3; t++) {
+                double most = -1, local[m];
+                for (j = 0; j < m; j += 2) b[j] += t;
+                for (j = 0; j < m; j++) {
+                    local[j] = fmax(a[0][j], b[0]);
+                    if (a[0][j] > most) most = a[0][j];
+                }
+                double run = 0;
+                for (j = 0; j < m / 2 + 1; j++) { run += b[j]; b[j] = run; }
+                for (j = m - 1; j >= 0; j--) a[0][j] = local[j] - most;
+            }
+            s[1] = s[0] = s[0] / (n + 1);
+        }""",
+    "state": """
+        void state(int n, int m, double a[n][m], double b[n], double s[2]) {
+            double t, u = 1;
+            int i, j, k = 0, last = n - 1;
+            for (int q = 0; q < 2; q++)
+                for (i = 0; i < n; i++) { u += a[i][0]; b[i] = u; }
+            for (i = 0; i < n; i++) if (b[i] > 1 && i > 0 && b[i - 1] > 0) k++;
+            for (i = 0; i < n; i++) {
+                t = a[last - i][1];
+                if (t > 0) { double v = t * 2; b[i] -= v; } else t = -t;
+                j = m - 1;
+                if (i > 2) { j = 0; b[i] += a[i][j]; }
+                b[i] += t * i / 2 + (i < 3 ? a[i][i] : u) + !(b[i] > 3);
+                s[0] = s[1] = b[i] + k;
+            }
+            t = u;
+            s[1] /= t;
+        }""",
+    "flat": """
+        #include <math.h>
+        #include <stddef.h>
+        typedef double real;
+        static void flat(size_t n, size_t m, const real *__restrict__ A, real *__restrict x, real (*restrict B)[m]) {
+            for (size_t i = 0; i < n; i++)
+                for (size_t j = 0; j < m; ++j) {
+                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j]));
+                    B[i][j] = pow(A[j + i * m], 2.0) + floor(x[i]);
+                }
+        }""",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_loops_compute_what_the_compiler_makes_of_them(name: str, tmp_path: Path) -> None:
+    """Bitwise by the interpreter, and up to rounding by the kernel."""
+    nest = poly.from_c(SOURCES[name])
+    sizes = {"n": 9, "m": 6}
+    rng = np.random.default_rng(4)
+    arrays = []
+    for array in nest.arguments:
+        shape = tuple(extent.evaluate(sizes) for extent in array.shape)
+        values = rng.normal(size=shape or None) if array.dtype.is_float else rng.integers(-4, 5, shape)
+        arrays.append(np.asarray(values).astype(array.dtype.numpy_name))
+    path = tmp_path / "text.c"
+    path.write_text("#include <math.h>\n" + SOURCES[name].replace("static ", ""))
+    subprocess.run(
+        ["cc", "-O0", "-ffp-contract=off", "-w", "-shared", "-fPIC", path, "-o", tmp_path / "c.so", "-lm"], check=True
+    )
+    by_c, by_loops, by_kernel = ([array.copy() for array in arrays] for _ in range(3))
+    given = [ctypes.c_int64(sizes[s]) for s in ("n", "m") if s in nest.sizes]
+    getattr(ctypes.CDLL(str(tmp_path / "c.so")), name)(*given, *(a.ctypes.data_as(ctypes.c_void_p) for a in by_c))
+    nest.reference(*by_loops)
+    nest(*by_kernel)
+    for got, known, fast in zip(by_loops, by_c, by_kernel, strict=True):
+        np.testing.assert_array_equal(got, known)
+        np.testing.assert_allclose(fast, known, rtol=1e-5, atol=1e-6)
+    assert math.isfinite(sum(map(np.sum, by_c)))

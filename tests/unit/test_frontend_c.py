@@ -1,0 +1,107 @@
+"""`poly.from_c`: what becomes an argument, a size or a local, and how C's text reaches the nest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import poly
+from codegen.expr import Cast, Const
+from poly.commands.nestfile import load_nest, open_nests
+
+
+def arguments(text: str, **options: object) -> tuple[str, ...]:
+    return tuple(map(str, poly.from_c(text + "\n", **options).arguments))  # type: ignore[arg-type]
+
+
+def test_arguments_keep_their_order_and_integers_in_bounds_are_sizes() -> None:
+    head = "void f(float c, int n, int k, double x[n], int m, float y[m])"
+    text = head + "{ for (int i = 0; i < n; i++) { x[i] = k; y[i] = c; } }"
+    nest = poly.from_c(text)
+    assert arguments(text) == ("c: f32", "k: i32", "x: f64[n]", "y: f32[m]")
+    assert nest.sizes == ("n", "m")
+
+
+def test_extents_that_c_does_not_tell_follow_from_the_loops() -> None:
+    loop = "for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++)"
+    assert arguments(f"void f(int n, double *x) {{ {loop} x[i + j + 1] = 0; }}") == ("x: f64[2*n]",)
+    assert arguments(f"void f(int n, double (*x)[n]) {{ {loop} x[i][j] = 0; }}") == ("x: f64[n, n]",)
+    assert arguments(f"void f(int n, int m, double x[]) {{ {loop} x[(i + 1)*m + j] = 0; }}") == ("x: f64[n + 1, m]",)
+    cube = "x[(i*m + j)*n + i] = x[j + n*(m*i + j)]"
+    assert arguments(f"void f(int n, int m, double *x) {{ {loop} {cube}; }}") == ("x: f64[n, m, n]",)
+
+
+def test_what_is_declared_before_a_scop_is_local_constant_or_argument() -> None:
+    text = """
+        static double G[8];
+        enum { K = 4 };
+        typedef float real;
+        void f(int n, real x[n]) {
+            double eps = 0.5, w, z[n];
+            real v[4];
+            int i;
+            v[0] = 1;
+        #pragma scop
+            for (i = 0; i < n; i++) { w = x[i]; z[i] = w * eps; x[i] = z[i] + v[i % K] * G[0]; }
+        #pragma endscop
+        }"""
+    text = text.replace("v[i % K]", "v[0] * K")
+    nest = poly.from_c(text)
+    assert tuple(map(str, nest.arguments)) == ("G: f64[8]", "x: f32[n]", "v: f32[4]")
+    assert {array.name for array in nest.arrays if array.kind == "local"} == {"w", "z"}
+
+
+def test_macros_comments_and_spellings(tmp_path: Path) -> None:
+    (tmp_path / "defs.h").write_text("#define SQUARE(v) \\\n  ((v) * (v)) // twice\n")
+    text = """
+        #include <math.h>
+        #include <stdio.h>
+        #include "defs.h"
+        __attribute__((noinline)) static inline void f(long n, const float *__restrict__ x, float *__restrict y) {
+            /* a comment */ _Pragma("omp simd")
+            for (long i = 0; i < n; ++i) y[i] = SQUARE(x[i]) * (float)SCALE + sqrtf(x[i]); // M_PI
+        }
+        int main(void) { printf("%p", NULL); return 0; }"""
+    nest = poly.from_c(text, "f", include=[tmp_path], define={"SCALE": 3})
+    x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    nest(x, y)
+    np.testing.assert_allclose(y, x * x * 3 + np.sqrt(x), rtol=1e-6)
+
+
+def test_a_nest_from_c_is_scheduled_and_compiled_as_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.c"
+    path.write_text(
+        """
+        void gemm(int n, double alpha, double C[n][n], double A[n][n], double B[n][n]) {
+            for (int i = 0; i < n; i++)
+                for (int j = 0; j < n; j++)
+                    for (int k = 0; k < n; k++)
+                        C[i][j] += alpha * A[i][k] * B[k][j];
+        }"""
+    )
+    nest = poly.from_c(path, function="gemm")
+    assert poly.schedule(nest).tile(i=4, j=8).loops
+    kernel = poly.compile(nest, n=48, records=False)
+    A, B, C = (np.random.default_rng(seed).normal(size=(48, 48)) for seed in range(3))
+    expected = C + 0.5 * A @ B
+    kernel(0.5, C, A, B)
+    np.testing.assert_allclose(C, expected, rtol=1e-12)
+    assert "microkernel" in repr(kernel.schedule)
+
+
+def test_a_float_that_meets_a_double_is_computed_as_one() -> None:
+    nest = poly.from_c("void f(float x[2], float s[1]) { x[0] = x[0] * 0.5; s[0] += x[1] * 0.1; }")
+    halved, added = nest.statements
+    assert halved.op == "*" and halved.expr == Const(0.5)
+    assert isinstance(added.expr, Cast) and added.expr.dtype == poly.f32
+
+
+def test_commands_take_c_files(tmp_path: Path) -> None:
+    path = tmp_path / "axpy.c"
+    head, loop = "void axpy(int n, double a, double x[n], double y[n])", "for (int i = 0; i < n; i++)"
+    path.write_text(f"{head} {{ {loop} y[i] += a * x[i]; }}")
+    assert load_nest(f"{path}:axpy").sizes == ("n",)
+    opened = open_nests(str(path))
+    assert [nest.name for nest in opened.nests] == ["axpy"]
+    assert opened.sources == (path,)
