@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 from typing import Literal
 
+from codegen.declarations import around_shared, declared
 from codegen.loop_ir import LoopMark
 from codegen.program import Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
@@ -27,6 +28,7 @@ from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
 from poly.lowering.mapping.items import with_items
 from poly.lowering.scan import scan
+from poly.lowering.storage import with_storage
 
 LOWERED = 1_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
@@ -75,18 +77,27 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
     return _lowered(simple, tree, isa, conditions)
 
 
-def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Program:
+def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool = False) -> Program:
+    """The program; `expanded` keeps locals as arrays over all loops around."""
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
-    boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
+    copied = with_boxes(nest, _without_idle(nest, shared), isa)
+    boxed = with_items(copied, isa)
+    if not conditions and not expanded:  # with conditions left out, it is not known how long values live
+        boxed = with_storage(boxed, copied.nest)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
     prove(loops, nest, conditions)
+    variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)
+    loops = declared(loops, expansion.statements, variables)
+    if isinstance(isa, DeviceISA) and around_shared(loops):  # a launch can't use a variable of another
+        return _lowered(nest, tree, isa, conditions, expanded=True)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
+    placed = {buffer.name for buffer in boxed.buffers}
     return Program(
         name=nest.name,
         sizes=nest.integers,
-        buffers=(*(buffer(nest, array) for array in nest.arrays), *boxed.buffers),
+        buffers=(*(buffer(nest, array) for array in nest.arrays if array.name not in placed), *boxed.buffers),
         loops=loops,
         statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
         workspaces=workspaces,
