@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,7 @@ from codegen.signature import Signature
 from microkernels.isa import host
 from poly import Schedule
 from poly.ir.reference import reference
+from poly.lowering import storage
 from poly.lowering.lower import lower
 
 COUNTING = """#include <stdint.h>
@@ -44,7 +47,16 @@ def run(program: Program, arrays: list[np.ndarray], threads: int) -> int:
     return library.lib.told_broken()
 
 
-@settings(max_examples=40)
+@pytest.fixture(scope="module")
+def always_folded() -> Iterator[None]:
+    """Small arrays are folded, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "SMALL_BYTES", 0)
+        yield
+
+
+@pytest.mark.usefixtures("always_folded")
+@settings(max_examples=60)
 @given(local_schedules(), st.booleans(), st.integers(1, 2))
 def test_any_schedule_of_locals(made: Schedule, known: bool, threads: int) -> None:
     nest, tree = fixed(made.nest, made.tree, SIZE) if known else (made.nest, made.tree)

@@ -12,9 +12,9 @@ from poly import ScheduleError, f64, sizes
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
-from poly.ir.tree import bands
+from poly.ir.tree import bands, statements
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Fuse, Parallel, Shift, Split, Step, Vectorize
+from poly.schedules.steps import Distribute, Fuse, Parallel, Shift, Split, Step, Vectorize
 
 N = sizes("N")
 HEAD = "def nest(X: f64[N + 9, N + 9], Y: f64[N + 9, N + 9], z: f64):"
@@ -97,14 +97,14 @@ def _within(draw: st.DrawFn) -> list[str]:
 @st.composite
 def _apart(draw: st.DrawFn) -> list[str]:
     write, read, shape = draw(st.sampled_from(BANDS))
-    ahead = draw(st.integers(0, 2))
+    ahead = draw(st.sampled_from([0, 0, 1, 2]))
     first = ["for i in range(N + 2):", f"    {write}"]
     return [f"{write[0]}: f64[{', '.join(shape)}]", *first, "for i in range(N):", f"    {read.format(ahead)}"]
 
 
 @st.composite
 def _rows(draw: st.DrawFn) -> list[str]:
-    ahead = draw(st.integers(0, 2))
+    ahead = draw(st.sampled_from([0, 0, 1, 2]))
     write, read = ROWS[:2], [line.format(ahead) for line in ROWS[2:]]
     lines = ["g: f64[N + 2, N + 1]"]
     for extent, part in (("N + 2", write), ("N", read)):
@@ -114,19 +114,22 @@ def _rows(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def local_schedules(draw: st.DrawFn) -> Schedule:
-    """A schedule of such a nest: loops that follow each other fused as far as their shift allows, then random steps."""
+    """A schedule of such a nest: loops that follow each other fused where a shift allows it, tiles, random steps."""
     made = schedule(draw(local_nests()))
-    for loop, by in draw(st.lists(st.tuples(st.sampled_from(["i_2", "i_3"]), st.integers(0, 2)), max_size=2)):
-        made = tried(made, Shift(loop, by))
-    names = [statement.name for statement in made.nest.statements]
-    for before, after in pairwise(names):
-        if draw(st.booleans()):
-            made = tried(made, Fuse(before, after, "i"))
-    for _ in range(draw(st.integers(0, 4))):
+    first = {band.name: statements(band)[0] for band in bands(made.tree) if band.name in ("i", "i_2", "i_3", "i_4")}
+    for (loop, statement), (after, other) in pairwise(first.items()):
+        by = draw(st.integers(0, 3))
+        shifted = tried(made, Shift(after, by)) if by else made
+        fused = tried(shifted, Fuse(statement, other, loop)) if draw(st.integers(0, 3)) else made
+        made = made if fused is shifted else fused
+    if draw(st.booleans()):
+        loop = draw(st.sampled_from(["i", "j", *(band.name for band in bands(made.tree))]))
+        made = tried(tried(made, Split(((loop, draw(st.integers(2, 3))),))), Distribute(loop))
+    for _ in range(draw(st.integers(0, 3))):
         made = tried(made, draw(steps(made.tree)))
     for kind in draw(st.lists(st.sampled_from([Parallel, Vectorize]), max_size=2)):
         made = tried(made, kind(draw(st.sampled_from([band.name for band in bands(made.tree)]))))
-    return tried(made, Split((("i", draw(st.integers(2, 3))),))) if draw(st.booleans()) else made
+    return made
 
 
 def tried(made: Schedule, step: Step) -> Schedule:
