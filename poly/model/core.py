@@ -44,6 +44,7 @@ ENTRIES, SECOND_ENTRIES = 64, 2048
 MISS, WALK = 4.0, 10.0
 """The cost of a miss in the first-level TLB and in the second, in vector multiply-adds; half of it is hidden."""
 
+
 @dataclass(frozen=True)
 class Caches:
     """Bytes of one core's first and second-level caches, and of its share of the last level; ways of the first two."""

@@ -30,7 +30,6 @@ class AxisGroup:
         return prod(axis.guess for axis in self.axes)
 
 
-
 def _stride(axis: Axis, side: Side) -> int:
     """The stride along the axis in an operand, or 0 if it is unknown."""
     strides: dict[Side, Int] = {"output": axis.output, "left": axis.left, "right": axis.right}

@@ -21,9 +21,12 @@ from codegen.program import Program
 from codegen.signature import Signature
 from microkernels.isa import host
 from poly import Schedule
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.time_tiles import time_tiles
 from poly.ir.reference import reference
 from poly.lowering import storage
 from poly.lowering.lower import lower
+from poly.model import Caches
 
 COUNTING = """#include <stdint.h>
 static int64_t broken;
@@ -31,6 +34,8 @@ int64_t told_broken(void) { return broken; }
 #define PFX_IN(index, extent) (broken += !((index) >= 0 && (index) < (extent)))
 """
 SIZE = 5
+ROOM = 1 << 12
+"""Bytes before and after the workspace, so that wrong kernels do no harm."""
 
 
 def run(program: Program, arrays: list[np.ndarray], threads: int) -> int:
@@ -39,9 +44,9 @@ def run(program: Program, arrays: list[np.ndarray], threads: int) -> int:
     told = f"{declarations(Signature.of(program))}int64_t told_broken(void);"
     library = load(text, told, ("-O2", *host().flags, *link_flags(program)))
     sizes = [SIZE for _ in program.sizes]
-    memory = np.full(getattr(library.lib, f"{name}_workspace")(*sizes, threads) + 64, 0xFF, np.uint8)
+    memory = np.full(getattr(library.lib, f"{name}_workspace")(*sizes, threads) + 3 * ROOM, 0xFF, np.uint8)
     at = library.ffi.from_buffer(memory)
-    aligned = library.ffi.cast("char *", at) + -int(library.ffi.cast("intptr_t", at)) % 64
+    aligned = library.ffi.cast("char *", at) + ROOM + -int(library.ffi.cast("intptr_t", at)) % 64
     pointers = [library.ffi.from_buffer("double[]", array) for array in arrays]
     assert getattr(library.lib, name)(*sizes, *pointers, 0.25, threads, aligned) == 0
     return library.lib.told_broken()
@@ -76,6 +81,14 @@ def test_scalars_of_a_time_step_need_no_memory() -> None:
     tiled = poly.schedule(jacobi).tile(i=4, j=8).parallel("i_tile").vectorize("j")
     for made in (poly.schedule(jacobi), tiled):
         assert bytes_of(jacobi, made, T=1000, N=1000) == 0
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_time_tiles_keep_temporary_values_in_one_iteration(depth: int) -> None:
+    form = Form.fixed((), poly.schedule(jacobi.with_sizes({"T": 40, "N": 900})))
+    forms = list(time_tiles(form, Caches(32 << 10, 1 << 20, 1 << 25)))
+    made = forms[depth].tried
+    assert bytes_of(made.nest, made) == 0
 
 
 @pytest.mark.parametrize("threads", [1, 2])
