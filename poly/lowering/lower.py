@@ -37,8 +37,8 @@ ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """Generators of the C text of the routines other than packing and the outer-product kernels."""
 
 
-def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
-    """The program that runs `nest` in the order of `tree` on `isa`.
+def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False) -> Program:
+    """The program that runs `nest` in the order of `tree` on `isa`; `expanded` keeps locals as they are in the nest.
 
     Raises ScheduleError if a microkernel does not fit the loops around it, if an integer may exceed 64 bits, or if the
     loops take too much work to find, and TargetError if the target does not support a type of the nest.
@@ -46,7 +46,7 @@ def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
     _check_types(nest, isa)
     try:
         with limited(LOWERED):
-            return _lowered(nest, tree, isa, NONE)
+            return _lowered(nest, tree, isa, NONE, expanded)
     except TooCostly:
         pass
     try:
@@ -74,15 +74,14 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
         CostWarning,
         stacklevel=4,
     )
-    return _lowered(simple, tree, isa, conditions)
+    return _lowered(simple, tree, isa, conditions, expanded=True)  # it is not known how long its values live
 
 
-def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool = False) -> Program:
-    """The program; `expanded` keeps locals as arrays over all loops around."""
+def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool) -> Program:
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     copied = with_boxes(nest, _without_idle(nest, shared), isa)
     boxed = with_items(copied, isa)
-    if not conditions and not expanded:  # with conditions left out, it is not known how long values live
+    if not expanded:
         boxed = with_storage(boxed, copied.nest)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
