@@ -196,7 +196,7 @@ class _Places:
     def _uses(self, name: str) -> list[_Use]:
         found = []
         for statement in self.nest.statements:
-            accesses = tuple(load for load in dict.fromkeys((statement.target, *statement.reads)) if load.array == name)
+            accesses = tuple(load for load in dict.fromkeys(_accesses(statement)) if load.array == name)
             if accesses:
                 found.append(_Use(statement, accesses, self.paths[statement.name]))
         return found
@@ -232,7 +232,7 @@ class _Places:
         return place.bytes is not None and place.bytes <= VARIABLE_BYTES
 
     def _folded(self, place: Stored, uses: Sequence[_Use], around: Sequence[Band]) -> Stored:
-        """The storage folded along the loop inside `place.above`, whose iterations then use parts of it in turn."""
+        """The storage folded along the next loop inside, whose iterations then use parts of it in turn."""
         below = around[len(place.above) : len(place.above) + 1]
         if not below or below[0].parallel or below[0].vectorize or (place.bytes or inf) <= SMALL_BYTES:
             return place
@@ -251,7 +251,7 @@ def _accesses(statement: Statement) -> tuple[Load, ...]:
 
 
 def _loops_around(uses: Sequence[_Use]) -> tuple[Band, ...]:
-    """The loops around all uses that contain nothing else of the tree's outer parts: the common start of the paths."""
+    """The loops around all uses: those in the common start of their paths."""
     first, *others = (use.path for use in uses)
     common = []
     for at, part in enumerate(first):
