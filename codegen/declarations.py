@@ -41,6 +41,12 @@ def around_shared(node: Node) -> bool:
     )
 
 
+def shadows(node: Node, outer: frozenset[str] = frozenset()) -> bool:
+    """Whether a variable is declared inside the body of another of its name, of which strict compilers warn."""
+    own = frozenset(node.buffers) if isinstance(node, Declare) else frozenset()
+    return bool(own & outer) or any(shadows(child, outer | own) for child in inside(node))
+
+
 class _Declaring:
     """Declares the variables that each statement accesses."""
 

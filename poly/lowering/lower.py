@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from typing import Literal
 
-from codegen.declarations import around_shared, declared
+from codegen.declarations import around_shared, declared, shadows
 from codegen.loop_ir import LoopMark
 from codegen.program import Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
@@ -88,7 +88,7 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded:
     prove(loops, nest, conditions)
     variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)
     loops = declared(loops, expansion.statements, variables)
-    if isinstance(isa, DeviceISA) and around_shared(loops):  # a launch can't use a variable of another
+    if shadows(loops) or (isinstance(isa, DeviceISA) and around_shared(loops)):  # a launch has its own variables
         return _lowered(nest, tree, isa, conditions, expanded=True)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)

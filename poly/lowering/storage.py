@@ -183,14 +183,23 @@ class _Places:
             return None
         around = _loops_around(uses)
         within = tuple(takewhile(lambda band: self._delays(array.name, band) == (0, 0), around))
-        plain = tuple(takewhile(lambda band: not band.vectorize, within))
-        places = [Stored(array, above, sides) for above in (within, plain) if (sides := _sides(array, uses, above))]
-        for place in places:
-            if self._may_be_variable(place):
-                return replace(place, variable=True)
-        if not places or self.items > 1:
+        sides = _sides(array, uses, within)
+        if sides is None:
             return None
-        folded = self._folded(places[-1], uses, around)
+        place = Stored(array, within, sides)
+        if self._may_be_variable(place):
+            return replace(place, variable=True)
+        return None if self.items > 1 else self._in_memory(array, uses, around, within)
+
+    def _in_memory(
+        self, array: Array, uses: Sequence[_Use], around: Sequence[Band], within: Sequence[Band]
+    ) -> Stored | None:
+        """The storage in a workspace, which lanes don't share; None if it would be no smaller."""
+        above = tuple(takewhile(lambda band: not band.vectorize, within))
+        sides = _sides(array, uses, above)
+        if sides is None:
+            return None
+        folded = self._folded(Stored(array, above, sides), uses, around)
         return folded if any(side is None or side.start or side.fold for side in folded.sides) else None
 
     def _uses(self, name: str) -> list[_Use]:
@@ -227,8 +236,6 @@ class _Places:
             return False
         if prod(max(band.items, 1) for band in place.above) < self.items:
             return False
-        if any(band.vectorize for band in place.above):
-            return not place.extents
         return place.bytes is not None and place.bytes <= VARIABLE_BYTES
 
     def _folded(self, place: Stored, uses: Sequence[_Use], around: Sequence[Band]) -> Stored:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_nests import local_schedules
 from random_nests import fixed
-from stored_nests import blurred, jacobi, scaled, smoothed
+from stored_nests import blurred, jacobi, scaled, smoothed, weighted
 
 import poly
 from codegen.build import load
@@ -108,3 +108,9 @@ def test_a_tile_has_its_own_part() -> None:
     """Both loops in one tile of j: the part of the row that the tile accesses."""
     pointwise = poly.schedule(scaled).tile(j=64).tile(j_2=64).fuse("S0", "S1", at="j_tile")
     assert bytes_of(scaled, pointwise, M=500, N=1000) == 64 * 8
+
+
+def test_a_few_elements_are_a_variable() -> None:
+    for made in (poly.schedule(weighted), poly.schedule(weighted).vectorize("j")):
+        assert bytes_of(weighted, made, M=500, N=1000) == 0
+        assert "double w[2];" in poly.compile(weighted, schedule=made, target="c:portable").source

@@ -50,3 +50,13 @@ def scaled(A: f64[M, N], B: f64[M, N]):
             row[j] = A[i, j] * A[i, j]
         for j in range(N):
             B[i, j] = row[j] + 1.0
+
+
+@poly.nest
+def weighted(A: f64[M, N], B: f64[M, N]):
+    for i in range(M):
+        for j in range(N - 2):
+            w: f64[2]
+            w[0] = A[i, j] + A[i, j + 1]
+            w[1] = A[i, j + 1] + A[i, j + 2]
+            B[i, j] = w[0] * w[1]
