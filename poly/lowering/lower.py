@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -44,11 +45,10 @@ def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False) -> Program:
     loops take too much work to find, and TargetError if the target does not support a type of the nest.
     """
     _check_types(nest, isa)
-    try:
-        with limited(LOWERED):
-            return _lowered(nest, tree, isa, NONE, expanded)
-    except TooCostly:
-        pass
+    whole = expanded or not any(array.kind == "local" for array in nest.arrays)
+    for kept in dict.fromkeys((whole, True)):
+        with suppress(TooCostly), limited(LOWERED):
+            return _lowered(nest, tree, isa, NONE, kept)
     try:
         with limited(LOWERED):
             return _guarded(nest, tree, isa)

@@ -36,6 +36,7 @@ from codegen.expr import Load, map_loads
 from codegen.integer import Affine, Int, Linear, element_count, in_c, product
 from codegen.program import Buffer, Workspace
 from poly.analysis.dependences import dependences
+from poly.analysis.temporaries import temporaries
 from poly.ir.budget import TooCostly, limited
 from poly.ir.instances import loop_values
 from poly.ir.nest import Array, Nest, Statement
@@ -47,8 +48,8 @@ from poly.lowering import box
 from poly.lowering.iterators import extended, on_all_extended
 from poly.lowering.mapping.partials import Shared
 
-STORED, RESERVE = 200_000, 50
-"""Operations that isl may use for one local, and the percentage of the outer budget kept for what follows."""
+STORED, ALL = 200_000, 2_000_000
+"""Operations that isl may use for one local, and for all of a nest."""
 
 VARIABLE_BYTES = 256
 """The largest array that is a variable of a loop's body."""
@@ -123,10 +124,10 @@ def with_storage(shared: Shared, written: Nest) -> Shared:
     if not arrays or shared.nest is not written:
         return shared
     found: list[Stored] = []
-    with suppress(TooCostly):
-        places = _Places.of(shared)
+    places = _Places.of(shared)
+    with suppress(TooCostly), limited(ALL, apart=True):
         for array in arrays:
-            with suppress(TooCostly), limited(STORED, reserve=RESERVE):
+            with suppress(TooCostly), limited(STORED):
                 stored = places.stored(array)
                 found += [] if stored is None else [stored]
     return _stored(shared, found)
@@ -159,22 +160,19 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Places:
-    """The loops as they run, and the flow of values through each local: from a write to its reads."""
+    """The loops as they run."""
 
     nest: Nest
     tree: Node
     paths: Mapping[str, Path]
-    flows: Mapping[str, Sequence[isl.Map]]
+    temporaries: frozenset[str]
     items: int
     """The work-items of a group: memory that they share would need further barriers."""
 
     @staticmethod
     def of(shared: Shared) -> _Places:
-        flows: dict[str, list[isl.Map]] = {}
-        for dependence in dependences(shared.nest):
-            if dependence.kind == "flow":
-                flows.setdefault(dependence.array, []).append(dependence.relation)
-        return _Places(shared.nest, shared.tree, paths(shared.tree), flows, width(shared.tree))
+        found = temporaries(shared.nest)
+        return _Places(shared.nest, shared.tree, paths(shared.tree), found, width(shared.tree))
 
     def stored(self, array: Array) -> Stored | None:
         """The storage of a local; None if it stays as it is."""
@@ -182,24 +180,25 @@ class _Places:
         if not uses or self._is_packed(array.name):
             return None
         around = _loops_around(uses)
-        within = tuple(takewhile(lambda band: self._delays(array.name, band) == (0, 0), around))
+        flows = self._flows(array.name, uses)
+        within = tuple(takewhile(lambda band: _delays(flows, band) == (0, 0), around))
         sides = _sides(array, uses, within)
         if sides is None:
             return None
         place = Stored(array, within, sides)
         if self._may_be_variable(place):
             return replace(place, variable=True)
-        return None if self.items > 1 else self._in_memory(array, uses, around, within)
+        return None if self.items > 1 else self._in_memory(place, uses, around, flows)
 
     def _in_memory(
-        self, array: Array, uses: Sequence[_Use], around: Sequence[Band], within: Sequence[Band]
+        self, place: Stored, uses: Sequence[_Use], around: Sequence[Band], flows: Sequence[isl.Map]
     ) -> Stored | None:
         """The storage in a workspace, which lanes don't share; None if it would be no smaller."""
-        above = tuple(takewhile(lambda band: not band.vectorize, within))
-        sides = _sides(array, uses, above)
+        above = tuple(takewhile(lambda band: not band.vectorize, place.above))
+        sides = _sides(place.array, uses, above)
         if sides is None:
             return None
-        folded = self._folded(Stored(array, above, sides), uses, around)
+        folded = _folded(replace(place, above=above, sides=sides), uses, around, flows)
         return folded if any(side is None or side.start or side.fold for side in folded.sides) else None
 
     def _uses(self, name: str) -> list[_Use]:
@@ -216,19 +215,13 @@ class _Places:
         accessed = {load.array for micro in micros for load in _accesses(self.nest.statement(micro))}
         return name in accessed or any(isinstance(node, Copy) and node.array == name for node in walk(self.tree))
 
-    def _delays(self, name: str, band: Band) -> tuple[int, int] | None:
-        """The least and the greatest number of iterations of a loop from a write to a read; None if not bounded."""
-        found = [0]
-        for flow in self.flows.get(name, ()):
-            source, sink = (band.function(flow.get_tuple_name(kind)) for kind in (isl.dim_type.in_, isl.dim_type.out))
-            later = flow.apply_domain(isl.Map.from_pw_aff(source)).apply_range(isl.Map.from_pw_aff(sink)).deltas()
-            if later.is_empty():
-                continue
-            ends = (later.dim_min_val(0), later.dim_max_val(0))
-            if not all(end.is_int() for end in ends):
-                return None
-            found += [end.to_python() for end in ends]
-        return min(found), max(found)
+    def _flows(self, name: str, uses: Sequence[_Use]) -> list[isl.Map]:
+        """The flow of values through a local, from writes to reads; of a temporary, all pairs of a write and a read."""
+        if name not in self.temporaries:
+            flows = (d for d in dependences(self.nest) if d.kind == "flow")
+            return [flow.relation for flow in flows if flow.array == name]
+        made = [use.writes for use in uses if use.writes is not None]
+        return [written.apply_range(use.elements.reverse()) for written in made for use in uses]
 
     def _may_be_variable(self, place: Stored) -> bool:
         """Whether a local is small enough for a variable of a loop's body, and a single thread runs this body."""
@@ -237,20 +230,6 @@ class _Places:
         if prod(max(band.items, 1) for band in place.above) < self.items:
             return False
         return place.bytes is not None and place.bytes <= VARIABLE_BYTES
-
-    def _folded(self, place: Stored, uses: Sequence[_Use], around: Sequence[Band]) -> Stored:
-        """The storage folded along the next loop inside, whose iterations then use parts of it in turn."""
-        below = around[len(place.above) : len(place.above) + 1]
-        if not below or below[0].parallel or below[0].vectorize or (place.bytes or inf) <= SMALL_BYTES:
-            return place
-        delays = self._delays(place.array.name, below[0])
-        if delays is None or delays[0] < 0:
-            return place
-        loops = (*place.above, *below)
-        made = [use.groups(loops).reverse().apply_range(use.writes) for use in uses if use.writes is not None]
-        live = _during(delays[1], len(loops)).apply_range(reduce(isl.Map.union, made))
-        sides = (side and _folded_side(side, _along(live, d)) for d, side in enumerate(place.sides))
-        return replace(place, sides=tuple(sides))
 
 
 def _accesses(statement: Statement) -> tuple[Load, ...]:
@@ -291,6 +270,36 @@ def _along(elements: isl.Map, dimension: int) -> isl.Map:
     """The indices along one dimension: `{ store[loops] -> [x] }`."""
     after = elements.dim(isl.dim_type.out) - dimension - 1
     return elements.project_out(isl.dim_type.out, dimension + 1, after).project_out(isl.dim_type.out, 0, dimension)
+
+
+def _delays(flows: Sequence[isl.Map], band: Band) -> tuple[int, int] | None:
+    """The least and the greatest number of iterations of a loop from a write to a read; None if not bounded."""
+    found = [0]
+    for flow in flows:
+        source, sink = (band.function(flow.get_tuple_name(kind)) for kind in (isl.dim_type.in_, isl.dim_type.out))
+        later = flow.apply_domain(isl.Map.from_pw_aff(source)).apply_range(isl.Map.from_pw_aff(sink)).deltas()
+        if later.is_empty():
+            continue
+        ends = (later.dim_min_val(0), later.dim_max_val(0))
+        if not all(end.is_int() for end in ends):
+            return None
+        found += [end.to_python() for end in ends]
+    return min(found), max(found)
+
+
+def _folded(place: Stored, uses: Sequence[_Use], around: Sequence[Band], flows: Sequence[isl.Map]) -> Stored:
+    """The storage folded along the next loop inside, whose iterations then use parts of it in turn."""
+    below = around[len(place.above) : len(place.above) + 1]
+    if not below or below[0].parallel or below[0].vectorize or (place.bytes or inf) <= SMALL_BYTES:
+        return place
+    delays = _delays(flows, below[0])
+    if delays is None or delays[0] < 0:
+        return place
+    loops = (*place.above, *below)
+    made = [use.groups(loops).reverse().apply_range(use.writes) for use in uses if use.writes is not None]
+    live = _during(delays[1], len(loops)).apply_range(reduce(isl.Map.union, made))
+    sides = (side and _folded_side(side, _along(live, d)) for d, side in enumerate(place.sides))
+    return replace(place, sides=tuple(sides))
 
 
 def _during(delay: int, depth: int) -> isl.Map:
