@@ -20,9 +20,11 @@ from codegen.names import function_name
 from codegen.program import Program
 from codegen.signature import Signature
 from microkernels.isa import host
-from poly import Schedule
+from poly import Schedule, f64
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.time_tiles import time_tiles
+from poly.frontends.python import parse_text
+from poly.frontends.source import Source
 from poly.ir.reference import reference
 from poly.lowering import storage
 from poly.lowering.lower import lower
@@ -33,6 +35,7 @@ static int64_t broken;
 int64_t told_broken(void) { return broken; }
 #define PFX_IN(index, extent) (broken += !((index) >= 0 && (index) < (extent)))
 """
+N = poly.sizes("N")
 SIZE = 5
 ROOM = 1 << 12
 """Bytes before and after the workspace, so that wrong kernels do no harm."""
@@ -114,3 +117,14 @@ def test_a_few_elements_are_a_variable() -> None:
     for made in (poly.schedule(weighted), poly.schedule(weighted).vectorize("j")):
         assert bytes_of(weighted, made, M=500, N=1000) == 0
         assert "double w[2];" in poly.compile(weighted, schedule=made, target="c:portable").source
+
+
+def test_many_temporary_values_need_no_memory() -> None:
+    """Their live ranges follow from the accesses, where the dependences of so many statements would take too long."""
+    lines = [f"        t{k} = A[i, j + {k % 3}] + {f't{k - 1}' if k else 'z'}" for k in range(90)]
+    head = ["def nest(A: f64[N, N + 2], B: f64[N, N], z: f64):", "    for i in range(N):", "      for j in range(N):"]
+    nest = parse_text(
+        Source("\n".join([*head, *lines, "        B[i, j] = t89 * t40"]), "many", 1), {"N": N, "f64": f64}
+    )
+    program = lower(nest, nest.tree, host())
+    assert program.workspaces == () and sum(buffer.variable for buffer in program.buffers) == 90
