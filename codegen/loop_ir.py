@@ -29,6 +29,8 @@ class LoopMark:
     unroll: int = 0
     group: bool = False
     items: int = 0
+    variables: tuple[str, ...] = ()
+    """The locals of which each iteration has its own."""
 
 
 NO_MARK = LoopMark("")
@@ -109,7 +111,15 @@ class Comment:
     body: Node
 
 
-Node: TypeAlias = For | Once | If | Block | Run | Comment | Instruction
+@dataclass(frozen=True)
+class Declare:
+    """Variables for locals, by the names of their buffers, in `body`."""
+
+    buffers: tuple[str, ...]
+    body: Node
+
+
+Node: TypeAlias = For | Once | If | Block | Run | Comment | Declare | Instruction
 
 
 def inside(node: Node) -> tuple[Node, ...]:
@@ -119,7 +129,7 @@ def inside(node: Node) -> tuple[Node, ...]:
             return node.nodes
         case If():
             return (node.then,) if node.other is None else (node.then, node.other)
-        case For() | Once() | Comment():
+        case For() | Once() | Comment() | Declare():
             return (node.body,)
     return ()
 
@@ -145,7 +155,7 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
             return Block(tuple(map(change, node.nodes)))
         case If():
             return If(node.test, change(node.then), None if node.other is None else change(node.other))
-        case For() | Once() | Comment():
+        case For() | Once() | Comment() | Declare():
             return replace(node, body=change(node.body))
     return node
 
@@ -162,7 +172,7 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
             return replace(made, test=replaced(made.test, values))
         case Run():
             return replace(made, values=tuple(value.substitute(values) for value in made.values))
-        case Block() | Comment():
+        case Block() | Comment() | Declare():
             return made
     return with_values(made, values)
 
@@ -195,7 +205,7 @@ def names(node: Node) -> frozenset[str]:
             own = names_of(node.test)
         case Run():
             own = frozenset().union(*(value.names for value in node.values))
-        case Block() | Comment():
+        case Block() | Comment() | Declare():
             own = frozenset()
         case _:
             own = instruction_names(node)

@@ -24,7 +24,7 @@ from codegen.expr import (
     Unary,
 )
 from codegen.integer import PYTHON, Int, Linear
-from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
+from codegen.loop_ir import Block, Comment, Declare, For, If, LoopMark, Node, Once, Run
 
 INDENT = "    "
 
@@ -49,6 +49,8 @@ def loop_lines(
             return [line for child in node.nodes for line in loop_lines(child, statement, remark)]
         case Comment(text, body):
             return [f"# {text}", *loop_lines(body, statement, remark)]
+        case Declare():
+            return loop_lines(node.body, statement, remark)
         case Run():
             return list(statement(node))
     raise TypeError(f"{type(node).__name__} is for C alone")

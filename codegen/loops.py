@@ -8,7 +8,7 @@ For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -16,21 +16,24 @@ import cgen
 
 from codegen import style
 from codegen.bounds import checks
+from codegen.declarations import touched
+from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
-from codegen.loop_ir import Block, Comment, For, If, Node, Once, Run, names, substituted
+from codegen.loop_ir import Block, Comment, Declare, For, If, Node, Once, Run, inside, names, substituted, walk
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
-from codegen.program import Buffer, Instructions, Program, Threading
+from codegen.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
 from codegen.style import Line, block, branch, names_in
+from codegen.workspace import elements
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class LoopScope:
     """The variables that accumulate elements, by the statements that reduce into them."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold hoisted elements, which are only read."""
+    declaring: frozenset[str] = frozenset()
+    """The statements that declare the variables that they assign."""
     ranges: Ranges = field(default_factory=Ranges)
     """The intervals of sizes and loop variables."""
     known: frozenset[Int | Test] = frozenset()
@@ -122,12 +127,24 @@ class Writer:
                 return [line for child in node.nodes for line in self.write(child, scope)]
             case Comment():
                 return self.write(node.body, scope)
+            case Declare():
+                return self._declare(node, scope)
             case Run():
                 return self._run(node, scope)
         return plain(node)
 
     def _once(self, loop: Once, scope: LoopScope) -> list[cgen.Generable]:
         return self.write(loop.body, scope.inside(loop))
+
+    def _declare(self, node: Declare, scope: LoopScope) -> list[cgen.Generable]:
+        """The body, with variables that are declared where they are first assigned, or at its start."""
+        first = first_assignments(node, self.program)
+        body = self.write(node.body, replace(scope, declaring=scope.declaring.union(first.values())))
+        names, read = names_in(body), reads(node.body, self.program)
+        used = [self._buffers[name] for name in node.buffers if c_name(name) in names]
+        before = [f"{b.dtype.c_name} {declarator(b)};" for b in used if b.name not in first]
+        after = [f"(void){c_name(b.name)};" for b in used if b.name not in read]
+        return [*map(Line, before), *body, *map(Line, after)]
 
     def _if(self, node: If, scope: LoopScope) -> cgen.Generable:
         other = None if node.other is None else self.write(node.other, scope)
@@ -226,7 +243,49 @@ class Writer:
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         into = scope.accumulators.get(run.statement)
         text = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
+        if run.statement in scope.declaring:
+            text = f"{self._buffers[statement.body.target.array].dtype.c_name} {text}"
         return [*asserted, Line(text, printer.names(statement.body, into is None))] if text else asserted
+
+
+def declarator(buffer: Buffer) -> str:
+    """A local array as a C variable: `row[16]`, or `acc = 0`, since compilers can't tell that a loop sets it first."""
+    return f"{c_name(buffer.name)}[{elements(buffer)}]" if buffer.shape else f"{c_name(buffer.name)} = 0"
+
+
+def first_assignments(node: Declare, program: Program) -> dict[str, str]:
+    """The statements that assign scalar variables before anything else names these, by the names of the variables.
+
+    Each is directly in the loop's body, once and without a condition.
+    """
+    runs = [part.statement for part in walk(node.body) if isinstance(part, Run)]
+    direct = list(in_sequence(node.body))
+    found = {}
+    for name in node.buffers:
+        first = next((run for run in runs if name in touched(program.statements[run])), "")
+        made = program.statements.get(first)
+        if made is None or made.where is not None or not isinstance(made.body, Assign) or runs.count(first) > 1:
+            continue
+        plain = made.body.op == "=" and made.body.target == Load(name, ()) not in loads(made.body.expr)
+        if plain and any(isinstance(part, Run) and part.statement == first for part in direct):
+            found[name] = first
+    return found
+
+
+def in_sequence(node: Node) -> Iterator[Node]:
+    """The nodes that are printed one after the other in place of a node."""
+    if isinstance(node, Block | Comment):
+        for child in inside(node):
+            yield from in_sequence(child)
+    else:
+        yield node
+
+
+def reads(node: Node, program: Program) -> frozenset[str]:
+    """The buffers that statements below a node read."""
+    runs = {part.statement for part in walk(node) if isinstance(part, Run)}
+    bodies = [body for name in runs if isinstance(body := program.statements[name].body, Assign)]
+    return frozenset(load.array for body in bodies for load in loads(body.expr))
 
 
 def instructed(

@@ -25,7 +25,7 @@ class Buffer:
     `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) name sizes or
     are integers; None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local is
     stored in the workspace: in the scratch array of its name in `Program.workspaces`, with the strides `layout`, or if
-    there is none, in a dense shared one.
+    there is none, in a dense shared one. A local that is a `variable` is declared in the loops instead.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Buffer:
     kind: Literal["in", "out", "inout", "scalar", "local"]
     strides: tuple[str, ...] | None = None
     layout: tuple[Int, ...] | None = None
+    variable: bool = False
 
 
 @dataclass(frozen=True)

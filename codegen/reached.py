@@ -11,13 +11,13 @@ An array without elements may be arbitrarily long in its other dimensions, and a
 from __future__ import annotations
 
 from codegen.integer import Test, connected, parts_of
-from codegen.loop_ir import Block, Comment, For, If, Node, Once
+from codegen.loop_ir import Block, Comment, Declare, For, If, Node, Once
 
 
 def conditions(node: Node) -> tuple[Test, ...]:
     """Conditions that must all hold for anything at or below a node to run."""
     match node:
-        case Comment() | Once():
+        case Comment() | Declare() | Once():
             return conditions(node.body)
         case For():
             return tuple(dict.fromkeys((node.entered, *independent_of(conditions(node.body), node.variable))))

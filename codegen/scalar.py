@@ -117,7 +117,7 @@ class StatementPrinter:
     def element(self, element: Element) -> str:
         """`A[i*N + j]`, or a scalar's name."""
         buffer = self.buffers[element.array]
-        if buffer.kind == "scalar":
+        if buffer.kind == "scalar" or (buffer.variable and not buffer.shape):
             return c_name(buffer.name)
         return f"{c_name(buffer.name)}[{self.offset(element)}]"
 

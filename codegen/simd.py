@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from codegen.arithmetic import least, update
 from codegen.expr import loads
 from codegen.integer import Int
-from codegen.loop_ir import For, If, Node, Run, inside
+from codegen.loop_ir import Declare, For, If, Node, Run, inside, walk
 from codegen.names import c_name
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Element, StatementPrinter, literal
@@ -93,7 +93,7 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
     single reduction, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do: a mark
     `vectorize` requires a proof that iterations depend on each other only through reductions.
     """
-    uses = list(_uses(body))
+    uses, own = list(_uses(body)), declared(body)
     assigns = [program.statements[use.statement].body for use in uses]
     found, elements = [], []
     for use, assign in zip(uses, assigns, strict=True):
@@ -102,7 +102,7 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
         printer = _printer(use, program)
         target = printer.at(assign.target)
         elements += [target, *map(printer.at, loads(assign.expr))]
-        if variable in target.names:
+        if variable in target.names or target.array in own:
             continue
         if assign.op == "=" or use.nested:
             return None
@@ -114,6 +114,11 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
     return None if shared or repeated else tuple(found)
 
 
+def declared(body: Node) -> frozenset[str]:
+    """The locals of which each iteration of a loop with this body has its own."""
+    return frozenset(name for node in walk(body) if isinstance(node, Declare) for name in node.buffers)
+
+
 def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ...]:
     """The elements that each iteration of a loop reads and none writes.
 
@@ -122,7 +127,7 @@ def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ..
     found: dict[Element, None] = {}
     uses = list(_uses(body))
     assigns = [program.statements[use.statement].body for use in uses]
-    written = {assign.target.array for assign in assigns if isinstance(assign, Assign)}
+    written = {assign.target.array for assign in assigns if isinstance(assign, Assign)} | declared(body)
     for use, assign in zip(uses, assigns, strict=True):
         if not isinstance(assign, Assign) or use.nested or use.conditional:
             continue
@@ -135,9 +140,10 @@ def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ..
 def confuses_gcc(body: Node, program: Program, variable: str) -> bool:
     """Whether gcc 12 may miscompile a loop of step 1: see `codegen.macros.IN_ORDER`."""
     found: dict[str, list[_Write]] = {}
+    own = declared(body)
     for use in _uses(body):
         assign = program.statements[use.statement].body
-        if isinstance(assign, Assign):
+        if isinstance(assign, Assign) and assign.target.array not in own:
             found.setdefault(assign.target.array, []).append(_Write.of(use, assign, program))
     floats = {name for name, buffer in _buffers(program).items() if buffer.dtype.is_float}
     return any(

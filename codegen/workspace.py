@@ -33,7 +33,7 @@ class Layout:
         local = tuple(
             Workspace(b.name, b.dtype, elements(b), private=False)
             for b in program.buffers
-            if b.kind == "local" and b.name not in placed
+            if b.kind == "local" and b.name not in placed and not b.variable
         )
         shared = tuple(w for w in program.workspaces if not w.private)
         return Layout(local + shared, tuple(w for w in program.workspaces if w.private))

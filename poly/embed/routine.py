@@ -39,7 +39,8 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
     """
     nest = check(group.base.nest)
     open_nest = nest if dense else with_strides(nest)
-    reference = replace(_program(open_nest, schedule(open_nest), isas[-1]), name=f"{name}_reference")
+    plain = lower(open_nest, schedule(open_nest).tree, isas[-1], expanded=True)
+    reference = replace(plain, name=f"{name}_reference")
     label = name.removeprefix(prefix).removeprefix("_")
     made = [variant for isa in isas for variant in _variants(group, nest, isa, threads, dense)]
     found = [

@@ -14,7 +14,7 @@ functions and of the positions in sequences, outermost first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import islpy as isl
@@ -57,6 +57,8 @@ class Band:
     """On an OpenCL device, work-groups share the iterations; such a loop is also `parallel`."""
     items: int = 0
     """On an OpenCL device, the number of work-items of a group that share the iterations; 0 if they are not shared."""
+    variables: tuple[str, ...] = field(default=(), repr=False)
+    """The locals of which each iteration has its own, which lowering decides."""
 
     def function(self, statement: str) -> isl.PwAff:
         return dict(self.functions)[statement]

@@ -39,12 +39,12 @@ def enclose(footprint: isl.Map, array: isl.Set) -> Box:
     if elements.n_basic_map() > 1:
         hull = isl.Map.from_basic_map(footprint.simple_hull())
         elements = hull.intersect_domain(footprint.domain()).intersect_range(array)
-    sides = [_side(elements, d) for d in range(elements.dim(isl.dim_type.out))]
+    sides = [side(elements, d) for d in range(elements.dim(isl.dim_type.out))]
     return Box(tuple(start for start, _ in sides), tuple(extent for _, extent in sides), elements)
 
 
-def _side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, Int]:
-    """The box's start and its extent along a dimension.
+def side(footprint: isl.Map, dimension: int) -> tuple[isl.PwAff, Int]:
+    """The start and the extent, along a dimension, of the box around a non-empty footprint.
 
     One of several lower bounds, such as those in `max(0, 64*i_tile - 1)`, keeps the indices simpler than their maximum.
     It is the start if the extent then has a constant bound; otherwise the maximum is.

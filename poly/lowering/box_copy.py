@@ -32,6 +32,7 @@ from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, mapped, walk
 from poly.lowering.box import Box, enclose
 from poly.lowering.box_loops import copy_loops
 from poly.lowering.box_place import BoxLayout, CopyPlace
+from poly.lowering.iterators import extended, on_extended
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,7 @@ class Starts:
     def added(self, statement: Statement, groups: isl.Map) -> Statement:
         """The statement with these as its last iterators."""
         starts = loop_values(isl.Set.universe(groups.get_space().range()), self.functions)
-        domain = groups.apply_range(starts).wrap().flatten().set_tuple_name(statement.name)
-        return replace(statement, iterators=(*statement.iterators, *self.names), domain=domain)
+        return extended(statement, self.names, groups.apply_range(starts))
 
 
 def _copy(array: str, starts: Starts, box: Box, depth: int) -> Statement:
@@ -208,12 +208,7 @@ class _Change:
 
     def _function(self, name: str, function: isl.PwAff) -> isl.PwAff:
         """The loop's function on a redirected statement's iterators, of which it ignores the new ones."""
-        if name not in self.redirected:
-            return function
-        old, new = function.dim(isl.dim_type.in_), len(self.redirected[name].iterators)
-        space = self.redirected[name].domain.get_space()
-        dropped = isl.MultiAff.project_out_map(space, isl.dim_type.set, old, new - old)
-        return function.pullback_multi_aff(dropped.set_tuple_name(isl.dim_type.out, name))
+        return on_extended(function, self.redirected[name]) if name in self.redirected else function
 
     def _copied(self, band: Band) -> tuple[tuple[str, isl.PwAff], ...]:
         """The copy statement's function in a band, if the band is around the copy."""

@@ -133,7 +133,9 @@ def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> N
     body = _expand(nest, band.body, target, replace(path, bands=(*path.bands, band)), out)
     known = dict(band.functions)
     functions = tuple((name, known.get(name) or coordinate(out.domains[name], depth)) for name in statements(body))
-    out.marks[band.name] = LoopMark(band.name, band.parallel, band.vectorize, band.unroll, band.group, band.items)
+    out.marks[band.name] = LoopMark(
+        band.name, band.parallel, band.vectorize, band.unroll, band.group, band.items, band.variables
+    )
     return replace(band, functions=functions, body=body)
 
 

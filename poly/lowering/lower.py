@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
+from codegen.declarations import around_shared, declared, shadows
 from codegen.loop_ir import LoopMark
 from codegen.program import Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
@@ -27,6 +29,7 @@ from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
 from poly.lowering.mapping.items import with_items
 from poly.lowering.scan import scan
+from poly.lowering.storage import with_storage
 
 LOWERED = 1_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
@@ -35,18 +38,17 @@ ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """Generators of the C text of the routines other than packing and the outer-product kernels."""
 
 
-def lower(nest: Nest, tree: Node, isa: ISA) -> Program:
-    """The program that runs `nest` in the order of `tree` on `isa`.
+def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False) -> Program:
+    """The program that runs `nest` in the order of `tree` on `isa`; `expanded` keeps locals as they are in the nest.
 
     Raises ScheduleError if a microkernel does not fit the loops around it, if an integer may exceed 64 bits, or if the
     loops take too much work to find, and TargetError if the target does not support a type of the nest.
     """
     _check_types(nest, isa)
-    try:
-        with limited(LOWERED):
-            return _lowered(nest, tree, isa, NONE)
-    except TooCostly:
-        pass
+    whole = expanded or not any(array.kind == "local" for array in nest.arrays)
+    for kept in dict.fromkeys((whole, True)):
+        with suppress(TooCostly), limited(LOWERED):
+            return _lowered(nest, tree, isa, NONE, kept)
     try:
         with limited(LOWERED):
             return _guarded(nest, tree, isa)
@@ -72,21 +74,29 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
         CostWarning,
         stacklevel=4,
     )
-    return _lowered(simple, tree, isa, conditions)
+    return _lowered(simple, tree, isa, conditions, expanded=True)  # it is not known how long its values live
 
 
-def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions) -> Program:
+def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool) -> Program:
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
-    boxed = with_items(with_boxes(nest, _without_idle(nest, shared), isa), isa)
+    copied = with_boxes(nest, _without_idle(nest, shared), isa)
+    boxed = with_items(copied, isa)
+    if not expanded:
+        boxed = with_storage(boxed, copied.nest)
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
     prove(loops, nest, conditions)
+    variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)
+    loops = declared(loops, expansion.statements, variables)
+    if shadows(loops) or (isinstance(isa, DeviceISA) and around_shared(loops)):  # a launch has its own variables
+        return _lowered(nest, tree, isa, conditions, expanded=True)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
+    placed = {buffer.name for buffer in boxed.buffers}
     return Program(
         name=nest.name,
         sizes=nest.integers,
-        buffers=(*(buffer(nest, array) for array in nest.arrays), *boxed.buffers),
+        buffers=(*(buffer(nest, array) for array in nest.arrays if array.name not in placed), *boxed.buffers),
         loops=loops,
         statements={name: replace(s, where=conditions.get(name)) for name, s in expansion.statements.items()},
         workspaces=workspaces,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_nests import nests
-from scratch_nests import in_a_loop, of_nothing, two_dimensions
+from scratch_nests import of_nothing, three_dimensions, two_dimensions
 from shared_nests import matmul
 
 import poly
@@ -255,7 +255,7 @@ def test_no_usual_nest_is_refused(nest: Nest, seed: int) -> None:
     assert MOST > 2**61
 
 
-SCRATCH = {"MN": two_dimensions, "TMN": in_a_loop}
+SCRATCH = {"MN": two_dimensions, "TMN": three_dimensions}
 
 
 @pytest.mark.parametrize("extents", SCRATCH)

@@ -19,15 +19,17 @@ def two_dimensions(A: f64[M, 4], B: f64[N, 4], y: f64[4]):
 
 
 @poly.nest
-def in_a_loop(A: f64[T, M], B: f64[T, N], y: f64[T]):
-    for t in range(T):
-        s: f64[M, N]
+def three_dimensions(A: f64[M, 4], B: f64[N, 4], y: f64[4], z: f64[T]):
+    t: f64[T, M, N]
+    for h in range(T):
         for i in range(M):
             for j in range(N):
-                s[i, j] = A[t, i]
+                t[h, i, j] = A[i, 0] + z[h]
+    for h in range(T):
         for i in range(M):
             for j in range(N):
-                y[t] += s[i, j] * B[t, j]
+                for k in range(4):
+                    y[k] += t[h, i, j] * B[j, k]
 
 
 @poly.nest

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from poly.analysis.dependences import dependences
+from poly.analysis.temporaries import tied
 from poly.ir.nest import Nest
 
 Functions = Mapping[str, isl.PwAff]
@@ -32,13 +33,15 @@ class Slope:
 def slope(nest: Nest, outer: Functions, inner: Functions) -> Slope | None:
     """The least skew of `inner` by `outer`, with shifts, that leaves no dependence with a negative distance.
 
-    None if no factor up to STEEPEST will do.
+    Statements that share a temporary value have the same shift. None if no factor up to STEEPEST will do.
     """
     edges = _edges(nest, outer, inner)
+    together = [pair for pair in tied(nest) if set(pair) <= set(inner)]
     for factor in range(STEEPEST + 1):
         weights = {ends: _least(pairs, factor) for ends, pairs in edges.items()}
         known = {ends: weight for ends, weight in weights.items() if weight is not None}
-        shifts = _shifts(tuple(inner), known) if len(known) == len(weights) else None
+        equal = {ends: min(known.get(ends, 0), 0) for ends in together}
+        shifts = _shifts(tuple(inner), known | equal) if len(known) == len(weights) else None
         if shifts is not None:
             return Slope(factor, shifts)
     return None

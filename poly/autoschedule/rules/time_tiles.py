@@ -23,6 +23,7 @@ from itertools import pairwise
 from math import prod
 
 from poly.analysis.legality import lane_conflict
+from poly.analysis.temporaries import groups, temporaries
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.distances import Slope, slope
 from poly.autoschedule.rules.form import Form
@@ -32,7 +33,7 @@ from poly.autoschedule.spaces.grids import middle, sizes
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.nest import Nest
 from poly.ir.strides import accesses, extent
-from poly.ir.tree import Band, bands
+from poly.ir.tree import Band, bands, statements
 from poly.model import Caches
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Fuse, Order, Shift, Skew, Split, Step, Tile
@@ -168,7 +169,18 @@ def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
 def tile_in_time(schedule: Schedule, steps: TimeLoops, tiles: TimeTiles) -> Schedule | None:
     """The schedule with a time loop tiled; None if the dependences forbid it."""
     fused = attempt(schedule, _joined(steps, len(tiles.blocks)))
-    return fused and attempt(fused, _blocked(steps, tiles))
+    blocked = fused and attempt(fused, _blocked(steps, tiles))
+    return blocked and _rejoined(blocked)
+
+
+def _rejoined(schedule: Schedule) -> Schedule:
+    """The schedule with neighbours that share temporaries in one loop again, where distribution has parted them."""
+    together = groups(schedule.nest)
+    for before, after in pairwise(statements(schedule.tree)):
+        loops = [band for band in bands(schedule.tree) if before in statements(band)]
+        if any({before, after} <= group for group in together) and loops and after not in statements(loops[-1]):
+            schedule = attempt(schedule, [Fuse(before, after, at=loops[-1].name)]) or schedule
+    return schedule
 
 
 def _joined(steps: TimeLoops, depth: int) -> list[Step]:
@@ -202,7 +214,7 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
 def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
     """The largest tiles whose footprint fits the second-level cache; None if all the arrays do."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
-    arrays = [nest.array(name) for name in sorted(names) if nest.array(name).shape]
+    arrays = [nest.array(name) for name in sorted(names - temporaries(nest)) if nest.array(name).shape]
     known = all(not e.terms for a in arrays for e in a.shape)
     if known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l2:
         return None
