@@ -161,7 +161,7 @@ class _Reader:
                 other = self.node(node.if_get_else_node()) if node.if_has_else_node() else None
                 return If(condition(node.if_get_cond(), self.values), self.node(node.if_get_then_node()), other)
             case "block":
-                return Block(tuple(map(self.node, _children(node))))
+                return Block(_joined(map(self.node, _children(node))))
         called, *values = arguments(node.user_get_expr())
         return Run(called.get_id().get_name(), tuple(integer(value, self.values) for value in values))
 
@@ -187,6 +187,25 @@ class _Reader:
 
     def _with(self, iterator: str, value: Int) -> _Reader:
         return replace(self, values={**self.values, iterator: value})
+
+
+def _joined(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes, with neighbours joined that are the only iteration of one shared loop, which isl has divided.
+
+    What is private to an iteration, such as a packed panel, has to be that of one thread or group.
+    """
+    found: list[Node] = []
+    for node in nodes:
+        last = found[-1] if found else None
+        if isinstance(node, Once) and isinstance(last, Once) and _one_iteration(last, node):
+            found[-1] = replace(last, body=Block(_joined((last.body, node.body))))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+def _one_iteration(one: Once, other: Once) -> bool:
+    return (one.mark.parallel or one.mark.group) and (one.mark, one.value) == (other.mark, other.value)
 
 
 def _has_pieces(node: isl.AstNode) -> bool:

@@ -321,6 +321,15 @@ def test_a_device_of_one_item_a_group_gets_no_barriers() -> None:
     assert "barrier" not in device_program(lower(made.nest, made.tree, OPENCL512)).source
 
 
+def test_a_shared_loop_that_runs_once_is_one_kernel() -> None:
+    """isl divides such a loop: the panel would be packed by one kernel, and read by another one from its own memory."""
+    known = schedule(matmul.with_sizes({"M": 1, "N": 2, "K": 1}))
+    tiled = known.split(i=32).tile(j=16, i=8).microkernel("gemm_opencl512_8x16")
+    made = tiled.pack("A", at="j_tile").parallel("i_tile2")
+    program = device_program(lower(made.nest, made.tree, OPENCL512))
+    assert [name for name in ("pack", "gemm") if name in program.source.split("__kernel")[-1]] == ["pack", "gemm"]
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(nests(), st.data())
 def test_no_mapping_that_is_accepted_has_a_race(nest: Nest, data: st.DataObject) -> None:

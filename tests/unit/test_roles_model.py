@@ -139,7 +139,7 @@ def test_copies_stay_within_half_of_the_caches(spec: str, threads: int) -> None:
 
 @pytest.mark.parametrize("spec", ["ik,kj->ij", "ki,jk->ij", "bik,bjk->bij"])
 def test_copies_of_symbolic_sizes_too(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.model.host.caches", lambda: CACHES)
+    monkeypatch.setattr("poly.model.host.caches", lambda _: CACHES)
     contraction = Contraction(spec, f64)
     kernel = poly.compile(contraction.nest(), threads=1)
     for extents in SHAPES:
