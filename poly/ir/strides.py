@@ -14,8 +14,8 @@ STRIDED = 16
 """The cost of an access that touches another cache line each time; one that goes to the next element costs 1."""
 
 
-def moved_iterator(statement: Statement, path: Path, loop: str) -> str | None:
-    """The iterator that grows by one with each iteration of a loop, for fixed values of the loops around it.
+def moved_iterator(statement: Statement, path: Path, loop: str, by: int = 1) -> str | None:
+    """The iterator that grows `by` one, or minus one, with each iteration of a loop, for fixed values of those around.
 
     `path` leads to the statement. None if no iterator does, or more than one.
     """
@@ -23,7 +23,7 @@ def moved_iterator(statement: Statement, path: Path, loop: str) -> str | None:
     for band in (node for node in path if isinstance(node, Band)):
         moved = {name: c for name, c in _coefficients(statement, band).items() if name not in fixed}
         if band.name == loop:
-            return next(iter(moved)) if list(moved.values()) == [1] else None
+            return next(iter(moved)) if list(moved.values()) == [by] else None
         if len(moved) == 1:
             fixed.update(moved)
     return None

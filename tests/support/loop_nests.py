@@ -156,9 +156,20 @@ def elimination(A: f64[N, N]):
                 A[i, j] -= A[i, k] * A[k, j]
 
 
+@poly.nest
+def backwards(A: f64[N, M], B: f64[N, M], C: f64[N, M]):
+    """Only the first loop carries no dependence."""
+    for i in range(N):
+        for j in range(M - 1, -1, -1):
+            B[i, j] = 2.0 * A[i, j]
+    for i in range(N):
+        for j in range(M - 2, -1, -1):
+            C[i, j] = C[i, j + 1] + A[i, j]
+
+
 NESTS = [
     jacobi_1d, jacobi_2d, heat_3d, seidel_2d, seidel_1d, forward, solve_rows, solve_block,
-    softmax, transpose, column_sums, chain, normalised, two_triangles,
+    softmax, transpose, column_sums, chain, normalised, two_triangles, backwards,
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Vectorise innermost loops; unroll those that cannot be vectorised.
+"""Vectorise innermost loops, those that go back through memory the other way round; unroll those that cannot be.
 
 for i:                                for i:
   for j: B[i, j] = f(A[i, j])    ->     for j: B[i, j] = f(A[i, j])  # vectorize
@@ -7,7 +7,7 @@ for i:                                for i:
 from __future__ import annotations
 
 from poly.analysis.legality import lane_conflict
-from poly.autoschedule.rules.attempt import applied
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
@@ -15,7 +15,7 @@ from poly.ir.paths import paths
 from poly.ir.strides import is_contiguous, moved_iterator
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Unroll, Vectorize
+from poly.schedules.steps import Reverse, Unroll, Vectorize
 
 WRITTEN_OUT = (2, 4, 8)
 """Unroll factors."""
@@ -45,17 +45,27 @@ def vectorized(schedule: Schedule) -> Schedule:
 
     For strided accesses the choice is left to the C compiler.
     """
+    schedule = _forward(schedule)
     nest, tree = schedule.nest, schedule.tree
     found = [band for band in innermost(tree) if band.unroll < 2 and _contiguous(schedule, band)]
     legal = [band for band in found if lane_conflict(nest, tree, band.name) is None]
     return applied(schedule, [Vectorize(band.name) for band in legal])
 
 
-def _contiguous(schedule: Schedule, band: Band) -> bool:
+def _forward(schedule: Schedule) -> Schedule:
+    """The schedule with the innermost loops reversed that go from element to element backwards, where that is legal."""
+    for band in innermost(schedule.tree):
+        if _contiguous(schedule, band, by=-1):
+            schedule = attempt(schedule, [Reverse(band.name)]) or schedule
+    return schedule
+
+
+def _contiguous(schedule: Schedule, band: Band, by: int = 1) -> bool:
+    """Whether all accesses go from element to element, or stay, as the statements' iterators grow `by` each time."""
     found = paths(schedule.tree)
     for name in statements(band):
         statement = schedule.nest.statement(name)
-        iterator = moved_iterator(statement, found[name], band.name)
+        iterator = moved_iterator(statement, found[name], band.name, by)
         if iterator is None or not is_contiguous(schedule.nest, statement, iterator):
             return False
     return True
