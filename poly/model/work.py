@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.expr import Binary, Expr, FunctionCall, Load, Unary, walk
+from codegen.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.model.core import LATENCY
 
-WEIGHTS: Mapping[str, float] = {"/": 8, "sqrt": 12, "exp": 20, "tanh": 40}
+WEIGHTS: Mapping[str, float] = {
+    "/": 8, "sqrt": 12, "exp": 20, "tanh": 40, "log": 40, "sin": 40, "cos": 40, "pow": 80
+}  # fmt: skip
 """The cost in vector operations as implemented by vector libraries; 1 for all other operations."""
 
-LATENCIES: Mapping[str, float] = {"/": 13, "sqrt": 20, "exp": 60, "tanh": 100}
+LATENCIES: Mapping[str, float] = {
+    "/": 13, "sqrt": 20, "exp": 60, "tanh": 100, "log": 60, "sin": 60, "cos": 60, "pow": 100
+}  # fmt: skip
 """Latencies in cycles; that of an addition for all other operations."""
 
 LOAD, STORE = 1.5, 2.5
@@ -70,24 +74,27 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
 
 def _count(expr: Expr) -> float:
     """The operations of an expression; common subexpressions count once."""
-    operators = {node for node in walk(expr) if isinstance(node, Binary | FunctionCall)}
-    return sum(WEIGHTS.get(node.op if isinstance(node, Binary) else node.function, 1) for node in operators)
+    return sum(WEIGHTS.get(_operation(node), 1) for node in set(walk(expr)) if operands(node) and not _is_sign(node))
 
 
-def _latency(expr: Expr, source: Load) -> float | None:
+def _latency(expr: Node, source: Load) -> float | None:
     """The latency in cycles from an element to the value of an expression; None if it does not occur there."""
+    if isinstance(expr, Load):
+        return 0.0 if expr == source else None
+    found = [latency for part in operands(expr) if (latency := _latency(part, source)) is not None]
+    own = 0.0 if _is_sign(expr) else LATENCIES.get(_operation(expr), LATENCY)
+    return max(found) + own if found else None
 
-    def through(op: str, *parts: Expr) -> float | None:
-        found = [latency for part in parts if (latency := _latency(part, source)) is not None]
-        return max(found) + LATENCIES.get(op, LATENCY) if found else None
 
-    match expr:
-        case Load():
-            return 0.0 if expr == source else None
-        case Binary(op, left, right):
-            return through(op, left, right)
-        case Unary(_, operand):
-            return _latency(operand, source)
-        case FunctionCall(function, args):
-            return through(function, *args)
-    return None
+def _operation(node: Node) -> str:
+    match node:
+        case Binary(op, _, _):
+            return op
+        case FunctionCall(function, _):
+            return function
+    return ""
+
+
+def _is_sign(node: Node) -> bool:
+    """Whether an operation takes no time beside the next one: a change of sign."""
+    return isinstance(node, Unary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator
 
@@ -20,13 +21,13 @@ from poly.ir.layout import strides
 from poly.ir.paths import paths, times
 from poly.ir.tree import Band
 from poly.model import Caches
-from poly.model.core import Target
+from poly.model.core import LATENCY, Target
 from poly.model.leaf import Loops
 from poly.model.schedules import ScheduleModel, predicted
 from poly.model.tiles import Pitches, TileCalls
 from poly.model.traffic import Traffic
 from poly.model.view import View, extents, references, view
-from poly.model.work import work
+from poly.model.work import WEIGHTS, work
 from poly.schedules.schedule import Schedule
 
 HOST = host()
@@ -194,6 +195,17 @@ def test_a_prefix_sum_waits_for_itself() -> None:
     assert isinstance(one, Loops)
     assert one.work.chain == one.waiting == 4
     assert one.time(target()) >= 4 * 999
+
+
+def test_choices_conversions_and_functions_take_time() -> None:
+    @poly.nest
+    def selected(x: poly.f32[64], y: poly.f32[64]):
+        for i in range(1, 64):
+            y[i] = math.log(poly.f32(poly.f64(x[i]))) if 2.0 * y[i - 1] < x[i] else y[i - 1]
+
+    done = work(selected, selected.statements[0], "i")
+    assert done.arithmetic == WEIGHTS["log"] + 5  # two conversions, a product, a comparison, a choice
+    assert done.chain == 3 * LATENCY  # product, comparison, choice
 
 
 def test_what_occurs_twice_is_computed_once() -> None:
