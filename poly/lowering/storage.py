@@ -41,7 +41,7 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.instances import loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import Path, paths
-from poly.ir.sets import function, own_names
+from poly.ir.sets import function, number, own_names, set_space
 from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, walk
 from poly.ir.work_groups import width
 from poly.lowering import box
@@ -304,9 +304,15 @@ def _folded(place: Stored, uses: Sequence[_Use], around: Sequence[Band], flows: 
 
 def _during(delay: int, depth: int) -> isl.Map:
     """`{ store[…, w] -> store[…, v] : w <= v <= w + delay }`: the iterations in which values live at the same time."""
-    outer = [f"l{at}" for at in range(depth - 1)]
-    first, second = (", ".join([*outer, own]) for own in "wv")
-    return isl.Map(f"{{ store[{first}] -> store[{second}] : w <= v <= w + {delay} }}")
+    last, relation = depth - 1, isl.Map.universe(isl.Space.map_from_set(set_space((), depth, "store")))
+    for at in range(last):
+        relation = relation.equate(isl.dim_type.in_, at, isl.dim_type.out, at)
+    space = isl.LocalSpace.from_space(relation.space)
+    for way, room in ((1, 0), (-1, delay)):
+        bound = isl.Constraint.alloc_inequality(space).set_constant_val(number(room))
+        bound = bound.set_coefficient_val(isl.dim_type.in_, last, number(-way))
+        relation = relation.add_constraint(bound.set_coefficient_val(isl.dim_type.out, last, number(way)))
+    return relation
 
 
 def _folded_side(side: Side, live: isl.Map) -> Side:

@@ -16,7 +16,7 @@ from math import ceil
 from typing import NamedTuple
 
 from poly.machine.description import LINE, PAGE
-from poly.model.core import FULL, MISS, WALK, Target
+from poly.model.core import FULL, MISS, SECOND_ENTRIES, WALK, Target
 from poly.model.cost import Cost, CostPart
 from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.tiles import SHORT, TileCalls
@@ -165,12 +165,16 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], t
 
 
 def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
-    """Seconds of all copies: each line read from where it lies, and written to the second level, or beyond it."""
+    """Seconds of all copies: each line read from where it lies, and written to the second level, or beyond it.
+
+    What was measured has pages that the first-level TLB does not hold, but the second one does.
+    """
     total, level, unit = 0.0, _source(form, target), target.unit(form.computed[0].dtype)
     for place in whole.walk() if form.copied else ():
         for copy in place.part.copies:
             touched = place.part.touched[copy.operand]
             lines = touched.lines / LINE * target.line("turned copy" if copy.across else "copy", level)
+            lines += touched.pages * target.costs.walked * (touched.pages > SECOND_ENTRIES)
             beyond = touched.bytes / target.rates.l3 if touched.bytes > target.caches.l2 / 2 else 0.0
             total += place.runs() * (lines * unit + beyond)
     return total
