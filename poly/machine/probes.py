@@ -6,7 +6,6 @@ Each probe runs on `threads` OpenMP threads. They meet at a barrier, each times 
 from __future__ import annotations
 
 import functools
-from statistics import median
 from time import sleep
 from typing import Any
 
@@ -155,7 +154,7 @@ class Probes:
         return flop * iterations / seconds_taken / 1e9
 
     def start(self, threads: int, asleep: bool = False) -> float:
-        """Seconds of starting and joining threads that have just worked (the least), or that slept (the median).
+        """The least seconds of starting and joining threads that have just worked, or that slept.
 
         Threads sleep before each sample: where the system has put two of them on one core, it moves one then.
         """
@@ -163,7 +162,7 @@ class Probes:
         for _ in range(5):
             sleep(ASLEEP)
             found.append(float(self.lib.start_threads(1 if asleep else 40, threads)))
-        return median(found) if asleep else min(found)
+        return min(found)
 
     def read(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
         """GB/s of repeatedly reading `footprint` bytes per thread."""

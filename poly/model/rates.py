@@ -34,6 +34,9 @@ class Rates:
         return known.get(dtype.name) or known["f32"] * 4 / dtype.size
 
 
+LONGEST = 4e-4
+"""Seconds: threads that took longer to wake shared their cores with other work, which will end."""
+
 CLOCK = 3e9
 """The clock of a typical core in Hz; if nothing was measured, only ratios matter."""
 
@@ -70,6 +73,7 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     flops = tuple(
         (name, measured.peak(name, threads) * 1e9 / threads) for name in sorted({p.dtype for p in measured.peaks})
     )
-    more = {"start": measured.starts.awake, "wake": measured.starts.asleep} if measured.starts else {}
+    starts = measured.starts
+    more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
     tiles = measured.tiles or _described(isa, ())
     return Rates(flops, l2, l3, read("memory"), tiles, **more)
