@@ -15,9 +15,11 @@ from microkernels.isa import AVX2, AVX512, ISA
 from poly.autoschedule.rules.contraction import Tilings
 from poly.autoschedule.rules.microkernels import heaviest_box
 from poly.ir.nest import Nest
-from poly.machine.measured import PlaceCost, TileCosts
+from poly.machine.calibration import described
+from poly.machine.measured import PlaceCost, ThreadStarts, TileCosts
 from poly.model import Caches, Choice
 from poly.model.core import Target
+from poly.model.rates import LONGEST, from_machine
 from poly.model.tiles import Pitches, TileCalls, between, line_classes
 from poly.model.traffic import crowding
 
@@ -104,6 +106,12 @@ def test_threads_pay_off_where_waking_them_for_nothing_and_not_using_them_lose_a
         several = replace(known, threads=threads)
         alone = several.worthwhile(dtype) * 2 / several.rates.peak(dtype)
         assert alone / threads + several.rates.wake == pytest.approx(threads * alone)
+
+
+@pytest.mark.parametrize(("asleep", "taken"), [(3e-4, 3e-4), (0.02, LONGEST)])
+def test_a_wake_beside_other_work_does_not_keep_threads_away(asleep: float, taken: float) -> None:
+    measured = replace(described(AVX2.name, (32 << 10, 1 << 20)), starts=ThreadStarts(1e-6, asleep))
+    assert from_machine(measured, AVX2, 2).wake == taken
 
 
 def test_what_is_slow_from_far_is_read_seldom() -> None:
