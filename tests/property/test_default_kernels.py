@@ -77,7 +77,7 @@ def test_einsums_of_symbolic_sizes(spec: str) -> None:
 @pytest.fixture
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches so small that every loop is cut and every operand copied at sizes that a test can afford."""
-    monkeypatch.setattr("poly.model.host.caches", lambda: Caches(2 << 10, 16 << 10, 64 << 10))
+    monkeypatch.setattr("poly.model.host.caches", lambda _: Caches(2 << 10, 16 << 10, 64 << 10))
 
 
 @pytest.mark.usefixtures("small_caches")
