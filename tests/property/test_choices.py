@@ -85,7 +85,7 @@ def runs(made: Nest, arrays: list[np.ndarray], **options: Any) -> list[np.ndarra
     return results
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(blocks(2), st.sampled_from([f32, f64, i32, i8]), st.integers(0, 99))
 def test_conditions_on_data_are_those_of_python(lines: list[str], dtype: DType, seed: int) -> None:
     try:
