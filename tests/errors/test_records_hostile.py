@@ -101,11 +101,12 @@ def test_a_record_that_cannot_be_followed_is_left_out_once(schedule: str, store:
         kernel = compiled()
     assert kernel.origin == "model"
     check(kernel)
-    with warnings.catch_warnings(record=True) as again:
+    with warnings.catch_warnings(record=True) as told_again:
         warnings.simplefilter("always")
         check(compiled())
-    readable = not any("cannot be read" in str(warning.message) for warning in again)
-    assert [*again] == [] if readable else len(again) == 1
+    again = [str(told.message) for told in told_again if told.category is not ResourceWarning]  # of other tests' garbage
+    readable = not any("cannot be read" in message for message in again)
+    assert again == [] if readable else len(again) == 1
     kept = store.path.with_name("records.sqlite.refused.jsonl")
     assert kept.exists() == readable
     if readable:
