@@ -104,7 +104,7 @@ def test_a_record_that_cannot_be_followed_is_left_out_once(schedule: str, store:
     with warnings.catch_warnings(record=True) as told_again:
         warnings.simplefilter("always")
         check(compiled())
-    again = [str(told.message) for told in told_again if told.category is not ResourceWarning]  # of other tests' garbage
+    again = [str(told.message) for told in told_again if told.category is not ResourceWarning]  # garbage of other tests
     readable = not any("cannot be read" in message for message in again)
     assert again == [] if readable else len(again) == 1
     kept = store.path.with_name("records.sqlite.refused.jsonl")
