@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.dtypes import DType
-from poly.measure.data import PAGE, start_by_numpy
+from poly.machine.description import PAGE
+from poly.measure.data import start_by_numpy
 
 Array = NDArray[np.floating[Any]]
 

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.document import threads_text
 from benchmarks.runner import ATTEMPTS, STEADY, Result
 from benchmarks.stats import geometric_mean
+from microkernels.speed import nearly_highest
 
 COLUMNS = (
     "workload",
@@ -144,12 +145,9 @@ def document(lines: Sequence[ResultLine], machine: Mapping[str, Any]) -> dict[st
 
 
 def quiet_rate(lines: Iterable[ResultLine]) -> float | None:
-    """Nearly the highest issue rate of a run, taken for that of a quiet core; None if none was probed.
-
-    Single probes exceed what a core can issue: those during which its clock changed.
-    """
-    issues = sorted(issue for line in lines for issue in line.result.issues)
-    return issues[int(0.95 * (len(issues) - 1))] if issues else None
+    """Nearly the highest issue rate of a run, taken for that of a quiet core; None if none was probed."""
+    issues = [issue for line in lines for issue in line.result.issues]
+    return nearly_highest(issues) if issues else None
 
 
 def plain(lines: Sequence[ResultLine]) -> Iterator[str]:

@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -261,8 +261,13 @@ def parsed(text: str) -> tuple[float, list[list[Sample]]]:
 
 def best_issue(columns: Sequence[Sequence[Sample]]) -> float:
     """The issue rate of a quiet core: nearly the highest, because the clock's probe may be disturbed, too."""
-    rates = sorted(sample.most_issue for column in columns for sample in column)
-    return rates[int(0.95 * (len(rates) - 1))]
+    return nearly_highest(sample.most_issue for column in columns for sample in column)
+
+
+def nearly_highest(rates: Iterable[float]) -> float:
+    """The rate that one in twenty exceeds: probes during which the clock changed exceed what a core can issue."""
+    ordered = sorted(rates)
+    return ordered[int(0.95 * (len(ordered) - 1))]
 
 
 def quiet(samples: Sequence[Sample], issue: float) -> list[float]:

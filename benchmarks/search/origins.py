@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files
-from math import log
 from typing import Any
 
 from benchmarks.case import Case
@@ -96,9 +94,7 @@ def sizes(machine: Machine) -> tuple[int, ...]:
 @cache
 def cpus() -> tuple[Host, ...]:
     """The CPUs that poly describes: the model was fitted on them."""
-    folder = files("poly.machine") / "cpus"
-    texts = sorted((one.name, one.read_text()) for one in folder.iterdir() if one.name.endswith(".json"))
-    return tuple(described(json.loads(text)) for _, text in texts)
+    return tuple(map(described, calibration.cpus()))
 
 
 def alike(one: Machine, other: Machine) -> bool:
@@ -111,8 +107,8 @@ def nearest_other(machine: Machine) -> Host:
 
     It has the same instruction set if there is one, and the most similar caches.
     """
-    others = [one for one in cpus() if not alike(one.machine, machine)]
-    return min(others, key=lambda one: (one.machine.isa.name != machine.isa.name, _apart(one.machine, machine)))
+    others = [facts for facts in calibration.cpus() if not alike(_machine(facts), machine)]
+    return described(calibration.nearest(machine.isa.name, sizes(machine), others))
 
 
 def uncalibrated(machine: Machine, known: Host) -> Rates:
@@ -121,8 +117,3 @@ def uncalibrated(machine: Machine, known: Host) -> Rates:
     assert tiles is not None, "every described CPU has them"
     own = tiles if known.machine.isa == machine.isa else replace(tiles, speeds=())
     return replace(nominal(machine.isa), tiles=own)
-
-
-def _apart(one: Machine, other: Machine) -> float:
-    pairs = list(zip(sizes(one), sizes(other), strict=False))
-    return sum(abs(log(a / b)) for a, b in pairs) + abs(len(one.caches) - len(other.caches))

@@ -15,6 +15,7 @@ from poly.errors import SpecError
 from poly.ir.guards import unconditional
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import at_least, first_point, parameters
+from poly.ir.strides import accesses
 
 PIECES = 4
 """A domain with more pieces is first checked without its conditions."""
@@ -50,7 +51,7 @@ def _check_room(nest: Nest) -> None:
 def _checked(statement: Statement, nest: Nest) -> Statement:
     domain = statement.domain
     simple = unconditional(statement) if domain.n_basic_set() > PIECES else statement
-    for access in dict.fromkeys((statement.target, *statement.reads)):
+    for access in accesses(statement):
         array = nest.array(access.array)
         if array.kind == "scalar" or _outside(simple, access, array, nest).is_empty():
             continue

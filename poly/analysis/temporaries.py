@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import paths
+from poly.ir.strides import accesses
 from poly.ir.tree import Band
 
 
@@ -36,7 +37,7 @@ def groups(nest: Nest) -> tuple[frozenset[str], ...]:
 
 
 def _is_temporary(array: Array, nest: Nest, around: dict[str, list[int]]) -> bool:
-    uses = [(s, {load.indices for load in (s.target, *s.reads) if load.array == array.name}) for s in nest.statements]
+    uses = [(s, {load.indices for load in accesses(s) if load.array == array.name}) for s in nest.statements]
     users = [(statement, indices) for statement, indices in uses if indices]
     if not users or len({indices for _, found in users for indices in found}) > 1:
         return False
@@ -46,6 +47,6 @@ def _is_temporary(array: Array, nest: Nest, around: dict[str, list[int]]) -> boo
 
 def _counts_all(statement: Statement, array: Array) -> bool:
     """Whether the element differs in each iteration: each iterator is alone in an index."""
-    access = next(load for load in (statement.target, *statement.reads) if load.array == array.name)
+    access = next(load for load in accesses(statement) if load.array == array.name)
     own = frozenset(statement.iterators)
     return {next(iter(index.names & own)) for index in access.indices if len(index.names & own) == 1} == own

@@ -48,7 +48,7 @@ def is_contiguous_along(nest: Nest, access: Load, iterator: str) -> bool:
 
 
 def accesses(statement: Statement) -> tuple[Load, ...]:
-    """The distinct accesses of a statement."""
+    """The distinct accesses of a statement, with the write first."""
     return tuple(dict.fromkeys((statement.target, *statement.reads)))
 
 

@@ -42,6 +42,7 @@ from poly.ir.instances import loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.sets import function, number, own_names, set_space
+from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, walk
 from poly.ir.work_groups import width
 from poly.lowering import box
@@ -204,15 +205,15 @@ class _Places:
     def _uses(self, name: str) -> list[_Use]:
         found = []
         for statement in self.nest.statements:
-            accesses = tuple(load for load in dict.fromkeys(_accesses(statement)) if load.array == name)
-            if accesses:
-                found.append(_Use(statement, accesses, self.paths[statement.name]))
+            own = tuple(load for load in accesses(statement) if load.array == name)
+            if own:
+                found.append(_Use(statement, own, self.paths[statement.name]))
         return found
 
     def _is_packed(self, name: str) -> bool:
         """Whether a microkernel or a copy for one accesses a local, by the strides of the whole array."""
         micros = [node.statement for node in walk(self.tree) if isinstance(node, Micro)]
-        accessed = {load.array for micro in micros for load in _accesses(self.nest.statement(micro))}
+        accessed = {load.array for micro in micros for load in accesses(self.nest.statement(micro))}
         return name in accessed or any(isinstance(node, Copy) and node.array == name for node in walk(self.tree))
 
     def _flows(self, name: str, uses: Sequence[_Use]) -> list[isl.Map]:
@@ -230,10 +231,6 @@ class _Places:
         if prod(max(band.items, 1) for band in place.above) < self.items:
             return False
         return place.bytes is not None and place.bytes <= VARIABLE_BYTES
-
-
-def _accesses(statement: Statement) -> tuple[Load, ...]:
-    return (statement.target, *statement.reads)
 
 
 def _loops_around(uses: Sequence[_Use]) -> tuple[Band, ...]:
@@ -353,7 +350,7 @@ def _redirected(statement: Statement, storage: Mapping[str, Stored]) -> Statemen
     values: dict[str, isl.Map] = {}
     loads = {
         load: _placed(statement, load, storage[load.array], values)
-        for load in dict.fromkeys(_accesses(statement))
+        for load in accesses(statement)
         if load.array in storage
     }
     if not loads:

@@ -7,7 +7,7 @@ A machine is calibrated for one instruction set and one compiler. Where that has
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -104,15 +104,19 @@ def described(isa: str, caches: tuple[int, ...]) -> Measured:
 
     Of an instruction set without a described CPU, it is that of any other, without the register tiles' speeds.
     """
-    own = [one for one in _cpus() if one["isa"] == isa]
-    nearest = min(own or _cpus(), key=lambda one: _apart([c["bytes"] for c in one["caches"]], caches))
-    found = parsed(json.dumps(nearest))
+    facts = nearest(isa, caches, cpus())
+    found = parsed(json.dumps(facts))
     assert found is not None and found.tiles is not None, "every described CPU is a whole calibration"
-    return found if own else replace(found, tiles=replace(found.tiles, speeds=()))
+    return found if facts["isa"] == isa else replace(found, tiles=replace(found.tiles, speeds=()))
+
+
+def nearest(isa: str, caches: tuple[int, ...], among: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The described CPU with the most similar caches: of those for the instruction set, if there are any."""
+    return min(among, key=lambda one: (one["isa"] != isa, _apart([c["bytes"] for c in one["caches"]], caches)))
 
 
 @cache
-def _cpus() -> tuple[dict[str, Any], ...]:
+def cpus() -> tuple[dict[str, Any], ...]:
     """The CPUs described in this package, by name."""
     folder = files("poly.machine") / "cpus"
     texts = sorted((one.name, one.read_text()) for one in folder.iterdir() if one.name.endswith(".json"))

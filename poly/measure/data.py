@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from poly.machine.description import LINE, PAGE
 from poly.measure.orders import Data
 
 Array = np.ndarray[Any, Any]
@@ -18,7 +19,6 @@ Array = np.ndarray[Any, Any]
 GUARD = 4096
 """The least bytes before and after each array. All bits are set, which reads as NaN."""
 
-PAGE, CACHE_LINE = 4096, 64
 HEADER = 16
 """Bytes that `malloc` writes before a block."""
 LARGE = 128 * 1024
@@ -98,7 +98,7 @@ def start_by_numpy(memory: Array, size: int, number: int) -> int:
     get pages of their own, start 16 bytes behind a page, and small ones 16, 32 or 48 bytes behind a cache line as often
     as on one.
     """
-    offset, unit = (HEADER, PAGE) if size >= LARGE else (SMALL[number % len(SMALL)], CACHE_LINE)
+    offset, unit = (HEADER, PAGE) if size >= LARGE else (SMALL[number % len(SMALL)], LINE)
     return (offset - int(memory.ctypes.data)) % unit
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from codegen.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
+from poly.ir.strides import accesses
 from poly.model.core import LATENCY
 
 WEIGHTS: Mapping[str, float] = {
@@ -50,7 +51,7 @@ class InstanceWork:
 def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWork:
     """The work of a statement in an innermost loop over the iterator `innermost`."""
     moved, scattered = 0.0, 0.0
-    for access in dict.fromkeys((statement.target, *statement.reads)):
+    for access in accesses(statement):
         cycles = STORE if access == statement.target else LOAD
         if innermost is None or not any(index.coefficient(innermost) for index in access.indices):
             continue
@@ -73,8 +74,10 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
 
 
 def _count(expr: Expr) -> float:
-    """The operations of an expression; common subexpressions count once."""
-    return sum(WEIGHTS.get(_operation(node), 1) for node in set(walk(expr)) if operands(node) and not _is_sign(node))
+    """The operations of an expression, but for changes of sign; common subexpressions count once."""
+    return sum(
+        WEIGHTS.get(_operation(node), 1) for node in set(walk(expr)) if operands(node) and not isinstance(node, Unary)
+    )
 
 
 def _latency(expr: Node, source: Load) -> float | None:
@@ -82,7 +85,7 @@ def _latency(expr: Node, source: Load) -> float | None:
     if isinstance(expr, Load):
         return 0.0 if expr == source else None
     found = [latency for part in operands(expr) if (latency := _latency(part, source)) is not None]
-    own = 0.0 if _is_sign(expr) else LATENCIES.get(_operation(expr), LATENCY)
+    own = 0.0 if isinstance(expr, Unary) else LATENCIES.get(_operation(expr), LATENCY)
     return max(found) + own if found else None
 
 
@@ -93,8 +96,3 @@ def _operation(node: Node) -> str:
         case FunctionCall(function, _):
             return function
     return ""
-
-
-def _is_sign(node: Node) -> bool:
-    """Whether an operation takes no time beside the next one: a change of sign."""
-    return isinstance(node, Unary)

@@ -87,7 +87,7 @@ def test_a_damaged_calibration_is_none(damage: str) -> None:
 
 
 def test_every_described_cpu_has_all_costs() -> None:
-    for cpu in calibration._cpus():
+    for cpu in calibration.cpus():
         found = parsed(json.dumps(cpu))
         assert found is not None and found.tiles is not None and found.starts is not None
         speeds = {(speed.rows, speed.vectors) for speed in found.tiles.speeds}
@@ -98,10 +98,10 @@ def test_every_described_cpu_has_all_costs() -> None:
 
 
 def test_the_nearest_described_cpu_serves_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    (one,) = (cpu for cpu in calibration._cpus() if cpu["isa"] == "avx2")
+    (one,) = (cpu for cpu in calibration.cpus() if cpu["isa"] == "avx2")
     small = {**one, "cpu": "small", "caches": [{**cache, "bytes": cache["bytes"] // 2} for cache in one["caches"]]}
     small["tiles"] = {**one["tiles"], "crowded": 99.0}
-    monkeypatch.setattr(calibration, "_cpus", lambda: (one, small))
+    monkeypatch.setattr(calibration, "cpus", lambda: (one, small))
     found = [calibration.described.__wrapped__("avx2", (size, 32 * size, 1024 * size)).tiles for size in (16384, 32768)]
     assert [tiles.crowded == 99 for tiles in found if tiles] == [True, False]
 

@@ -21,7 +21,6 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Load
 from codegen.instructions import MEMORIES, Barrier, Memory
 from codegen.program import Instructions, PrintedStatement
 from poly.errors import ScheduleError
@@ -29,6 +28,7 @@ from poly.ir.edits import sequence
 from poly.ir.instances import loop_values
 from poly.ir.nest import Statement
 from poly.ir.sets import own_names, set_space
+from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, children, statements
 from poly.ir.work_groups import LaunchedLoops, change_kernels, width
 from poly.lowering.mapping.partials import Shared, completed, passes
@@ -93,11 +93,11 @@ class _Placing:
 
     def _between(self, source: Statement, sink: Statement) -> Iterator[Clash]:
         skipped = self.runners.private | self.shared.synchronised
-        for array in {load.array for load in _accesses(source)} & {load.array for load in _accesses(sink)} - skipped:
+        for array in {load.array for load in accesses(source)} & {load.array for load in accesses(sink)} - skipped:
             pairs = [
                 source.relation(first).apply_range(sink.relation(second).reverse())
-                for first in _accesses(source)
-                for second in _accesses(sink)
+                for first in accesses(source)
+                for second in accesses(sink)
                 if first.array == second.array == array and (first == source.target or second == sink.target)
             ]
             if pairs:
@@ -188,11 +188,6 @@ class _Placing:
                     f"work-items would have to wait for each other inside loop {loop.name}, which they share: "
                     f"{clash.source} and {clash.sink} use the same elements of {clash.array}."
                 )
-
-
-def _accesses(statement: Statement) -> tuple[Load, ...]:
-    """The accesses of a statement, with the write first."""
-    return tuple(dict.fromkeys((statement.target, *statement.reads)))
 
 
 def _at(band: Band, compare: Compare, clashes: list[Clash]) -> list[Clash]:
