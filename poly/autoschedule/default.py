@@ -7,15 +7,18 @@
 
 Other loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and
 vectorised, by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked.
+Where microkernels are expected to take longer than these rules without them, as for a contraction of three steps or a
+depthwise convolution, there are none.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.rules.blocks import lines
-from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.form import Form, with_known_sizes
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted
@@ -28,6 +31,9 @@ from poly.errors import CostWarning
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
 from poly.model.core import Target
+from poly.model.price import price
+from poly.model.schedules import ScheduleModel
+from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
 
 AFFORDABLE = 6_000_000
@@ -59,11 +65,34 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     made = contracted(nest, target)
-    return Form.fixed(KERNELS, made) if made.steps else usual_loops(nest, target)
+    if not made.steps:
+        return usual_loops(nest, target)
+    kernels, expected = Form.fixed(KERNELS, made), _expected(made, target)
+    if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
+        return kernels
+    plain = usual_loops(nest, target)
+    return plain if _expected(plain.tried, target).seconds < expected.seconds else kernels
 
 
 KERNELS = (("microkernels", "by the model"),)
 """The traits of a default schedule with microkernels; the forms in rules/microkernels.py leave its sizes open."""
+
+PLAIN_STEP = 2 * LOAD
+"""The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""
+
+
+class Expected(NamedTuple):
+    """Seconds of a call by the model, and those in which one core would do one multiply-add for each instance."""
+
+    seconds: float
+    least: float
+
+
+def _expected(made: Schedule, target: Target) -> Expected:
+    """What the model expects of a schedule, with open sizes at assumed values."""
+    parts = ScheduleModel(with_known_sizes(made, {}), {}, target).form({})
+    vectors = ((one, one.instances / target.isa.lanes(one.dtype)) for one in parts.computed)
+    return Expected(price(parts, target).seconds, sum(n * target.unit(one.dtype) for one, n in vectors))
 
 
 def usual_loops(nest: Nest, target: Target) -> Form:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.autoschedule.default import default_form
+from poly.autoschedule.default import KERNELS, default_form
 from poly.autoschedule.loop_structures import loop_structures
 from poly.autoschedule.rules.form import always, with_known_sizes
 from poly.autoschedule.rules.gpu.contraction import group_structure
@@ -55,11 +55,17 @@ def space(
 
 def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
     """The space of a nest for any target, in particular one of another machine."""
-    if is_gpu(target.isa):
-        family = _gpu_family(nest, target.isa, target)
-    else:
-        family = contraction_family(nest, target, coarse) or loop_structures(nest, target)
+    family = _gpu_family(nest, target.isa, target) if is_gpu(target.isa) else _cpu_family(nest, target, coarse)
     return Space(nest, target.isa, target.threads, family.structures, family.choice, steady=family.steady)
+
+
+def _cpu_family(nest: Nest, target: Target, coarse: bool) -> Family:
+    """The tilings of a contraction, or the forms of loops; both where the default schedule prefers loops without it."""
+    tilings = contraction_family(nest, target, coarse)
+    if tilings is not None and default_form(nest, target).traits == KERNELS:
+        return tilings
+    loops = loop_structures(nest, target)
+    return replace(loops, structures=(*loops.structures, *tilings.structures)) if tilings else loops
 
 
 def _gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:
