@@ -17,7 +17,8 @@ from microkernels.dtypes import DType
 from poly.machine.description import PAGE
 from poly.measure.data import start_by_numpy
 
-Array = NDArray[np.floating[Any]]
+Array = NDArray[Any]
+Arrays = Array | tuple[Array, ...]
 
 ALIGNMENT = 64
 """Bytes: a cache line."""

@@ -38,8 +38,8 @@ class Problem(Protocol):
         """Fresh arrays, the same on every call, in the order of the nest's arguments."""
         ...
 
-    def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
-        """The result in float64, for `arrays` before the computation."""
+    def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64] | tuple[NDArray[np.float64], ...]:
+        """The result in float64, for `arrays` before the computation; of a whole program all results."""
         ...
 
     def traffic(self, dtype: DType) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks.arrays import Array
+from benchmarks.arrays import Array, Arrays
 from benchmarks.case import Case, Problem
 from codegen.clock import Timed
 from microkernels.errors import PolyError
@@ -17,16 +17,21 @@ class Contender:
     """A library that is ready to run: nothing is left to allocate, pack or compile.
 
     `run` does the work on arrays of its own; `result` is the result of the first run. `in_c` says whether the timing
-    loop is in C; `pinned`, whether its process keeps the main thread on the first CPU and all others off it.
+    loop is in C; `pinned`, whether its process keeps the main thread on the first CPU and all others off it. `building`
+    are the seconds from the loops to a function, `workspace` the bytes beyond the arrays, and `first` the seconds of
+    the first run, where they are known.
     """
 
     name: str
     version: str
     config: str
     run: Timed
-    result: Callable[[], Array]
+    result: Callable[[], Arrays]
     in_c: bool = True
     pinned: bool = True
+    building: float | None = None
+    workspace: int | None = None
+    first: float | None = None
 
 
 class Peer(Protocol):

@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from time import perf_counter
 
 import poly
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed
 from codegen.clock import CFunction
+from poly.machine.target import parse
+from poly.model.host import here
 
 NAME = "poly"
 
 
 @dataclass(frozen=True)
 class Poly:
-    """Kernels with the model's schedule for one target, without tuning."""
+    """Kernels with the model's schedule for one target, without tuning.
+
+    If `anew`, nothing comes from the cache, so that the time from the loops to a function is that of a new nest.
+    """
 
     target: str = "c"
+    anew: bool = False
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
         """Compile the case's loops. Raises Failed with poly's message."""
         try:
-            kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
-            assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"
-            arguments = kernel.arguments(*arrays, threads=threads)
+            here(parse(self.target).isa, threads)  # the machine's rates are known before
+            with _empty_cache() if self.anew else nullcontext():
+                start = perf_counter()
+                kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
+                assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"
+                kernel.build()
+                building = perf_counter() - start
+            arguments = kernel.arguments(*(a if a.ndim else a.item() for a in arrays), threads=threads)
         except poly.PolyError as error:
             raise Failed(f"{type(error).__name__}: {error}") from error
-        config = f"default schedule, target {self.target}, workspace {kernel.workspace_bytes} bytes"
+        workspace = kernel.workspace_bytes
+        config = f"default schedule, target {self.target}, workspace {workspace} bytes"
         result = arrays[case.problem.written[0]]
-        function = CFunction.of(kernel.function, arguments, kernel)
-        return Contender(NAME, poly.__version__, config, function.timed(), lambda: result)
+        timed = CFunction.of(kernel.function, arguments, kernel).timed()
+        return Contender(NAME, poly.__version__, config, timed, lambda: result, building=building, workspace=workspace)
+
+
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    """A cache directory of its own, without a calibration that nobody would ever use."""
+    own = ("POLY_CACHE_DIR", "POLY_CALIBRATE")
+    before = {name: os.environ.get(name) for name in own}
+    with tempfile.TemporaryDirectory(prefix="poly-cache-") as folder:
+        os.environ.update(POLY_CACHE_DIR=folder, POLY_CALIBRATE="never")
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

@@ -32,7 +32,17 @@ class Remote:
         answer = self._ask(Prepare(case, threads, choose(self.cpus, threads)))
         if isinstance(answer, Ready):
             result = answer.result
-            return Contender(self.name, answer.version, answer.config, self._run, lambda: result, answer.in_c)
+            return Contender(
+                self.name,
+                answer.version,
+                answer.config,
+                self._run,
+                lambda: result,
+                answer.in_c,
+                building=answer.building,
+                workspace=answer.workspace,
+                first=answer.first,
+            )
         assert isinstance(answer, Refusal), "a worker answers Prepare by Ready or Refusal"
         if not answer.installed:
             self._missing = answer.reason

@@ -110,6 +110,8 @@ class ResultLine:
             "tune_seconds": 0.0,
             "max_error": timing.error if timing else None,
             "config": timing.config if timing else None,
+            "workspace": timing.workspace if timing else None,
+            "built_seconds": timing.building if timing else None,
             "samples": _rounded(timing.samples if timing else ()),
             "peaks": _rounded(self.result.peaks),
             "issues": _rounded(self.result.issues),

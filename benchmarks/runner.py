@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from time import perf_counter, sleep
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.arrays import Array
+from benchmarks.arrays import Arrays
 from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, Entrant, Failed, NotInstalled
 from benchmarks.stats import Summary, paired_ratio, summarize
@@ -59,12 +59,17 @@ MARGIN = 8
 class Rounds:
     """Rounds stop after `seconds`; there are at least `rounds[0]` and at most `rounds[1]` of them.
 
-    `sample` is the length of a sample in seconds.
+    `sample` is the length of a sample in seconds. A peer whose first run takes more than `close` times the fastest
+    right one's takes no part in the rounds, unless its name is in `always`. `attempts` is how often the samples of a
+    case are taken at most, until they are steady.
     """
 
     seconds: float
     rounds: tuple[int, int] = (5, 60)
     sample: float = 0.002
+    close: float = inf
+    always: frozenset[str] = frozenset()
+    attempts: int = ATTEMPTS
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ class ContenderTiming:
     samples: tuple[float, ...]
     error: float
     right: bool
+    building: float | None = None
+    workspace: int | None = None
 
     @property
     def seconds(self) -> Summary:
@@ -175,27 +182,34 @@ def measure(
 
     def timed(attempt: int) -> Result:
         announce(f"{case.title}: timing" + ", again" * (attempt > 1))
-        taken = _take(contenders, Conditions(probe, issue, threads, case.cold), budget)
+        right = [error <= limit for error in errors]
+        taken = _take(contenders, right, Conditions(probe, issue, threads, case.cold), budget)
         timings = tuple(
-            ContenderTiming(c.name, c.version, c.config, tuple(times), error, error <= limit)
+            ContenderTiming(c.name, c.version, c.config, tuple(times), error, error <= limit, c.building, c.workspace)
             for c, times, error in zip(contenders, taken.times, errors, strict=True)
         )
         peaks, issues = tuple(taken.peaks), tuple(taken.issues)
         return Result(case, threads, timings, peaks, tuple(missing), tuple(failed), issues)
 
-    return _steadiest(timed, entrants[0].name)
+    return _steadiest(timed, entrants[0].name, budget.attempts)
 
 
-def _steadiest(timed: Callable[[int], Result], ours: str) -> Result:
+def _steadiest(timed: Callable[[int], Result], ours: str, attempts: int) -> Result:
     """The first steady result, or the steadiest of a few, with the number of all attempts."""
     results: list[Result] = []
-    while len(results) < ATTEMPTS and not (results and results[-1].reliable(ours)):
+    while len(results) < attempts and not (results and results[-1].reliable(ours)):
         results.append(timed(len(results) + 1))
     return replace(min(results, key=lambda result: result.unsteadiness(ours)), attempts=len(results))
 
 
-def relative_error(result: Array, expected: NDArray[np.float64]) -> float:
-    """The largest error, relative to the largest element; infinite if the shape is wrong or a result is not finite."""
+def relative_error(result: Arrays, expected: NDArray[np.float64] | tuple[NDArray[np.float64], ...]) -> float:
+    """The largest error, relative to the largest element; infinite if the shape is wrong or a result is not finite.
+
+    Of several results the largest one's, each relative to its own elements.
+    """
+    if isinstance(expected, tuple):
+        return max((relative_error(one, other) for one, other in zip(result, expected, strict=True)), default=0.0)
+    assert not isinstance(result, tuple), "one result is expected"
     if result.shape != expected.shape or not np.isfinite(result).all():
         return float("inf")
     scale = float(np.abs(expected).max()) or 1.0
@@ -209,6 +223,8 @@ def tolerance(case: Case) -> float:
 
 def accuracy(problem: Problem, dtype: DType) -> float:
     """The largest relative error that passes for a problem, in a scalar type."""
+    if not dtype.is_float:
+        return 0.0
     epsilon = float(np.finfo(dtype.numpy_name).eps)
     return float(MARGIN * epsilon * np.sqrt(problem.reduction + 1))
 
@@ -240,9 +256,10 @@ class Samples:
     issues: list[float] = field(default_factory=list)
 
 
-def _take(contenders: Sequence[Contender], conditions: Conditions, budget: Rounds) -> Samples:
-    calls = [_calls(contender, budget.sample) for contender in contenders]
-    taken = Samples([[] for _ in contenders])
+def _take(contenders: Sequence[Contender], right: Sequence[bool], conditions: Conditions, budget: Rounds) -> Samples:
+    paces = [_pace(contender, budget.sample) for contender in contenders]
+    taking_part = _taking_part(contenders, right, [pace.seconds for pace in paces], budget)
+    taken = Samples([[] if n in taking_part else [pace.seconds] for n, pace in enumerate(paces)])
     least, most = budget.rounds
     start = perf_counter()
     for turn in range(most):
@@ -251,25 +268,49 @@ def _take(contenders: Sequence[Contender], conditions: Conditions, budget: Round
         taken.peaks.append(conditions.probe())
         if conditions.issue:
             taken.issues.append(conditions.issue())
-        for place in range(len(contenders)):
-            index = (place + turn) % len(contenders)
+        for place in range(len(taking_part)):
+            index = taking_part[(place + turn) % len(taking_part)]
             times = taken.times[index]
             if conditions.cold:
                 times.append(_cold_sample(contenders[index]))
             else:
-                long = bool(times) and times[-1] >= ALWAYS_WARM
-                times.append(_sample(contenders[index], calls[index], long, conditions))
+                long = (times or [paces[index].seconds])[-1] >= ALWAYS_WARM
+                times.append(_sample(contenders[index], paces[index].calls, long, conditions))
         if turn + 1 >= least and perf_counter() - start > budget.seconds:
             break
     return taken
 
 
-def _calls(contender: Contender, sample: float) -> int:
-    """The number of calls that fill a sample."""
+def _taking_part(
+    contenders: Sequence[Contender], right: Sequence[bool], seconds: Sequence[float], budget: Rounds
+) -> list[int]:
+    """The places of those that take part in the rounds: we, the peers that are close, and the chosen ones."""
+    fastest = min((s for s, fine in list(zip(seconds, right, strict=True))[1:] if fine), default=inf)
+    return [
+        n
+        for n, (contender, fine) in enumerate(zip(contenders, right, strict=True))
+        if n == 0
+        or contender.name in budget.always
+        or budget.close == inf
+        or (fine and seconds[n] <= budget.close * fastest)
+    ]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The number of calls that fill a sample, and the seconds of a call."""
+
+    calls: int
+    seconds: float
+
+
+def _pace(contender: Contender, sample: float) -> Pace:
+    if contender.first is not None and contender.first >= ALWAYS_WARM:
+        return Pace(1, contender.first)
     calls = 1
     while (seconds := contender.run(calls)) < sample / 2:
         calls *= max(2, min(100, ceil(sample / max(seconds, 1e-9) / 2)))
-    return max(1, round(calls * sample / seconds))
+    return Pace(max(1, round(calls * sample / seconds)), seconds / calls)
 
 
 def _sample(contender: Contender, calls: int, long: bool, conditions: Conditions) -> float:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
-from benchmarks.arrays import Array
+from benchmarks.arrays import Array, Arrays
 from benchmarks.case import Case
+from benchmarks.clock import renewed
 from benchmarks.contender import Contender, Failed, NotInstalled, Solver
+from benchmarks.problems.program import Program
 from poly.measure import process
 
 
@@ -41,7 +43,10 @@ class Ready:
     version: str
     config: str
     in_c: bool
-    result: Array
+    result: Arrays
+    building: float | None
+    workspace: int | None
+    first: float
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,13 @@ def serve(solver: Solver, connection: Connection) -> None:
 
 def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> tuple[Ready | Refusal, Contender | None]:
     try:
-        contender = solver(case, case.arrays(), threads)
+        arrays = case.arrays()
+        contender = solver(case, arrays, threads)
         if contender is None:
             return Refusal(), None
-        contender.run(1)
+        if isinstance(case.problem, Program):
+            contender = _whole(contender, case.problem, arrays)
+        first = contender.run(1)
         result = contender.result()
     except NotInstalled as error:
         return Refusal(str(error), installed=False), None
@@ -89,4 +97,19 @@ def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> t
         return Refusal(f"{type(error).__name__}: {error}".splitlines()[0]), None
     if contender.pinned:
         process.pin(cpus)
-    return Ready(contender.version, contender.config, contender.in_c, result), contender
+    ready = Ready(
+        contender.version,
+        contender.config,
+        contender.in_c,
+        result,
+        contender.building,
+        contender.workspace,
+        first,
+    )
+    return ready, contender
+
+
+def _whole(contender: Contender, program: Program, arrays: tuple[Array, ...]) -> Contender:
+    """The contender for a whole program: each call starts from the same data, and all results are looked at."""
+    run = renewed(contender.run, [arrays[n] for n in program.written])
+    return replace(contender, run=run, result=lambda: program.results(arrays))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks import outputs
+from benchmarks import outputs, toolchain
 from benchmarks.contender import Failed
-from benchmarks.header import cost, dispatch, openblas, report, speed, toolchain
+from benchmarks.header import cost, dispatch, openblas, report, speed
 from benchmarks.header.finding import CLANG, GOALS, SPEED, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import workloads

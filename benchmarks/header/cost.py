@@ -10,9 +10,9 @@ from benchmarks.header.embedded import Embedded, write
 from benchmarks.header.finding import BYTES, CODE, COMPILE, NO_CLANG, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
-from benchmarks.header.toolchain import Compiler, code_sizes
 from benchmarks.header.workloads import convolution, product
 from benchmarks.stats import summarize
+from benchmarks.toolchain import Compiler, code_sizes
 from microkernels.dtypes import f32
 from microkernels.isa import host
 

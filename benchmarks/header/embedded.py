@@ -13,8 +13,8 @@ import poly
 from benchmarks.arrays import Array, aligned
 from benchmarks.clock import pointers
 from benchmarks.contender import Failed
-from benchmarks.header.toolchain import Compiler
 from benchmarks.peers.cblas import c_type
+from benchmarks.toolchain import Compiler
 from codegen.clock import CFunction
 from codegen.package.header.isas import NUMBERS
 from codegen.program import Threading

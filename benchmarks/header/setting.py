@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.header.toolchain import Compiler
 from benchmarks.runner import Announce, Rounds
+from benchmarks.toolchain import Compiler
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import toolchain
 from benchmarks.case import Case
 from benchmarks.cli import bench
 from benchmarks.contender import Failed
-from benchmarks.header import cli, cost, dispatch, openblas, program, report, speed, toolchain
+from benchmarks.header import cli, cost, dispatch, openblas, program, report, speed
 from benchmarks.header.embedded import build, write
 from benchmarks.header.finding import CLANG, CODE, DISPATCH, GOALS, NO_CLANG, OPENBLAS, SPEED, GoalFigure
 from benchmarks.header.setting import Setting

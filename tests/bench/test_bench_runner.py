@@ -27,7 +27,7 @@ FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
     "ratio_to_best_peer", "trials", "tune_seconds", "max_error", "config", "samples", "peaks", "issues", "spread",
     "attempts", "reliable", "disturbed", "best_peer", "ratio_spread",
-    "bound",
+    "bound", "workspace", "built_seconds",
 }  # fmt: skip
 """What `--json` promises of a row."""
 

@@ -1,4 +1,4 @@
-"""The compilers as a header's user calls them: `cc -O2 -std=c99`, and no other flag."""
+"""C compilers as users call them; a header by `cc -O2 -std=c99`, and no other flag."""
 
 from __future__ import annotations
 

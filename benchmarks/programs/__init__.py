@@ -1,0 +1,1 @@
+"""Whole programs against compilers: `poly bench polybench` and `poly bench loops`."""

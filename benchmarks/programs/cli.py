@@ -1,0 +1,131 @@
+"""`poly bench polybench` and `poly bench loops`: whole programs against compilers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks import outputs, report, spinning
+from benchmarks.case import Case
+from benchmarks.contest import Contest
+from benchmarks.issue import issue_rate
+from benchmarks.ours import Poly
+from benchmarks.probe import PeakProbe
+from benchmarks.programs import polybench as suite
+from benchmarks.programs.compilers import TOOLCHAINS, peers
+from benchmarks.programs.gemm import gemm_case
+from benchmarks.programs.report import BASELINE, ProgramLine, text
+from benchmarks.progress import progress
+from benchmarks.roofline import bound
+from benchmarks.runner import Rounds
+from microkernels.dtypes import f32
+from poly.errors import PolyError
+from poly.machine import facts, machine, measured
+from poly.machine.target import parse
+from poly.measure import process
+
+CLOSE = 1.5
+"""Peers that take more than this multiple of the fastest one's time in their first run are not run again."""
+
+QUICK = Rounds(seconds=0.5, rounds=(5, 30), close=CLOSE, always=frozenset({BASELINE}))
+FULL = Rounds(seconds=2.0, rounds=(3, 100), close=CLOSE, always=frozenset({BASELINE}))
+
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+Command = Callable[..., None]
+
+
+def _shared(command: Command) -> Command:
+    """The options of both commands."""
+    names = ", ".join(f"{kind}, {kind}-fast" for kind in TOOLCHAINS)
+    options = (
+        click.option("--size", type=click.Choice(suite.SIZES), help="The data set. Default: large."),
+        click.option("--quick", is_flag=True, help="The data set medium and fewer rounds: some minutes."),
+        click.option("--only", metavar="NAME,…", help="Only these programs."),
+        click.option("--against", metavar="PEER,…", help=f"The peers, of {names}. Default: all that are installed."),
+        click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True),
+        click.option("--target", default="c", show_default=True, help="Poly's target, and the CPU of its peers."),
+        click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_shared
+@click.option("--suite", "folder", metavar="DIR", type=FOLDER, help="Read the loops from a copy of the suite in C.")
+def polybench(folder: Path | None, **options: Any) -> None:
+    """Measure the 30 kernels of PolyBench 4.2.1 against C compilers.
+
+    Each compiler gets the loops as written in C, with constant sizes and `restrict`: gcc, gcc with Graphite, clang,
+    clang with Polly, and Pluto, each also with -ffast-math. Every call starts from the same data, all results are
+    checked, and a peer whose result is wrong is shown and does not count. Data are such that a wrong order shows: of
+    full rank, and far from a steady state. The exit status is 1 when one of poly's results is wrong or missing.
+    """
+    _run(lambda size: suite.cases(size, folder), **options)
+
+
+def _run(
+    cases: Callable[[str], Iterator[Case]],
+    size: str | None,
+    quick: bool,
+    only: str | None,
+    against: str | None,
+    threads: int,
+    target: str,
+    json_file: str | None,
+) -> None:
+    size = size or ("medium" if quick else "large")
+    cpus = process.allowed()
+    if threads > len(cpus):
+        raise click.UsageError(f"--threads {threads}: this process may use {len(cpus)} CPUs")
+    isa = parse(target).isa
+    known = peers(isa)
+    names = _chosen("peer", "--against", against, list(known))
+    try:
+        chosen = _wanted(list(cases(size)), only)
+    except PolyError as error:
+        raise click.ClickException(str(error)) from error
+    if not chosen:
+        raise click.UsageError("no program is left to measure: --suite takes a folder with the suite's C files")
+    outputs.check(json_file, None)
+    process.clear_environment()
+    rates = measured(machine())
+    contest = Contest(
+        target,
+        Poly(target, anew=True),
+        known,
+        lambda dtype, count: PeakProbe(cpus, dtype if dtype.is_float else f32, count, isa),
+        lambda case, count, peak: bound(case, count, peak, machine(), rates),
+        spinning.short,
+        issue_rate,
+    )
+    budget = QUICK if quick else FULL
+    gemm = next(contest.lines([(gemm_case(size), threads)], (), replace(budget, always=frozenset()), progress))
+    measured_lines = contest.lines([(case, threads) for case in chosen], names, budget, progress)
+    lines = [ProgramLine(line, gemm.peak_fraction) for line in measured_lines]
+    click.echo("\n".join(text(lines)), err=json_file == "-")
+    if json_file:
+        made = report.document([line.line for line in lines], facts(machine(), rates))
+        outputs.write_json(json.dumps(made, indent=1), json_file)
+    sys.exit(report.exit_status([line.line for line in lines]))
+
+
+def _wanted(cases: Sequence[Case], only: str | None) -> list[Case]:
+    names = _chosen("program", "--only", only, [case.size for case in cases])
+    return [case for case in cases if case.size in names]
+
+
+def _chosen(what: str, option: str, given: str | None, known: Sequence[str]) -> tuple[str, ...]:
+    """The names after an option, checked; all by default."""
+    names = tuple(known) if given is None else tuple(filter(None, given.split(",")))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise click.UsageError(f"unknown {what} {unknown[0]!r}: {option} takes {', '.join(known)}")
+    return names
