@@ -1,4 +1,4 @@
-"""A whole program as a problem: its loops, its data, and its results by a compiler without optimisations."""
+"""A whole program as a problem: its loops, its data, and its results by a compiler that keeps the order."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Part = tuple[slice, ...]
 STRICT = ("-O1", "-march=native", "-ffp-contract=off")
 """Flags by which a compiler changes no order, and rounds each operation by itself."""
 
-ROUNDINGS = 8
-"""How many of its operations may round an element, for each operation that the program spends on an element."""
+CHAIN = 10**6
+"""The most operations that may round an element one after the other, in a recurrence through all of them."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class Program:
     @property
     def flop(self) -> int:
         known = work(self.fixed()) if self.operations is None else None
-        return known.flop if known else self.operations or 1
+        return max(1, known.flop if known else self.operations or 1)
 
     @property
     def reduction(self) -> int:
         nest = self.fixed()
         elements = sum(prod(e.constant for e in nest.array(name).shape) for name in nest.written if _passed(nest, name))
-        return int(max(1.0, ROUNDINGS * self.flop / elements) * self.condition**2)
+        return int(max(self.flop // elements, min(self.flop, CHAIN)) * self.condition**2)
 
     @property
     def written(self) -> tuple[int, ...]:
