@@ -49,13 +49,13 @@ class Toolchain:
 
 GRAPHITE = ("-fgraphite-identity", "-floop-nest-optimize")
 PARALLEL_GCC = ("-ftree-parallelize-loops={threads}",)
+PARALLEL_POLLY = (*_mllvm("-polly-parallel", "-polly-num-threads={threads}"), "-lgomp")
 TOOLCHAINS: Mapping[str, Toolchain] = {
     "gcc": Toolchain(("gcc",), (), PARALLEL_GCC),
     "graphite": Toolchain(("gcc",), GRAPHITE, ("-floop-parallelize-all", *PARALLEL_GCC)),
     "clang": Toolchain(CLANGS),
-    "polly": Toolchain(
-        CLANGS, _mllvm("-polly"), (*_mllvm("-polly-parallel", "-polly-num-threads={threads}"), "-lgomp")
-    ),
+    "polly": Toolchain(CLANGS, _mllvm("-polly"), PARALLEL_POLLY),
+    "polly-stripmine": Toolchain(CLANGS, _mllvm("-polly", "-polly-vectorizer=stripmine"), PARALLEL_POLLY),
     "pluto": Toolchain(("gcc",), (), ("-fopenmp",), POLYCC),
 }
 """The compilers, by the names of their peers."""
@@ -140,12 +140,13 @@ def _try(compiler: Compiler, flags: tuple[str, ...]) -> None:
 
 
 def transformed(text: str, folder: Path, threads: int) -> str:
-    """What Pluto makes of a text. Raises Failed with its message."""
+    """What Pluto makes of a text, with its promise of independence as gcc spells it. Raises Failed with its message."""
     source, target = folder / "scop.c", folder / "scop.pluto.c"
     source.write_text(text)
-    command = (POLYCC, "--pet", "--tile", *("--parallel",) * (threads > 1), str(source), "-o", str(target))
+    threaded = "--parallel" if threads > 1 else "--noparallel"
+    command = (POLYCC, "--pet", "--tile", threaded, str(source), "-o", str(target))
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
     if done.returncode or not target.exists():
         said = (done.stderr.strip() or done.stdout.strip() or "(nothing)").splitlines()[-1]
         raise Failed(f"{POLYCC} failed: {said}")
-    return target.read_text()
+    return target.read_text().replace("#pragma ivdep", "#pragma GCC ivdep")

@@ -150,7 +150,8 @@ def test_pluto_s_output_is_compiled_and_its_complaint_is_told(tmp_path: Path, mo
     monkeypatch.setenv("PATH", f"{tmp_path}:{compilers.os.environ['PATH']}")
     compilers.installed.cache_clear()
     case = small("gemm")
-    polycc(tmp_path, "sed 's/ += / += 2 * /' $3 > $5")
+    polycc(tmp_path, "sed 's/ += / += 2 * /; s/for (int k/\\n#pragma ivdep\\n#pragma vector always\\n&/' $4 > $6")
+    assert "#pragma GCC ivdep\n#pragma vector always\nfor (int k" in compilers.transformed("for (int k", tmp_path, 1)
     arrays, twice = case.arrays(), [a.copy() for a in case.arrays()]
     CompilerPeer("pluto")(case, arrays, 1).run(1)
     known = dict(zip(names(case), twice, strict=True))
