@@ -51,7 +51,9 @@ on the PATH, each also with `-ffast-math`. Results are compared with those of a 
 operations; a peer with a wrong result is shown and does not count. Columns are the speed relative to the best right
 peer and to gcc, our rate as a part of our plain GEMM's where a kernel is mostly contractions, and as a part of what the
 machine can do (`% bound`), the workspace beyond the arrays, and the seconds from loops to a shared library with an
-empty cache. A peer whose first run takes more than 1.5 times the fastest one's is not run again, but for gcc.
+empty cache. A peer whose first run takes more than 1.5 times the fastest one's is not run again, but for gcc. Below the
+table are the geometric means, and the goals with the programs that miss them; after `--threads 1 --threads 2`, also
+what threads gain.
 """
 
 

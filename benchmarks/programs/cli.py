@@ -20,10 +20,11 @@ from benchmarks.probe import PeakProbe
 from benchmarks.problems.program import Program
 from benchmarks.programs.compilers import FAST, TOOLCHAINS, peers
 from benchmarks.programs.gemm import gemm_case
+from benchmarks.programs.line import BASELINE, program_lines
 from benchmarks.programs.loops import cases as loop_cases
 from benchmarks.programs.polybench import SIZES
 from benchmarks.programs.polybench import cases as kernel_cases
-from benchmarks.programs.report import BASELINE, ProgramLine, text
+from benchmarks.programs.report import text
 from benchmarks.progress import progress
 from benchmarks.roofline import bound
 from benchmarks.runner import Rounds
@@ -52,7 +53,7 @@ def _options(compilers: Iterable[str]) -> Callable[[Command], Command]:
         click.option("--quick", is_flag=True, help="The data set medium and fewer rounds: some minutes."),
         click.option("--only", metavar="NAME,…", help="Only these programs."),
         click.option("--against", metavar="PEER,…", default=usual, show_default=True, help=known),
-        click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True),
+        click.option("--threads", type=click.IntRange(min=1), multiple=True, help="Default: 1. Several take turns."),
         click.option("--target", default="c", show_default=True, help="Poly's target, and the CPU of its peers."),
         click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output."),
     )
@@ -91,14 +92,15 @@ def _run(
     quick: bool,
     only: str | None,
     against: str,
-    threads: int,
+    threads: Sequence[int],
     target: str,
     json_file: str | None,
 ) -> None:
     size = size or ("medium" if quick else "large")
     cpus = process.allowed()
-    if threads > len(cpus):
-        raise click.UsageError(f"--threads {threads}: this process may use {len(cpus)} CPUs")
+    threads = threads or (1,)
+    if max(threads) > len(cpus):
+        raise click.UsageError(f"--threads {max(threads)}: this process may use {len(cpus)} CPUs")
     isa = parse(target).isa
     known = peers(isa)
     names = _chosen("peer", "--against", against, list(known))
@@ -121,14 +123,14 @@ def _run(
         issue_rate,
     )
     budget = QUICK if quick else FULL
-    gemm = _gemm_fraction(contest, chosen, size, threads, budget)
-    measured_lines = contest.lines([(case, threads) for case in chosen], names, budget, progress)
-    lines = [ProgramLine(line, gemm) for line in measured_lines]
-    click.echo("\n".join(text(lines)), err=json_file == "-")
+    gemm = {count: _gemm_fraction(contest, chosen, size, count, budget) for count in threads}
+    plan = [(case, count) for case in chosen for count in threads]
+    lines = list(contest.lines(plan, names, budget, progress))
+    click.echo("\n".join(text(program_lines(lines, gemm))), err=json_file == "-")
     if json_file:
-        made = report.document([line.line for line in lines], facts(machine(), rates))
+        made = report.document(lines, facts(machine(), rates))
         outputs.write_json(json.dumps(made, indent=1), json_file)
-    sys.exit(report.exit_status([line.line for line in lines]))
+    sys.exit(report.exit_status(lines))
 
 
 def _gemm_fraction(contest: Contest, chosen: Sequence[Case], size: str, threads: int, budget: Rounds) -> float | None:

@@ -619,8 +619,8 @@ def tsvc_vdotr(a: f64[N], b: f64[N], s: f64[1]):
     s[0] = dot
 
 
-def tsvc_vbor(a: f64[M], b: f64[M], c: f64[M], d: f64[M], e: f64[M], x: f64[M]):
-    for i in range(M):
+def tsvc_vbor(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], x: f64[N]):
+    for i in range(N):
         p = b[i] * c[i] + b[i] * d[i] + b[i] * e[i] + c[i] * d[i] + c[i] * e[i] + d[i] * e[i]
         q = a[i] * p + b[i] * c[i] * d[i] + b[i] * c[i] * e[i] + b[i] * d[i] * e[i] + c[i] * d[i] * e[i]
         x[i] = p * q + a[i] * q * q
