@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
-from pathlib import Path
 
 import islpy as isl
 import numpy as np
@@ -15,8 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks import toolchain
 from benchmarks.arrays import Array, random
-from benchmarks.problems.c_call import called, load
-from benchmarks.problems.c_text import c_text
+from benchmarks.problems.c_call import as_written
 from codegen.expr import Load
 from microkernels.dtypes import DType
 from poly.analysis.work import work
@@ -92,10 +89,7 @@ class Program:
 
     def expected(self, arrays: tuple[Array, ...]) -> tuple[NDArray[np.float64], ...]:
         """The results of the loops as written, in C."""
-        nest = self.fixed()
-        with tempfile.TemporaryDirectory(prefix="poly-program-") as folder:
-            library = load(nest, c_text(nest), toolchain.host(), STRICT, Path(folder))
-            called(library, arrays).timed()(1)
+        as_written(self.fixed(), arrays, toolchain.host(), STRICT).timed()(1)
         return tuple(array.astype(np.float64) for array in self.results(arrays))
 
     def traffic(self, dtype: DType) -> int:

@@ -9,13 +9,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
-from benchmarks.problems.c_call import called, load
-from benchmarks.problems.c_text import c_text
+from benchmarks.problems.c_call import as_written
 from benchmarks.toolchain import CLANGS, Compiler
 from microkernels.isa import ISA
 from poly.machine import machine
@@ -88,12 +88,9 @@ class CompilerPeer:
             *toolchain.of_threads(threads),
         )
         os.environ["OMP_NUM_THREADS"] = str(threads)
+        rewritten = (partial(transformed, threads=threads),) if toolchain.source_to_source else ()
         nest = case.nest().with_sizes(case.sizes)
-        with tempfile.TemporaryDirectory(prefix="poly-compiler-") as folder:
-            text = c_text(nest)
-            if toolchain.source_to_source:
-                text = transformed(text, Path(folder), threads)
-            function = called(load(nest, text, compiler, flags, Path(folder)), arrays)
+        function = as_written(nest, arrays, compiler, flags, *rewritten)
         config = " ".join(filter(None, (toolchain.source_to_source, *flags)))
         result = arrays[case.problem.written[0]]
         return Contender(self.name, compiler.version, config, function.timed(), lambda: result)

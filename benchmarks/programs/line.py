@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from benchmarks.problems.program import Program
 from benchmarks.report import ResultLine
 from benchmarks.runner import ContenderTiming
-from benchmarks.stats import Summary, paired_ratio
+from benchmarks.stats import paired_ratio
 
 BASELINE = "gcc"
 """The peer to which every program is compared, beside the best one."""
+
+MEGABYTE = 1e6
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,25 @@ class ProgramLine:
         return self.line.result.best_peer(self.line.ours)
 
     @property
-    def baseline(self) -> Summary | None:
+    def ratio(self) -> float | None:
+        """The speed relative to the best right peer."""
+        return self.line.ratio
+
+    @property
+    def baseline_ratio(self) -> float | None:
         """The speed relative to gcc, if its result is right."""
         mine, peer = self.timing, self.line.result.timing(BASELINE)
-        return paired_ratio(peer.samples, mine.samples) if mine and peer and peer.right else None
+        return paired_ratio(peer.samples, mine.samples).median if mine and peer and peer.right else None
+
+    @property
+    def megabytes(self) -> float | None:
+        """The workspace."""
+        return self.timing.workspace / MEGABYTE if self.timing and self.timing.workspace is not None else None
+
+    @property
+    def building(self) -> float | None:
+        """The seconds from the loops to a shared library."""
+        return self.timing.building if self.timing else None
 
     @property
     def gemm_fraction(self) -> float | None:

@@ -32,11 +32,11 @@ def cells(one: ProgramLine) -> tuple[str, ...]:
         _milliseconds(one.best),
         _number(ratio.median if ratio else None),
         (f"{100 * ratio.spread:.0f}" if ratio else NONE) + UNRELIABLE * (not one.line.reliable),
-        _number(one.baseline.median if one.baseline else None),
+        _number(one.baseline_ratio),
         _percent(one.gemm_fraction),
         _percent(one.line.bound_fraction),
         _bytes(mine.workspace if mine else None),
-        _number(mine.building if mine else None),
+        _number(one.building),
     )
 
 
@@ -53,8 +53,8 @@ def text(lines: Sequence[ProgramLine]) -> Iterator[str]:
 
 def means(lines: Sequence[ProgramLine]) -> str:
     """The geometric means of the speeds relative to the best peer and to gcc."""
-    best = geometric_mean(line.line.ratio for line in lines if line.line.ratio)
-    gcc = geometric_mean(line.baseline.median for line in lines if line.baseline)
+    best = geometric_mean(line.ratio for line in lines if line.ratio)
+    gcc = geometric_mean(line.baseline_ratio for line in lines if line.baseline_ratio)
     return f"geometric means {_number(best)} of the best right peer and {_number(gcc)} of {BASELINE}:"
 
 

@@ -216,7 +216,7 @@ def test_a_peer_with_a_wrong_result_is_shown_and_does_not_count() -> None:
 
 def test_a_baseline_with_a_wrong_result_is_no_baseline() -> None:
     (line,) = lines(Fake("poly", 2.0), Fake("gcc", 3.0, off=1.0), Fake("clang", 4.0))
-    assert line.baseline is None and line.best is not None and line.best.name == "clang"
+    assert line.baseline_ratio is None and line.best is not None and line.best.name == "clang"
     assert cells(line)[3] == "3000 wrong"
 
 
@@ -230,7 +230,7 @@ def test_only_close_peers_and_the_baseline_take_part_in_the_rounds() -> None:
 
 def test_the_best_peer_is_one_that_took_part_in_the_rounds() -> None:
     (line,) = lines(Fake("poly", 2.0), Fake("clang", 4.0, first=1.0), Fake("polly", 1.6, first=1.6))
-    assert line.best is not None and line.best.name == "clang" and line.line.ratio == 2.0
+    assert line.best is not None and line.best.name == "clang" and line.ratio == 2.0
 
 
 def test_goals_are_those_of_the_program_and_its_suite() -> None:
