@@ -33,15 +33,15 @@ def as_written(
     arrays: tuple[Array, ...],
     compiler: Compiler,
     flags: tuple[str, ...],
-    rewritten: Callable[[str, Path], str] = lambda text, folder: text,
+    text: Callable[[Nest, Path], str] = lambda nest, folder: c_text(nest),
 ) -> CFunction:
     """The loops of a nest with fixed sizes on these arrays, built with these flags alone.
 
-    `rewritten` is a source-to-source compiler, which may use the folder. Raises Failed with a compiler's message.
+    `text` makes the C text, and may use a folder for it. Raises Failed with a compiler's message.
     """
     with tempfile.TemporaryDirectory(prefix="poly-as-written-") as name:
         folder = Path(name)
-        return _called(_load(nest, rewritten(c_text(nest), folder), compiler, flags, folder), arrays)
+        return _called(_load(nest, text(nest, folder), compiler, flags, folder), arrays)
 
 
 def _load(nest: Nest, text: str, compiler: Compiler, flags: tuple[str, ...], folder: Path) -> Built:

@@ -118,6 +118,12 @@ def test_locals_are_declared_in_the_smallest_block_around_their_uses() -> None:
     )
 
 
+def test_locals_before_the_loops_and_numbers_for_sizes() -> None:
+    made = c_text(program(small("symm")).fixed(), locals_first=True, numbers=True)
+    assert "{\n    double temp2;\n#pragma scop\n    for (int i = 0; i < 20; i++)" in made
+    assert "            temp2 = 0.0;" in made
+
+
 def test_numbers_and_functions_of_single_precision_are_floats() -> None:
     @poly.nest
     def loops(x: f32[N]):  # type: ignore[valid-type]
@@ -152,13 +158,19 @@ def test_pluto_s_output_is_compiled_and_its_complaint_is_told(tmp_path: Path, mo
     monkeypatch.setenv("PATH", f"{tmp_path}:{compilers.os.environ['PATH']}")
     compilers.installed.cache_clear()
     case = small("gemm")
-    polycc(tmp_path, "sed 's/ += / += 2 * /; s/for (int k/\\n#pragma ivdep\\n#pragma vector always\\n&/' $4 > $6")
-    assert "#pragma GCC ivdep\n#pragma vector always\nfor (int k" in compilers.transformed("for (int k", tmp_path, 1)
+    polycc(tmp_path, "sed 's/ += / += 2 * /; s/for (int k/\\n#pragma ivdep\\n#pragma vector always\\n&/' $3 > $5")
+    text = compilers.transformed(program(case).fixed(), tmp_path, 1)
+    assert "#pragma GCC ivdep\n#pragma vector always\nfor (int k" in text
     arrays, twice = case.arrays(), [a.copy() for a in case.arrays()]
     CompilerPeer("pluto")(case, arrays, 1).run(1)
     known = dict(zip(names(case), twice, strict=True))
     expected = known["beta"] * known["C"] + 2 * known["alpha"] * known["A"] @ known["B"]
     assert relative_error(arrays[names(case).index("C")], expected) < 1e-12
+    polycc(tmp_path, "grep -q 'i < M' $3 && exit 124; cp $3 $5")  # out of time with open sizes
+    assert "for (int i = 0; i < 20; i++)" in compilers.transformed(program(small("symm")).fixed(), tmp_path, 1)
+    polycc(tmp_path, "exit 124")
+    with pytest.raises(Failed, match="polycc takes more than 30 seconds"):
+        compilers.transformed(program(case).fixed(), tmp_path, 1)
     polycc(tmp_path, "echo 'no scop found' >&2; exit 1")
     with pytest.raises(Failed, match="polycc failed: no scop found"):
         CompilerPeer("pluto")(case, arrays, 1)
