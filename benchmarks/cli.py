@@ -20,7 +20,7 @@ from benchmarks.opencl import contest as devices
 from benchmarks.opencl.cli import opencl
 from benchmarks.peers import PEERS
 from benchmarks.peers.package import missing, notice
-from benchmarks.programs.cli import polybench
+from benchmarks.programs.cli import loops, polybench
 from benchmarks.progress import progress
 from benchmarks.published import record, stored
 from benchmarks.runner import Rounds
@@ -149,6 +149,7 @@ def stored_runs(old: Path, new: Path) -> None:
 
 
 bench.add_command(header)
+bench.add_command(loops)
 bench.add_command(opencl)
 bench.add_command(polybench)
 bench.add_command(search)

@@ -123,8 +123,9 @@ class Result:
         return tuple(sorted((t for t in self.timings if t.name != ours), key=lambda t: t.seconds.median))
 
     def best_peer(self, ours: str) -> ContenderTiming | None:
-        """The fastest peer whose result is right."""
-        return next((timing for timing in self.peers(ours) if timing.right), None)
+        """The fastest peer whose result is right, of those that took part in all rounds."""
+        rounds = max((len(timing.samples) for timing in self.timings), default=0)
+        return next((t for t in self.peers(ours) if t.right and len(t.samples) == rounds), None)
 
     def gflops(self, timing: ContenderTiming) -> float:
         return self.case.problem.flop / timing.seconds.median / 1e9

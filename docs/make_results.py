@@ -43,6 +43,17 @@ NEW.json` what changed between two. A row has changed if its samples, as fractio
 the Mann-Whitney U test at 5 % after Holm's correction for the number of rows, if the quartiles of both runs are apart,
 and if it changed by more than the unchanged peers of the row seem to. The exit status is 1 if a result of ours is wrong
 or missing, else 3 if a row is slower, else 0.
+
+`poly bench polybench` measures the 30 kernels of PolyBench 4.2.1 in f64, and `poly bench loops` lattice-Boltzmann
+steps, alignments, passes of Fourier transforms and loops like those of Livermore and TSVC. Peers are C compilers on the
+loops as written in C with constant sizes: gcc, gcc with Graphite, clang, clang with Polly, and Pluto where `polycc` is
+on the PATH, each also with `-ffast-math`. Results are compared with those of a compiler that keeps the order of all
+operations; a peer with a wrong result is shown and does not count. Columns are the speed relative to the best right
+peer and to gcc, our rate as a part of our plain GEMM's where a kernel is mostly contractions, and as a part of what the
+machine can do (`% bound`), the workspace beyond the arrays, and the seconds from loops to a shared library with an
+empty cache. A peer whose first run takes more than 1.5 times the fastest one's is not run again, but for gcc. Below the
+table are the geometric means, and the goals with the programs that miss them; after `--threads 1 --threads 2`, also
+what threads gain.
 """
 
 

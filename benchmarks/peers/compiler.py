@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import subprocess
-
+from benchmarks import toolchain
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
-from benchmarks.clock import pointers
 from benchmarks.contender import Contender
+from benchmarks.problems.c_call import as_written
 from benchmarks.problems.loops import LoopsProblem
-from codegen.build import load
-from codegen.clock import CFunction
-from codegen.compiler import find_compiler
+from benchmarks.workloads import nests
+from microkernels.dtypes import DTYPES
 
 FLAGS = ("-O3", "-march=native")
 
@@ -25,19 +22,9 @@ class CompiledLoops:
     def prepare(self, problem: Problem, arrays: tuple[Array, ...], threads: int) -> Contender | None:
         if not isinstance(problem, LoopsProblem) or threads > 1:
             return None
-        scalar = {"float32": "float", "float64": "double"}[arrays[0].dtype.name]
-        types = (*["int64_t"] * len(problem.sizes), *[f"{scalar} *"] * len(arrays))
-        source = f"#include <stdint.h>\n#define T {scalar}\n{problem.c_source}"
-        library = load(source, f"void run({', '.join(types)});", FLAGS)
-        function = library.ffi.addressof(library.lib, "run")
-        arguments = (*(value for _, value in problem.sizes), *pointers(arrays))
-        timed = CFunction(function, "void", types, arguments, library).timed()
+        (dtype,) = (dtype for dtype in DTYPES.values() if dtype.numpy_name == arrays[0].dtype.name)
+        nest = nests.make(problem.name, dtype).with_sizes(problem.size)
+        compiler = toolchain.host()
+        timed = as_written(nest, arrays, compiler, FLAGS).timed()
         result = arrays[problem.written[0]]
-        return Contender(self.name, compiler_version(), " ".join(FLAGS), timed, lambda: result)
-
-
-@functools.cache
-def compiler_version() -> str:
-    """The first line of the compiler's `--version`."""
-    done = subprocess.run([*find_compiler(), "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[0]
+        return Contender(self.name, compiler.version, " ".join(FLAGS), timed, lambda: result)

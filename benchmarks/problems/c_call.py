@@ -1,7 +1,9 @@
-"""A C text of a nest's loops, built as a user builds it, and its function on arrays."""
+"""A nest's loops in C, built as a user builds them, as a function on arrays."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import cffi
 
 from benchmarks.arrays import Array
-from benchmarks.problems.c_text import FUNCTION, c_declaration
+from benchmarks.problems.c_text import FUNCTION, c_declaration, c_text
 from benchmarks.toolchain import SHARED, Compiler
 from codegen.clock import CFunction
 from poly.ir.nest import Nest
@@ -26,8 +28,24 @@ class Built:
     lib: Any
 
 
-def load(nest: Nest, text: str, compiler: Compiler, flags: tuple[str, ...], folder: Path) -> Built:
-    """Build the text with these flags alone, in a folder, and load it. Raises Failed with the compiler's message."""
+def as_written(
+    nest: Nest,
+    arrays: tuple[Array, ...],
+    compiler: Compiler,
+    flags: tuple[str, ...],
+    text: Callable[[Nest, Path], str] = lambda nest, folder: c_text(nest),
+) -> CFunction:
+    """The loops of a nest with fixed sizes on these arrays, built with these flags alone.
+
+    `text` makes the C text, and may use a folder for it. Raises Failed with a compiler's message.
+    """
+    with tempfile.TemporaryDirectory(prefix="poly-as-written-") as name:
+        folder = Path(name)
+        return _called(_load(nest, text(nest, folder), compiler, flags, folder), arrays)
+
+
+def _load(nest: Nest, text: str, compiler: Compiler, flags: tuple[str, ...], folder: Path) -> Built:
+    """The library of a text, which need not stay in the folder."""
     source, library = folder / "loops.c", folder / "loops.so"
     source.write_text(text)
     compiler.run(*SHARED, *flags, source, "-o", library, "-lm")
@@ -36,7 +54,7 @@ def load(nest: Nest, text: str, compiler: Compiler, flags: tuple[str, ...], fold
     return Built(ffi, ffi.dlopen(str(library)))
 
 
-def called(library: Built, arrays: tuple[Array, ...]) -> CFunction:
+def _called(library: Built, arrays: tuple[Array, ...]) -> CFunction:
     """The function on these arrays; those without dimensions are scalars."""
     arguments = tuple(
         library.ffi.from_buffer(TYPES[array.dtype.name], array) if array.ndim else array.item() for array in arrays

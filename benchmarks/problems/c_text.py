@@ -31,9 +31,12 @@ NAMES = {"abs": "fabs", "power": "pow", "absolute": "fabs"}
 """The C names of functions whose names differ."""
 
 
-def c_text(nest: Nest) -> str:
-    """A C file with the function `run` on the nest's arguments, in their order; all sizes of the nest are fixed."""
-    return _Writer(nest).text()
+def c_text(nest: Nest, locals_first: bool = False, numbers: bool = False) -> str:
+    """A C file with the function `run` on the nest's arguments, in their order; all sizes of the nest are fixed.
+
+    With `locals_first`, all locals are declared before the loops; with `numbers`, these stand for sizes in the loops.
+    """
+    return _Writer(nest, locals_first, numbers).text()
 
 
 def c_declaration(nest: Nest) -> str:
@@ -45,14 +48,17 @@ def c_declaration(nest: Nest) -> str:
 @dataclass(frozen=True)
 class _Writer:
     nest: Nest
+    locals_first: bool
+    numbers: bool
 
     def text(self) -> str:
         (function,) = (node for node in ast.parse(self.nest.source).body if isinstance(node, ast.FunctionDef))
         sizes = (f"#define {name} {value}" for name, value in self.nest.fixed)
         head = f"void {FUNCTION}({', '.join(map(self._parameter, self.nest.arguments))})"
-        body = self._block(function.body, frozenset(self._locals), 1)
+        first = [f"    {self._declared(name)};" for name in self._locals] if self.locals_first else []
+        body = self._block(function.body, frozenset(() if self.locals_first else self._locals), 1)
         scop = ("#pragma scop", *body, "#pragma endscop")
-        return "\n".join((HEAD + "\n".join(sizes), "", head, "{", *scop, "}", ""))
+        return "\n".join((HEAD + "\n".join(sizes), "", head, "{", *first, *scop, "}", ""))
 
     @property
     def _locals(self) -> dict[str, Array]:
@@ -158,9 +164,11 @@ class _Writer:
 
     def _name(self, path: str, name: str) -> str:
         """A name's text: a number for a free name that is no size."""
-        names = dict(self.nest.names)
+        sizes, names = dict(self.nest.fixed), dict(self.nest.names)
+        if name in sizes:
+            return str(sizes[name]) if self.numbers else name
         value = names.get(path)
-        if value is None or name in dict(self.nest.fixed):
+        if value is None:
             return name
         known = value.evaluate(dict(self.nest.fixed)) if isinstance(value, Linear) else value
         return f"({known!r}{'f' * (self._single and isinstance(known, float))})"

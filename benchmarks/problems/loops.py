@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.arrays import Array, copy, random
-from benchmarks.problems import c_loops
 from microkernels.dtypes import DType
 
 Solution = NDArray[np.float64]
@@ -17,7 +16,7 @@ Solution = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LoopsProblem:
-    """Loops in C and in Python. `sizes` are in the order of the C function's parameters."""
+    """Loops that are no contraction, by the name of their nest, with their sizes."""
 
     name: str
     sizes: tuple[tuple[str, int], ...]
@@ -44,11 +43,6 @@ class LoopsProblem:
     @property
     def written(self) -> tuple[int, ...]:
         return {"jacobi_2d": (0, 1), "heat_3d": (0, 1), "seidel_2d": (0,), "trsv": (1,), "trsm": (1,)}[self.name]
-
-    @property
-    def c_source(self) -> str:
-        """The loops as a C function `run` on elements `T`, whose parameters are the sizes and then the arrays."""
-        return c_loops.SOURCES[self.name]
 
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         n, m = self.size["N"], self.size.get("M", 0)

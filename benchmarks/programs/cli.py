@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,14 @@ from benchmarks.contest import Contest
 from benchmarks.issue import issue_rate
 from benchmarks.ours import Poly
 from benchmarks.probe import PeakProbe
-from benchmarks.programs import polybench as suite
-from benchmarks.programs.compilers import TOOLCHAINS, peers
+from benchmarks.problems.program import Program
+from benchmarks.programs.compilers import FAST, TOOLCHAINS, peers
 from benchmarks.programs.gemm import gemm_case
-from benchmarks.programs.report import BASELINE, ProgramLine, text
+from benchmarks.programs.line import BASELINE, program_lines
+from benchmarks.programs.loops import cases as loop_cases
+from benchmarks.programs.polybench import SIZES
+from benchmarks.programs.polybench import cases as kernel_cases
+from benchmarks.programs.report import text
 from benchmarks.progress import progress
 from benchmarks.roofline import bound
 from benchmarks.runner import Rounds
@@ -40,25 +44,24 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 Command = Callable[..., None]
 
 
-def _shared(command: Command) -> Command:
-    """The options of both commands."""
-    names = ", ".join(f"{kind}, {kind}-fast" for kind in TOOLCHAINS)
+def _options(compilers: Iterable[str]) -> Callable[[Command], Command]:
+    """The options of both commands; `compilers` are the peers, without and with fast-math, if none are chosen."""
+    usual = ",".join(name + fast for name in compilers for fast in ("", FAST))
+    known = f"The peers, of {', '.join(TOOLCHAINS)}, each also with {FAST}."
     options = (
-        click.option("--size", type=click.Choice(suite.SIZES), help="The data set. Default: large."),
+        click.option("--size", type=click.Choice(SIZES), help="The data set. Default: large."),
         click.option("--quick", is_flag=True, help="The data set medium and fewer rounds: some minutes."),
         click.option("--only", metavar="NAME,…", help="Only these programs."),
-        click.option("--against", metavar="PEER,…", help=f"The peers, of {names}. Default: all that are installed."),
-        click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True),
+        click.option("--against", metavar="PEER,…", default=usual, show_default=True, help=known),
+        click.option("--threads", type=click.IntRange(min=1), multiple=True, help="Default: 1. Several take turns."),
         click.option("--target", default="c", show_default=True, help="Poly's target, and the CPU of its peers."),
         click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 @click.command()
-@_shared
+@_options(TOOLCHAINS)
 @click.option("--suite", "folder", metavar="DIR", type=FOLDER, help="Read the loops from a copy of the suite in C.")
 def polybench(folder: Path | None, **options: Any) -> None:
     """Measure the 30 kernels of PolyBench 4.2.1 against C compilers.
@@ -68,7 +71,19 @@ def polybench(folder: Path | None, **options: Any) -> None:
     checked, and a peer whose result is wrong is shown and does not count. Data are such that a wrong order shows: of
     full rank, and far from a steady state. The exit status is 1 when one of poly's results is wrong or missing.
     """
-    _run(lambda size: suite.cases(size, folder), **options)
+    _run(lambda size: kernel_cases(size, folder), **options)
+
+
+@click.command()
+@_options(("gcc", "clang"))
+def loops(**options: Any) -> None:
+    """Measure loops with the usual idioms against C compilers.
+
+    Lattice-Boltzmann steps (D2Q9, D3Q19), alignments of sequences, passes of fast Fourier transforms, and loops like
+    those of Livermore and TSVC: recurrences, reductions, conditions, strides, reversed and triangular loops. Checks and
+    columns are those of `poly bench polybench`.
+    """
+    _run(loop_cases, **options)
 
 
 def _run(
@@ -76,15 +91,16 @@ def _run(
     size: str | None,
     quick: bool,
     only: str | None,
-    against: str | None,
-    threads: int,
+    against: str,
+    threads: Sequence[int],
     target: str,
     json_file: str | None,
 ) -> None:
     size = size or ("medium" if quick else "large")
     cpus = process.allowed()
-    if threads > len(cpus):
-        raise click.UsageError(f"--threads {threads}: this process may use {len(cpus)} CPUs")
+    threads = threads or (1,)
+    if max(threads) > len(cpus):
+        raise click.UsageError(f"--threads {max(threads)}: this process may use {len(cpus)} CPUs")
     isa = parse(target).isa
     known = peers(isa)
     names = _chosen("peer", "--against", against, list(known))
@@ -107,14 +123,21 @@ def _run(
         issue_rate,
     )
     budget = QUICK if quick else FULL
-    gemm = next(contest.lines([(gemm_case(size), threads)], (), replace(budget, always=frozenset()), progress))
-    measured_lines = contest.lines([(case, threads) for case in chosen], names, budget, progress)
-    lines = [ProgramLine(line, gemm.peak_fraction) for line in measured_lines]
-    click.echo("\n".join(text(lines)), err=json_file == "-")
+    gemm = {count: _gemm_fraction(contest, chosen, size, count, budget) for count in threads}
+    plan = [(case, count) for case in chosen for count in threads]
+    lines = list(contest.lines(plan, names, budget, progress))
+    click.echo("\n".join(text(program_lines(lines, gemm))), err=json_file == "-")
     if json_file:
-        made = report.document([line.line for line in lines], facts(machine(), rates))
+        made = report.document(lines, facts(machine(), rates))
         outputs.write_json(json.dumps(made, indent=1), json_file)
-    sys.exit(report.exit_status([line.line for line in lines]))
+    sys.exit(report.exit_status(lines))
+
+
+def _gemm_fraction(contest: Contest, chosen: Sequence[Case], size: str, threads: int, budget: Rounds) -> float | None:
+    """The part of the peak that our plain GEMM reaches, if a program is judged by it."""
+    if all(isinstance(case.problem, Program) and case.problem.operations is None for case in chosen):
+        return None
+    return next(contest.lines([(gemm_case(size), threads)], (), budget, progress)).peak_fraction
 
 
 def _wanted(cases: Sequence[Case], only: str | None) -> list[Case]:

@@ -33,9 +33,37 @@ def correlations(shape: Shape, dtype: DType, seed: int) -> Array:
     return array
 
 
+def positive(shape: Shape, dtype: DType, seed: int) -> Array:
+    """Numbers in [0.5, 1.5), to divide by."""
+    array = random(shape, dtype, seed)
+    array[...] = 1 + array / 2
+    return array
+
+
+def small(shape: Shape, dtype: DType, seed: int) -> Array:
+    """Factors below one, with which a recurrence neither grows nor vanishes."""
+    array = random(shape, dtype, seed)
+    array /= 2
+    return array
+
+
+def factors(shape: Shape, dtype: DType, seed: int) -> Array:
+    """Numbers around 1 whose product is near it."""
+    array = random(shape, dtype, seed)
+    array[...] = 1 + array / array.size
+    return array
+
+
 def zeros(shape: Shape, dtype: DType, seed: int) -> Array:
     array = aligned(shape, dtype)
     array[...] = 0
+    return array
+
+
+def edits(shape: Shape, dtype: DType, seed: int) -> Array:
+    """Zeros, but for the number of letters before each place in the first row and column."""
+    array = zeros(shape, dtype, seed)
+    array[0], array[:, 0] = np.arange(shape[1]), np.arange(shape[0])
     return array
 
 

@@ -51,10 +51,10 @@ class SuiteKernel:
             self.determined(**values) if self.determined else {},
             self.condition,
         )
-        return Case("polybench", self.name, _dtype(made), program, nest, program.sizes)
+        return Case("polybench", self.name, dtype_of(made), program, nest, program.sizes)
 
 
-def _dtype(nest: Nest) -> DType:
+def dtype_of(nest: Nest) -> DType:
     """The type that a program computes with: its floating point, or integers."""
     types = [array.dtype for array in nest.arguments]
     return next((dtype for dtype in types if dtype.is_float), i32)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from benchmarks import toolchain
 from benchmarks.case import Case
-from benchmarks.peers.compiler import compiler_version
 from benchmarks.search.table import Origin
 from microkernels.isa import ISAS
 from poly.autoschedule.derive import derive
@@ -52,7 +52,7 @@ def origin(machine: Machine) -> Origin:
     day = datetime.now(UTC).date().isoformat()
     caches = [asdict(cache) for cache in machine.caches]
     facts = {"cpu": machine.cpu, "isa": machine.isa.name, "cores": machine.cores, "caches": caches}
-    return Origin(facts, compiler_version(), __version__, day)
+    return Origin(facts, toolchain.host().version, __version__, day)
 
 
 def calibrated(machine: Machine, origin: Origin) -> Origin:

@@ -20,11 +20,14 @@ from benchmarks.problems.c_text import c_text
 from benchmarks.problems.program import Program
 from benchmarks.programs import cli, compilers
 from benchmarks.programs.compilers import TOOLCHAINS, CompilerPeer
+from benchmarks.programs.goals import verdicts
+from benchmarks.programs.line import ProgramLine, program_lines
 from benchmarks.programs.polybench import KERNELS, cases
-from benchmarks.programs.report import ProgramLine, text
+from benchmarks.programs.report import cells, text
 from benchmarks.report import ResultLine
 from benchmarks.runner import Rounds, measure, relative_error, tolerance
 from poly import f32, f64, i32
+from poly.machine.calibration import described
 
 M, N = poly.sizes("M N")
 SMALL = {case.size: case for case in cases("mini")}
@@ -115,6 +118,12 @@ def test_locals_are_declared_in_the_smallest_block_around_their_uses() -> None:
     )
 
 
+def test_locals_before_the_loops_and_numbers_for_sizes() -> None:
+    made = c_text(program(small("symm")).fixed(), locals_first=True, numbers=True)
+    assert "{\n    double temp2;\n#pragma scop\n    for (int i = 0; i < 20; i++)" in made
+    assert "            temp2 = 0.0;" in made
+
+
 def test_numbers_and_functions_of_single_precision_are_floats() -> None:
     @poly.nest
     def loops(x: f32[N]):  # type: ignore[valid-type]
@@ -149,12 +158,19 @@ def test_pluto_s_output_is_compiled_and_its_complaint_is_told(tmp_path: Path, mo
     monkeypatch.setenv("PATH", f"{tmp_path}:{compilers.os.environ['PATH']}")
     compilers.installed.cache_clear()
     case = small("gemm")
-    polycc(tmp_path, "sed 's/ += / += 2 * /' $3 > $5")
+    polycc(tmp_path, "sed 's/ += / += 2 * /; s/for (int k/\\n#pragma ivdep\\n#pragma vector always\\n&/' $3 > $5")
+    text = compilers.transformed(program(case).fixed(), tmp_path, 1)
+    assert "#pragma GCC ivdep\n#pragma vector always\nfor (int k" in text
     arrays, twice = case.arrays(), [a.copy() for a in case.arrays()]
     CompilerPeer("pluto")(case, arrays, 1).run(1)
     known = dict(zip(names(case), twice, strict=True))
     expected = known["beta"] * known["C"] + 2 * known["alpha"] * known["A"] @ known["B"]
     assert relative_error(arrays[names(case).index("C")], expected) < 1e-12
+    polycc(tmp_path, "grep -q 'i < M' $3 && exit 124; cp $3 $5")  # out of time with open sizes
+    assert "for (int i = 0; i < 20; i++)" in compilers.transformed(program(small("symm")).fixed(), tmp_path, 1)
+    polycc(tmp_path, "exit 124")
+    with pytest.raises(Failed, match="polycc takes more than 30 seconds"):
+        compilers.transformed(program(case).fixed(), tmp_path, 1)
     polycc(tmp_path, "echo 'no scop found' >&2; exit 1")
     with pytest.raises(Failed, match="polycc failed: no scop found"):
         CompilerPeer("pluto")(case, arrays, 1)
@@ -176,24 +192,29 @@ def test_each_call_starts_from_the_same_data() -> None:
 
 
 class Fake:
-    """An entrant that takes so many seconds for a call, and whose results are off by some."""
+    """An entrant that takes so many seconds for a call, `first` for its first, and whose results are off by some."""
 
-    def __init__(self, name: str, seconds: float, off: float = 0.0) -> None:
-        self.name, self.seconds, self.off, self.runs = name, seconds, off, 0
+    def __init__(self, name: str, seconds: float, off: float = 0.0, first: float = 0.0) -> None:
+        self.name, self.seconds, self.off, self.first, self.runs = name, seconds, off, first or seconds, 0
 
     def enter(self, case: Case, threads: int) -> Contender:
         results = tuple(one + self.off for one in case.problem.expected(case.problem.arrays(case.dtype)))
-        return Contender(self.name, "1", "fake", self._run, lambda: results, building=0.25, workspace=2048, first=0.1)
+        return Contender(
+            self.name, "1", "fake", self._run, lambda: results, building=0.25, workspace=2048, first=self.first
+        )
 
     def _run(self, times: int) -> float:
         self.runs += times
         return self.seconds * times
 
 
-def lines(*entrants: Fake, name: str = "gemm") -> list[ProgramLine]:
+def measured(*entrants: Fake, name: str = "gemm", threads: int = 1) -> ResultLine:
     budget = Rounds(0, (3, 3), sample=0, close=1.5, always=frozenset({"gcc"}))
-    result = measure(small(name), 1, entrants, lambda: 1e-6, budget)
-    return [ProgramLine(ResultLine(result, 1e-6, "poly", "c"), gemm=2.0)]
+    return ResultLine(measure(small(name), threads, entrants, lambda: 1e-6, budget), 1e-6 * threads, "poly", "c")
+
+
+def lines(*entrants: Fake) -> list[ProgramLine]:
+    return program_lines([measured(*entrants)], {1: 20.0})
 
 
 def test_a_peer_with_a_wrong_result_is_shown_and_does_not_count() -> None:
@@ -201,26 +222,52 @@ def test_a_peer_with_a_wrong_result_is_shown_and_does_not_count() -> None:
     row = table[1].split()
     assert row[:8] == ["gemm", "1", "2000", "3000", "clang", "1000", "0.50", "0"]
     assert row[8] == "1.50" and row[-3:] == ["2", "KiB", "0.25"]
-    assert "  below 0.95 of the best right peer: 0.50 gemm" in table
+    assert "  of the best right peer, each ≥ 0.95: MISSED by 1 of 1: gemm 0.50" in table
     assert any("WRONG RESULT of polly" in line for line in table)
 
 
 def test_a_baseline_with_a_wrong_result_is_no_baseline() -> None:
     (line,) = lines(Fake("poly", 2.0), Fake("gcc", 3.0, off=1.0), Fake("clang", 4.0))
-    assert line.baseline is None and line.best is not None and line.best.name == "clang"
-    assert line.cells()[3] == "3000 wrong"
+    assert line.baseline_ratio is None and line.best is not None and line.best.name == "clang"
+    assert cells(line)[3] == "3000 wrong"
 
 
 def test_only_close_peers_and_the_baseline_take_part_in_the_rounds() -> None:
-    class Slow(Fake):
-        def enter(self, case: Case, threads: int) -> Contender:
-            return replace(super().enter(case, threads), first=self.seconds)
-
-    mine, gcc, close, far = Slow("poly", 2.0), Slow("gcc", 9.0), Slow("clang", 1.0), Slow("polly", 1.6)
+    mine, gcc, close, far = Fake("poly", 2.0), Fake("gcc", 9.0), Fake("clang", 1.0), Fake("polly", 1.6)
     (line,) = lines(mine, gcc, close, far)
     assert (mine.runs, gcc.runs, close.runs, far.runs) == (3, 3, 3, 0)
     timing = line.line.result.timing("polly")
     assert timing is not None and timing.samples == (1.6,)
+
+
+def test_the_best_peer_is_one_that_took_part_in_the_rounds() -> None:
+    (line,) = lines(Fake("poly", 2.0), Fake("clang", 4.0, first=1.0), Fake("polly", 1.6, first=1.6))
+    assert line.best is not None and line.best.name == "clang" and line.ratio == 2.0
+
+
+def test_goals_are_those_of_the_program_and_its_suite() -> None:
+    (line,) = lines(Fake("poly", 2.0), Fake("gcc", 8.0), Fake("clang", 6.0))
+    assert list(verdicts([line])) == [
+        "of the best right peer, geometric mean ≥ 2.5: 3.00, met",
+        "of gcc -O3 -march=native, geometric mean ≥ 5: 4.00, MISSED",
+        "of the best right peer, each ≥ 0.95: met, worst: gemm 3.00",
+        "products, of our plain GEMM, each ≥ 0.9: MISSED by 1 of 1: gemm 0.75",
+        "workspace beyond the arrays, each ≤ 2 MB: met, worst: gemm 0.00",
+        "from loops to a shared library, geometric mean ≤ 1 s: 0.25, met",
+        "from loops to a shared library, each ≤ 5 s: met, worst: gemm 0.25",
+    ]
+
+
+def test_threads_are_judged_by_the_speed_on_one_and_by_what_the_machine_gains() -> None:
+    """A machine of twice the bound on two threads, and a program that gains 1.6."""
+    one, two = measured(Fake("poly", 1.6)), measured(Fake("poly", 1.0), threads=2)
+    alone, both = program_lines([one, two], {1: 2.0, 2: 2.0})
+    assert alone.gain is None and both.gain == pytest.approx(1.6) and both.gain_fraction == pytest.approx(0.8)
+    found = [verdict for verdict in verdicts([both]) if verdict.startswith("threads")]
+    assert found == [
+        "threads, of the speed on one, each ≥ 1: met, worst: gemm 1.60",
+        "threads, of the machine's gain, each ≥ 0.9: MISSED by 1 of 1: gemm 0.80",
+    ]
 
 
 def test_what_the_data_do_not_determine_is_not_compared() -> None:
@@ -276,18 +323,21 @@ def test_a_copy_of_the_suite_in_c_is_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "QUICK", Rounds(0, (3, 3), always=frozenset({"gcc"})))
+    monkeypatch.setattr(cli, "QUICK", Rounds(0, (3, 3), always=frozenset({"gcc"}), attempts=1))
+    monkeypatch.setattr(cli, "measured", lambda here: described(here.isa.name, tuple(c.bytes for c in here.caches)))
 
 
 def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(bench, ["polybench", *arguments])
+    return CliRunner().invoke(bench, arguments)
 
 
-def test_one_kernel_from_outside(tmp_path: Path, brief: None) -> None:
-    done = invoke("--quick", "--size", "mini", "--only", "trmm", "--against", "gcc", "--json", str(tmp_path / "r.json"))
+@pytest.mark.parametrize(("command", "name"), [("polybench", "trisolv"), ("loops", "gotoh")])
+def test_one_program_from_outside(command: str, name: str, tmp_path: Path, brief: None) -> None:
+    rows = str(tmp_path / "r.json")
+    done = invoke(command, "--quick", "--size", "mini", "--only", name, "--against", "gcc", "--json", rows)
     assert done.exit_code == 0, done.output
-    assert "trmm" in done.output and "of gcc -O3 -march=native" in done.output
-    assert (tmp_path / "r.json").read_text().count('"built_seconds"') == 1
+    assert name in done.output and "1 program, 1 thread, geometric means" in done.output
+    assert Path(rows).read_text().count('"built_seconds"') == 1
 
 
 @pytest.mark.parametrize(
@@ -295,11 +345,11 @@ def test_one_kernel_from_outside(tmp_path: Path, brief: None) -> None:
     [
         (["--only", "qr"], "unknown program 'qr': --only takes correlation, covariance,"),
         (["--against", "icc"], "unknown peer 'icc': --against takes gcc, gcc-fast, graphite,"),
-        (["--threads", "4096"], "--threads 4096: this process may use"),
+        (["--threads", "1", "--threads", "4096"], "--threads 4096: this process may use"),
         (["--suite", "."], "no program is left to measure"),
     ],
 )
 def test_wrong_use_is_told(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = invoke(*arguments)
+    done = invoke("polybench", *arguments)
     assert done.exit_code == 2 and message in done.output

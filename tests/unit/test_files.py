@@ -22,6 +22,8 @@ ALLOWED = {
     "codegen/files.py": "this is the one function",
     "microkernels/speed.py": "a program in a folder of its own that is removed",
     "benchmarks/header": "programs in a folder of its own that is removed",
+    "benchmarks/problems/c_call.py": "loops in C in a folder of their own that is removed",
+    "benchmarks/programs/compilers.py": "loops in C in such a folder",
     "poly/measure/builder.py": "a candidate in a folder of its own that is removed",
     "poly/measure/child.py": "what a process says, in such a folder",
     "poly/explanation/plot.py": "into memory",
