@@ -102,7 +102,14 @@ class Unknown:
     why: str
 
 
-Meaning = CounterName | SizeName | ArrayName | ScalarName | Known | Unknown
+@dataclass(frozen=True)
+class ElementName:
+    """A scalar that the loops change for their caller: the one element of an array of its name."""
+
+    dtype: str
+
+
+Meaning = CounterName | SizeName | ArrayName | ScalarName | ElementName | Known | Unknown
 
 
 @dataclass

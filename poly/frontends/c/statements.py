@@ -13,6 +13,7 @@ from poly.frontends.c.declarations import (
     ArrayName,
     CounterName,
     CType,
+    ElementName,
     Known,
     ScalarName,
     SizeName,
@@ -127,7 +128,7 @@ class Statements(Values):
         if found is None:
             raise self.refuse(node, f"`{shown(node)}` has a type that poly has not", "Use double, float, int or long.")
         known = self.names.get(name)
-        if isinstance(known, CounterName | SizeName | ArrayName | ScalarName):
+        if isinstance(known, CounterName | SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
         if found.extents:
             return [self.local_array(node, found)]
@@ -178,7 +179,7 @@ class Statements(Values):
     def _is_integer(self, node: c_ast.Node, name: str) -> bool:
         match node:
             case c_ast.ID(name=other):
-                return other != name and not isinstance(self.names.get(other), ScalarName | ArrayName)
+                return other != name and not isinstance(self.names.get(other), ScalarName | ElementName | ArrayName)
             case c_ast.Constant(type=kind):
                 return "int" in kind
             case c_ast.BinaryOp() | c_ast.UnaryOp() | c_ast.TernaryOp():
@@ -285,7 +286,7 @@ class Statements(Values):
             raise self.refuse(node, f"`{name}` counts a loop around this one", "Use another counter.")
         if not new and not isinstance(known, Unknown | Known):
             raise self.refuse(node, f"`{name}` is no local integer", "Count by a local `int`.")
-        if new and isinstance(known, SizeName | ArrayName | ScalarName):
+        if new and isinstance(known, SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
 
     def _step(self, node: c_ast.For, name: str) -> int:

@@ -17,7 +17,16 @@ from pycparser import c_ast
 
 from poly.errors import SpecError
 from poly.frontends.c import declarations
-from poly.frontends.c.declarations import ArrayName, CounterName, Known, Meaning, ScalarName, SizeName, Unknown
+from poly.frontends.c.declarations import (
+    ArrayName,
+    CounterName,
+    ElementName,
+    Known,
+    Meaning,
+    ScalarName,
+    SizeName,
+    Unknown,
+)
 from poly.frontends.c.place import marked, refusal, shown
 from poly.frontends.c.polynomials import polynomial
 from poly.frontends.source import Source
@@ -125,6 +134,8 @@ class Values:
                 return Value(ast.Name(name, ast.Load()), "uint" if unsigned else "int", weak=True)
             case ScalarName(dtype):
                 return Value(ast.Name(name, ast.Load()), dtype)
+            case ElementName(dtype):
+                return Value(ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(0), ast.Load()), dtype)
             case Known(value, kind):
                 number = value.value if isinstance(value, ast.Constant) else None
                 return Value(value, kind, weak=True, number=number)  # type: ignore[arg-type]  # numbers alone
