@@ -95,7 +95,7 @@ def bodies(routine: Routine, header: Header) -> str:
     given = names((WORKSPACE, _own(routine, WORKSPACE_BYTES)))
     return "\n\n".join(
         [
-            _call(routine, header),
+            checked_call(routine, header),
             f"{plain}\n{block([f'return {call}({arguments}{comma}1, NULL, 0);'])}",
             f"{with_workspace}\n{block([f'return {call}({arguments}{comma}0, {given});'])}",
             f"{size}\n{_size_body(routine, header)}",
@@ -113,7 +113,7 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
     )
 
 
-def _call(routine: Routine, header: Header) -> str:
+def checked_call(routine: Routine, header: Header) -> str:
     """`ROUTINE_call`: checks the arguments, gets memory, and runs the kernel."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
     status, needed, most, bytes_, kernel = (
