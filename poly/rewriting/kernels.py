@@ -12,9 +12,10 @@ from codegen.program import Threading
 from microkernels.isa import ISA, ISAS, host_machine
 from poly.analysis.bounds import conditions
 from poly.embed.group import Group
+from poly.embed.naming import check_arguments
 from poly.embed.routine import routine
 from poly.embed.write import chosen_isas
-from poly.errors import PolyError
+from poly.errors import PolyError, SpecError
 from poly.machine import machine
 from poly.machine.target import checked_threads, parse
 from poly.records.followed import recorded
@@ -54,11 +55,23 @@ def _made(scop: Scop, prefix: str, isas: Sequence[ISA], threads: int) -> tuple[S
     nest, isa = scop.nest, parse("c").isa
     name = f"{prefix}_{nest.name}"
     try:
+        _check_names(scop, prefix)
         kernel = Scheduled(nest, isa, threads, recorded(nest, isa, threads))
         made = routine(Group(kernel, ()), name, prefix, isas, threads, dense=True)
     except PolyError as error:
         return replace(scop, outline=None, problem=error), None
     return scop, replace(made, conditions=conditions(nest))
+
+
+def _check_names(scop: Scop, prefix: str) -> None:
+    """Refuse a scop that leaves nothing behind, or whose names are those of the kernels' text."""
+    nest = scop.nest
+    if not any(array.kind == "array" and array.name in nest.written for array in nest.arrays):
+        raise SpecError(
+            f"{scop.place}: what this scop computes is not used after it, so that a kernel would do nothing.\n"
+            "Delete it, or use its results."
+        )
+    check_arguments(nest, prefix)
 
 
 def _prefix(file: CFile) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from codegen.package import Routine
 from poly.analysis.dependences import Dependence, dependences
 from poly.rewriting.check import Checked
-from poly.rewriting.rewrite import Rewritten
+from poly.rewriting.rewritten import Rewritten
 from poly.rewriting.scops import Scop
 
 MOST = 6

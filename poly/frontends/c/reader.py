@@ -26,7 +26,7 @@ from poly.frontends.c.declarations import (
 from poly.frontends.c.inlining import Inliner
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
 from poly.frontends.c.place import CSource, marked, refusal
-from poly.frontends.c.polynomials import expression, greatest, indices, polynomial, split, total
+from poly.frontends.c.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.c.preprocessed import Unit
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
@@ -35,6 +35,8 @@ from poly.ir.nest import Nest
 
 NO_NAMES = frozenset(("range", *DTYPES))
 """Names that mean something else in the Python text of a nest."""
+LARGE = 1 << 20
+"""A size by which indices are compared, if it does not follow from them which one is greatest."""
 STORED = ("static", "extern")
 """Storage of locals whose values stay when their function ends."""
 
@@ -88,9 +90,7 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     own_names = {node.name for node in reader.local_variables()}
     sizes = {size: Outside(*reader.declared[size], size not in own_names) for size in nest.sizes}
     arguments = {
-        array.name: Outside(
-            *reader.declared[array.name], array.name not in own_names, array.name in reader.given_back
-        )
+        array.name: Outside(*reader.declared[array.name], array.name not in own_names, array.name in reader.given_back)
         for array in nest.arrays
         if array.kind != "local"
     }
@@ -361,7 +361,8 @@ class Reader:
             if strides:
                 parts = [*(expression(index) for index in several), *place[1:]]
                 access.subscript.slice = marked(_tuple(parts), node, self.source)
-        extent = _extent([end for end in ends if end is not None])
+        clear = [end for end in ends if end is not None]
+        extent = _extent(clear) or (_usual(clear) if self.outlines else None)
         if extent is None or None in ends:
             why = f"the extent of `{name}` does not follow from its accesses"
             raise refusal(node, self.source, why, f"Declare it with its extents: `{found.dtype} {name}[n][m]` in C.")
@@ -377,7 +378,7 @@ def _tuple(parts: list[ast.expr]) -> ast.expr:
     return parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
 
 
-def _extent(ends: list[Mapping[tuple[str, ...], int]]) -> ast.expr | None:
+def _extent(ends: list[Polynomial]) -> ast.expr | None:
     """The least extent that has all these indices; None if they differ by more than constants."""
     if not ends:
         return None
@@ -388,6 +389,17 @@ def _extent(ends: list[Mapping[tuple[str, ...], int]]) -> ast.expr | None:
         return None
     most = max(end.get((), 0) for end in ends)
     return expression(total(terms, {(): most + 1}))
+
+
+def _usual(ends: list[Polynomial]) -> ast.expr | None:
+    """The extent that the greatest of these indices needs where all sizes are large; None if no sum of sizes.
+
+    Where another index is greater, accesses leave the array: whoever calls the nest has to exclude these sizes.
+    """
+    if not ends or any(len(key) > 1 for end in ends for key in end):
+        return None
+    most = max(ends, key=lambda end: sum(LARGE * factor if key else factor for key, factor in end.items()))
+    return expression(total(most, {(): 1}))
 
 
 def _declarations(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Decl]:
