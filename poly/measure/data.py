@@ -77,10 +77,15 @@ class Arena:
         """The name of an array whose guards were overwritten; empty if there is none."""
         for name, memory in self._memory.items():
             values = self.values[name]
-            start = values.ctypes.data - memory.ctypes.data
-            if not ((memory[:start] == 0xFF).all() and (memory[start + values.nbytes :] == 0xFF).all()):
+            if overrun(memory, values):
                 return name
         return ""
+
+
+def overrun(memory: Array, values: Array) -> bool:
+    """Whether a guard around the array in a memory has changed."""
+    start = values.ctypes.data - memory.ctypes.data
+    return not ((memory[:start] == 0xFF).all() and (memory[start + values.nbytes :] == 0xFF).all())
 
 
 def guarded(shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> tuple[Array, Array]:

@@ -6,12 +6,9 @@ from pointers, and runs the scop as written or as rewritten.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import islpy as isl
 import numpy as np
@@ -21,12 +18,15 @@ from codegen.errors import ToolchainError
 from codegen.package import Routine, SelfTestSizes
 from microkernels.dtypes import DTYPES
 from poly.analysis.facts import delicate, drifts
-from poly.errors import PolyError
+from poly.errors import SpecError
 from poly.frontends.c.declarations import CType, type_of
 from poly.frontends.c.place import shown
 from poly.frontends.c.reader import Outlined, Outside
 from poly.ir.nest import Nest
-from poly.measure.data import Array, excess, fill, guarded, mean
+from poly.measure.child import Child, Died
+from poly.measure.data import Array, excess, fill, mean
+from poly.measure.live import own_workplace
+from poly.measure.orders import OrderFailed, Ran, RunFunction
 from poly.rewriting.kernels import Kernels
 from poly.rewriting.scops import CFile, Scop
 from poly.rewriting.text import Edit, Settings, rewritten, top
@@ -43,6 +43,8 @@ FLAGS = (
     "-Wl,--gc-sections",
 )
 """The library has only our functions and what they call, so that it needs nothing of the program's other files."""
+LONGEST = 60.0
+"""The most seconds of one call."""
 NOISE = 16
 """The tolerance, in multiples of what the loops make of a change in the last bits of their data."""
 NAMES = {"f64": "double", "f32": "float", "i32": "int", "i64": "long", "i8": "char"}
@@ -78,19 +80,22 @@ def checked(
         ToolchainError: the new text can't be compiled as a library.
     """
     text = rewritten(_with_trials(file, kernels, found), kernels, found, prelude)
-    with TemporaryDirectory() as folder:
+    with own_workplace() as folder:
         path = Path(folder) / "check.so"
         try:
             settings.says((*FLAGS, "-o", str(path)), text, file.name, reading=False)
-            library = ctypes.CDLL(str(path))
-        except (PolyError, OSError) as error:
+        except SpecError as error:
             raise ToolchainError(f"{file.name} can't be compiled as a library for --check: {error}") from error
+        child = Child(Path(folder))
         scops = zip(kernels.scops, kernels.routines, strict=True)
-        return {
-            scop.place: _compared(library[f"poly_check_{at}"], scop, routine)
-            for at, (scop, routine) in enumerate(scops)
-            if routine is not None
-        }
+        try:
+            return {
+                scop.place: _compared(_Runs(child, path, f"poly_check_{at}"), scop, routine)
+                for at, (scop, routine) in enumerate(scops)
+                if routine is not None
+            }
+        finally:
+            child.close()
 
 
 def _with_trials(file: CFile, kernels: Kernels, found: Sequence[Edit | None]) -> CFile:
@@ -186,7 +191,24 @@ def _local_arrays(outline: Outlined, typedefs: Mapping[str, c_ast.Node]) -> list
     return [name for name, found in types.items() if found is not None and found.extents]
 
 
-def _compared(run: Any, scop: Scop, routine: Routine) -> Checked:
+@dataclass(frozen=True)
+class _Runs:
+    """Runs the function of a scop in another process."""
+
+    child: Child
+    library: Path
+    name: str
+
+    def __call__(self, new: bool, start: Values) -> Ran:
+        """What the loops, or with `new` the kernel, make of the data. Raises Died."""
+        ran = self.child.ask(RunFunction(str(self.library), self.name, int(new), start), LONGEST)
+        if isinstance(ran, OrderFailed):
+            raise Died(ran.reason)
+        assert isinstance(ran, Ran), "the answer to a run"
+        return ran
+
+
+def _compared(run: _Runs, scop: Scop, routine: Routine) -> Checked:
     """The comparison of a scop at several sizes."""
     assert scop.outline is not None, "a scop with a kernel has an outline"
     worst = Checked(0)
@@ -221,32 +243,26 @@ def _allows(nest: Nest, sizes: Mapping[str, int]) -> bool:
     return not context.is_empty()
 
 
-def _tried(run: Any, outline: Outlined, trial: SelfTestSizes) -> Checked:
+def _tried(run: _Runs, outline: Outlined, trial: SelfTestSizes) -> Checked:
     """The loops, the kernel, and the loops on data that differ in their last bits, at the same sizes."""
     nest, sizes = outline.nest, dict(trial.sizes)
     start = {
         name: _data(nest, name, found, sizes, number) for number, (name, found) in enumerate(outline.outside.items())
     }
     nudged = {name: values if name in sizes else _nudged(values) for name, values in start.items()}
-    wanted, _, _ = _run(run, 0, start)
-    other, _, _ = _run(run, 0, nudged)
-    found, fast, overrun = _run(run, 1, start)
-    if overrun or not fast:
-        problem = "memory outside of an array is overwritten" if overrun else "the kernel leaves the work to the loops"
-        return Checked(0, problem=problem)
-    return _greatest(nest, wanted, found, other, trial.length)
-
-
-def _run(run: Any, way: int, start: Values) -> tuple[Values, bool, bool]:
-    """What one way makes of the data, whether a kernel did the work, and whether it wrote outside of the arrays."""
-    memory = {name: guarded(values.shape, values.dtype, at) for at, (name, values) in enumerate(start.items())}
-    for name, values in start.items():
-        memory[name][1][...] = values
-    given = (ctypes.c_void_p * len(memory))(*(values.ctypes.data for _, values in memory.values()))
-    bytes_ = (ctypes.c_long * len(memory))(*(values.nbytes for _, values in memory.values()))
-    fast = bool(run(way, given, bytes_))
-    overrun = any(_overrun(whole, values) for whole, values in memory.values())
-    return {name: values for name, (_, values) in memory.items()}, fast, overrun
+    try:
+        wanted, other = run(False, start).values, run(False, nudged).values
+    except Died as why:
+        return Checked(0, problem=f"the loops as written can't be run: {why}")
+    try:
+        ran = run(True, start)
+    except Died as why:
+        return Checked(0, problem=f"the kernel {why}")
+    if ran.overrun:
+        return Checked(0, problem="memory outside of an array is overwritten")
+    if not ran.returned:
+        return Checked(0, problem="the kernel leaves the work to the loops")
+    return _greatest(nest, wanted, ran.values, other, trial.length)
 
 
 def _nudged(values: Array) -> Array:
@@ -269,11 +285,6 @@ def _data(nest: Nest, name: str, found: Outside, sizes: Mapping[str, int], numbe
     if drifts(nest) and not delicate(nest) and values.ndim > 1 and values.dtype.kind == "f":
         values /= max(1, values.shape[-1])
     return values
-
-
-def _overrun(whole: Array, values: Array) -> bool:
-    start = values.ctypes.data - whole.ctypes.data
-    return not ((whole[:start] == 0xFF).all() and (whole[start + values.nbytes :] == 0xFF).all())
 
 
 def _greatest(nest: Nest, wanted: Values, found: Values, other: Values, length: int) -> Checked:

@@ -56,7 +56,9 @@ def rewrite(
         ToolchainError: there is no compiler.
     """
     settings = Settings((path.parent, *include), define or {})
-    file = read_file(read_text(path), str(path), settings.folders, settings.define, reassociate)
+    original = read_text(path)
+    settings.says(("-fsyntax-only",), original, str(path), reading=False)
+    file = read_file(original, str(path), settings.folders, settings.define, reassociate)
     made = kernels(file, isas, threads, cores)
     if not made.header.routines:
         return Rewritten(file, made, file.text, {})

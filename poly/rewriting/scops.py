@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from poly.frontends.c.liveness import mentions
 from poly.frontends.c.place import CSource, refusal
 from poly.frontends.c.preprocessed import Unit, preprocessed
 from poly.frontends.c.reader import Outlined, outlined, source_of
-from poly.frontends.c.regions import ScopRegion, pragmas, region_at, stray_ends
+from poly.frontends.c.regions import ScopRegion, is_pragma, pragmas, region_at, stray_ends
 from poly.ir.nest import Nest
 
 PRAGMA = re.compile(r"\s*#\s*pragma\s+(?:end)?scop\b[^/\\]*")
@@ -76,7 +76,7 @@ def read_file(text: str, name: str, folders: Sequence[Path], define: Mapping[str
     unit = preprocessed(text, name, folders, define)
     lines = tuple(re.findall(r"[^\n]*\n|[^\n]+$", text))
     scops: list[Scop] = []
-    stray: list[SpecError] = []
+    stray = list(_outside(unit))
     labels: set[str] = set()
     for function in (node for node in unit.tree.ext if isinstance(node, c_ast.FuncDef)):
         source = source_of(unit, function)
@@ -100,6 +100,14 @@ def read_file(text: str, name: str, folders: Sequence[Path], define: Mapping[str
     return CFile(name, lines, unit, tuple(scops), tuple(stray))
 
 
+def _outside(unit: Unit) -> Iterator[SpecError]:
+    """What is wrong with pragmas that stand outside of functions."""
+    for node in unit.tree.ext:
+        if is_pragma(node, "scop") or is_pragma(node, "endscop"):
+            why = f"`#pragma {node.string}` stands outside of functions"
+            yield refusal(node, source_of(unit, node), why, "Write it around loops.")
+
+
 def _scop(
     unit: Unit,
     function: c_ast.FuncDef,
@@ -118,6 +126,7 @@ def _scop(
         assert region.end is not None, "the region has an end"
         last = region.end.coord.line
         _check_text(region, source, lines, name)
+        _check_pragmas(region, source)
         outline = outlined(unit, region, label, reassociate)
         _check_declarations(region, source)
         nest = inside(outline.nest)
@@ -141,6 +150,14 @@ def _check_text(region: ScopRegion, source: CSource, lines: Sequence[str], name:
         if DIRECTIVE.match(line):
             why = f"a directive stands in the scop: `{line.strip()[:60]}`"
             raise refusal(start, source, why, "Put it before the scop: what it decides must be known.")
+
+
+def _check_pragmas(region: ScopRegion, source: CSource) -> None:
+    """Refuse a region that runs in parallel already."""
+    for node in region.body:
+        for pragma in (*([node] if is_pragma(node, "omp") else []), *pragmas(node, "omp")):
+            why = f"`#pragma {pragma.string}` stands in the scop, whose loops poly makes parallel itself"
+            raise refusal(pragma, source, why, "Leave it out, and give --threads openmp.")
 
 
 def _check_declarations(region: ScopRegion, source: CSource) -> None:

@@ -75,9 +75,10 @@ def rewritten(file: CFile, kernels: Kernels, found: Sequence[Edit | None], prelu
     if not changed:
         return file.text
     lines = list(file.lines)
+    end = "\r\n" if lines[0].endswith("\r\n") else "\n"
     for scop, edit in changed:
-        lines[scop.first - 1], lines[scop.last - 1] = edit.call, edit.end
-    lines.insert(top(file, min(scop.begins for scop, _ in changed)), prelude)
+        lines[scop.first - 1], lines[scop.last - 1] = (text.replace("\n", end) for text in (edit.call, edit.end))
+    lines.insert(top(file, min(scop.begins for scop, _ in changed)), prelude.replace("\n", end))
     return "".join(lines)
 
 

@@ -113,7 +113,7 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
     )
 
 
-def checked_call(routine: Routine, header: Header) -> str:
+def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") -> str:
     """`ROUTINE_call`: checks the arguments, gets memory, and runs the kernel."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
     status, needed, most, bytes_, kernel = (
@@ -145,7 +145,7 @@ def checked_call(routine: Routine, header: Header) -> str:
         f"{routine.name}_run({_run_arguments(routine, header)});",
         f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
     ]
-    head = prototype("PFX_INLINE pfx_status", f"{routine.name}_call", parameters)
+    head = prototype(f"{linkage} pfx_status", f"{routine.name}_call", parameters)
     return f"{head}\n{block((*lines, 'return PFX_OK;'))}"
 
 

@@ -17,9 +17,10 @@ from codegen.package.prefix import WORD, prefixed
 from codegen.package.values import Header, Routine
 from codegen.style import wrapped
 
-OPENING = "#if defined(__GNUC__) && !defined(POLY_PLAIN)"
-"""Other compilers, and any with -DPOLY_PLAIN, compile the file without the kernels."""
-CLOSING = "#endif /* __GNUC__ && !POLY_PLAIN */"
+NEEDS = "defined(__GNUC__) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L && !defined(POLY_PLAIN)"
+"""Other compilers and languages, and any with -DPOLY_PLAIN, compile the file without the kernels."""
+UNWARNED = ("-Wshadow", "-Wdeclaration-after-statement")
+"""Warnings for which the names of the file's variables, and its style, would give a reason in the kernels."""
 INCLUDES = "#include <stddef.h>\n#include <stdint.h>\n#include <math.h>"
 """Read before macros are put aside."""
 
@@ -38,7 +39,9 @@ EXPANDED = """/* What the preprocessor makes of a text, as a string. */
 
 def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
     """The C text; `macros` are those that may be defined where it stands."""
-    texts = [text for routine in header.routines for text in (check(routine, header), checked_call(routine, header))]
+    checks = [check(routine, header) for routine in header.routines]
+    # inlined in the file's functions, the kernels would get the warnings and the options of these
+    calls = [checked_call(routine, header, "PFX_NOINLINE") for routine in header.routines]
     team = [TEAM, TEAM_SIZE] if header.threads == "openmp" else []
     code = "\n\n".join(
         [
@@ -49,8 +52,9 @@ def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
             kernels(header, "", public=False),
             ALLOCATION,
             *team,
-            helpers("\n".join(texts)),
-            *texts,
+            helpers("\n".join([*checks, *calls])),
+            *checks,
+            *calls,
             LOUD,
             EXPANDED,
         ]
@@ -60,7 +64,10 @@ def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
     aside = [f'#pragma push_macro("{name}")\n#undef {name}' for name in hidden]
     back = [f'#pragma pop_macro("{name}")' for name in hidden]
     present = f"#define {header.prefix.upper()}_PRESENT"
-    return "\n".join([comment(about), OPENING, INCLUDES, *aside, code, *back, present, CLOSING]) + "\n"
+    quiet = ["#pragma GCC diagnostic push", *(f'#pragma GCC diagnostic ignored "{name}"' for name in UNWARNED)]
+    loud = "#pragma GCC diagnostic pop"
+    lines = [comment(about), f"#if {NEEDS}", INCLUDES, *aside, *quiet, code, loud, *back, present]
+    return "\n".join([*lines, f"#endif /* {NEEDS} */"]) + "\n"
 
 
 def called(routine: Routine, header: Header, values: Mapping[str, str]) -> str:

@@ -18,7 +18,8 @@ from poly.errors import SpecError
 
 SPELLINGS = {
     "__attribute__(x)": "", "__extension__": "", "__restrict": "restrict", "__restrict__": "restrict",
-    "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile", "__asm__(x)": "",
+    "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile",
+    "__asm__(...)": "__asm__()",
     "__declspec(x)": "", "__builtin_va_list": "int", "__alignof__": "sizeof",
 }  # fmt: skip
 """Extensions of compilers, and what pycparser knows in their place."""
@@ -95,7 +96,7 @@ def compiler_says(
         done = processes.run(command)
     if done.returncode:
         words = next(iter(re.findall(r".*error:.*", done.stderr)), done.stderr.strip()[:300])
-        remedy = "Name folders of headers in `include` and macros in `define`, or correct the text."
+        remedy = "Name folders of headers in `include` (-I) and macros in `define` (-D), or correct the text."
         raise SpecError(f"{plain(words)}\nThe compiler refuses this. {remedy}")
     return done.stdout
 

@@ -71,8 +71,9 @@ class Outlined:
     functions: frozenset[str]
 
 
-def source_of(unit: Unit, node: c_ast.FuncDef) -> CSource:
-    file = node.decl.coord.file
+def source_of(unit: Unit, node: c_ast.Node) -> CSource:
+    """The source in which a node stands."""
+    file = node.coord.file
     return CSource(unit.text(file), file, 1)
 
 
@@ -228,13 +229,17 @@ class Reader:
             raise refusal(node, self.source, f"`{name}` is reserved in poly", f"Rename it, to `{name}_`.")
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
+        is_size = not found.extents and found.is_integer and name in self.integers
+        if self.outlines and found.long_long and not is_size:
+            why = f"`{name}` is long long, which is not the type of 64-bit integers in kernels"
+            raise refusal(node, self.source, why, "Use int64_t, or long.")
         self.declared[name] = (node, found)
         if found.extents:
             if found.unsigned:
                 raise refusal(node, self.source, f"`{name}` holds unsigned data, which wraps around", "Use int.")
             self.statements.names[name] = ArrayName(found)
             self.arguments[name] = (found, node)
-        elif found.is_integer and name in self.integers:
+        elif is_size:
             self.statements.names[name] = SizeName(found.unsigned)
             self.sizes[name] = Affine.name(name)
         else:
