@@ -81,7 +81,7 @@ STAYS = {
         "1:25: `k` is long long",
     ),
     "volatile": (
-        "void f(int n, volatile double *q)\n{\n#pragma scop\nfor (int i = 0; i < n; i++) q[i] = 1;\n#pragma endscop\n}\n",
+        "void f(int n, volatile double *q) {\n#pragma scop\nfor (int i = 0; i < n; i++) q[i]++;\n#pragma endscop\n}\n",
         "1:31: `q` is volatile",
     ),
     "unused": (
