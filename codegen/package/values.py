@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.integer import Affine
 from codegen.program import Program, Threading
 from codegen.signature import Signature
 from microkernels.isa import ISA
@@ -60,6 +61,8 @@ class Routine:
     drifts: bool = False
     notes: tuple[str, ...] = ()
     """Remarks on how it was scheduled: a record's line, or that the model chose."""
+    conditions: tuple[Affine, ...] = ()
+    """Values that must not be negative at the sizes of a call."""
 
     @property
     def sizes(self) -> tuple[str, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
+from random import Random
 
 import islpy as isl
 
 from codegen.expr import Load
+from codegen.integer import Affine
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.errors import SpecError
@@ -19,6 +21,8 @@ from poly.ir.strides import accesses
 
 PIECES = 4
 """A domain with more pieces is first checked without its conditions."""
+PROBES = 64
+"""Sizes at which conditions on them are compared."""
 
 
 def check(nest: Nest) -> Nest:
@@ -38,6 +42,73 @@ def check(nest: Nest) -> Nest:
     statements = tuple(_checked(statement, nest) for statement in nest.statements)
     same = all(new is old for new, old in zip(statements, nest.statements, strict=True))
     return nest if same else replace(nest, statements=statements)
+
+
+def inside(nest: Nest) -> Nest:
+    """The nest at those sizes alone at which each access of each iteration is inside its array.
+
+    Where an access leaves its array at some sizes, the context gets one condition that excludes them, of those that
+    describe them the one that leaves most sizes. Loops in C promise that their accesses are inside.
+
+        for i in range(n):           ->      for i in range(n):             if n <= 100
+            x[i] = 0                             x[i] = 0                   for x: f64[100]
+    """
+    context = nest.context
+    for statement in nest.statements:
+        for access in accesses(statement):
+            array = nest.array(access.array)
+            if array.kind == "scalar":
+                continue
+            wrong = _outside(statement, access, array, nest).intersect_params(context).params()
+            for part in wrong.remove_divs().get_basic_sets():
+                context = _without(context, part, nest.sizes)
+    if context.is_equal(nest.context):
+        return nest
+    return replace(nest, context=context.coalesce())
+
+
+def conditions(nest: Nest) -> tuple[Affine, ...]:
+    """What the sizes of a nest must satisfy beyond being 0 or more: each value is at least 0."""
+    found: list[Affine] = []
+    for part in nest.context.get_basic_sets():
+        for constraint in part.get_constraints():
+            terms = {
+                size: int(constraint.get_coefficient_val(isl.dim_type.param, at).to_python())
+                for at, size in enumerate(nest.sizes)
+            }
+            value = Affine.make(terms, int(constraint.get_constant_val().to_python()))
+            below = Affine.make({n: -f for n, f in value.terms}, -value.constant)
+            found += [value, below] if constraint.is_equality() else [value]
+    return tuple(value for value in found if value not in [Affine.name(size) for size in nest.sizes])
+
+
+def _without(context: isl.Set, part: isl.BasicSet, sizes: tuple[str, ...]) -> isl.Set:
+    """The context with a condition by which it has no sizes of `part`."""
+    found = [context.intersect(way) for way in _ways_out(part)]
+    return max(found, key=lambda way: sum(_has(way, probe) for probe in _probes(len(sizes))), default=context)
+
+
+def _ways_out(part: isl.BasicSet) -> Iterator[isl.Set]:
+    """For each condition of a set, the sizes that violate it."""
+    for constraint in part.get_constraints():
+        aff = constraint.get_aff()
+        space = part.get_space()
+        for value in (aff, aff.neg())[: 1 + constraint.is_equality()]:
+            below = isl.Constraint.inequality_from_aff(value.neg().add_constant_val(isl.Val(-1)))
+            yield isl.Set.universe(space).add_constraint(below)
+
+
+def _probes(count: int) -> Iterator[tuple[int, ...]]:
+    """Values of sizes: equal ones, and some that differ."""
+    yield from ((2**power,) * count for power in range(12))
+    draws = Random(0)
+    yield from (tuple(int(2 ** draws.uniform(0, 12)) for _ in range(count)) for _ in range(PROBES))
+
+
+def _has(sizes: isl.Set, values: tuple[int, ...]) -> bool:
+    for at, value in enumerate(values):
+        sizes = sizes.fix_val(isl.dim_type.param, at, isl.Val(value))
+    return not sizes.is_empty()
 
 
 def _check_room(nest: Nest) -> None:

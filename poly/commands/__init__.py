@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from poly.commands import fuzz, header, machine, opencl, records, show, tune
+from poly.commands import fuzz, header, machine, opencl, optimize, records, show, tune
 from poly.errors import FileError, PolyError
 from poly.version import __version__
 
@@ -21,6 +21,7 @@ OWN = (
     header.command,
     machine.command,
     opencl.command,
+    optimize.command,
     records.command,
     show.command,
     tune.command,

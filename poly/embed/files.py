@@ -9,7 +9,7 @@ from microkernels.errors import shown
 from poly.errors import FileError
 
 
-def write_output(path: Path, text: str) -> None:
+def write_output(path: Path, text: str | bytes) -> None:
     """Write a text file atomically. Raises FileError, and then leaves an existing file unchanged."""
     try:
         write_file(path, text)

@@ -126,7 +126,8 @@ def check(name: str, node: ast.AST, source: Source) -> None:
     if not name.isascii() or not name.isidentifier():
         raise source.error(node, f"`{name}` is not an ASCII identifier", "Use letters, digits and underscores.")
     if name in KEYWORDS or keyword.iskeyword(name):
-        raise source.error(node, f"`{name}` is a keyword of C", f"Use another name, such as `{name}_`.")
+        language = "C" if name in KEYWORDS else "Python"
+        raise source.error(node, f"`{name}` is a keyword of {language}", f"Use another name, such as `{name}_`.")
     if name in CALLED or name.lower() in SET_WORDS:
         raise source.error(node, f"`{name}` is reserved in poly", f"Use another name, such as `{name}_`.")
 

@@ -5,6 +5,7 @@ This file handles C libraries, `poly.measure.device` device programs.
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,8 +24,8 @@ from codegen.guard import declarations
 from codegen.names import function_name
 from codegen.signature import Signature
 from poly.measure import process
-from poly.measure.data import Arena, difference
-from poly.measure.orders import Check, OrderFailed, Setup, Time, Trust, result
+from poly.measure.data import Arena, difference, guarded, overrun
+from poly.measure.orders import Check, OrderFailed, Ran, RunFunction, Setup, Time, Trust, result
 
 SAMPLE = 0.002
 """Seconds that a sample fills, unless that takes too many calls."""
@@ -174,6 +175,19 @@ def trust(order: Trust) -> tuple[str, ...]:
     for name in arena.written:
         np.save(result(order.results, name), arena.values[name])
     return tuple(sorted(name for name in order.data.fresh if np.isnan(arena.values[name]).any()))
+
+
+def run(order: RunFunction) -> Ran:
+    """Carry out the order, on memory with guards."""
+    function = getattr(ctypes.CDLL(order.library), order.name)
+    memory = {name: guarded(values.shape, values.dtype, at) for at, (name, values) in enumerate(order.values.items())}
+    for name, values in order.values.items():
+        memory[name][1][...] = values
+    pointers = (ctypes.c_void_p * len(memory))(*(values.ctypes.data for _, values in memory.values()))
+    bytes_ = (ctypes.c_long * len(memory))(*(values.nbytes for _, values in memory.values()))
+    returned = function(order.way, pointers, bytes_)
+    outside = any(overrun(whole, values) for whole, values in memory.values())
+    return Ran({name: values for name, (_, values) in memory.items()}, returned, outside)
 
 
 def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dict[str, int]) -> CFunction:

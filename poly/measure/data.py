@@ -77,10 +77,15 @@ class Arena:
         """The name of an array whose guards were overwritten; empty if there is none."""
         for name, memory in self._memory.items():
             values = self.values[name]
-            start = values.ctypes.data - memory.ctypes.data
-            if not ((memory[:start] == 0xFF).all() and (memory[start + values.nbytes :] == 0xFF).all()):
+            if overrun(memory, values):
                 return name
         return ""
+
+
+def overrun(memory: Array, values: Array) -> bool:
+    """Whether a guard around the array in a memory has changed."""
+    start = values.ctypes.data - memory.ctypes.data
+    return not ((memory[:start] == 0xFF).all() and (memory[start + values.nbytes :] == 0xFF).all())
 
 
 def guarded(shape: tuple[int, ...], dtype: np.dtype[Any], number: int) -> tuple[Array, Array]:
@@ -129,20 +134,20 @@ def difference(name: str, found: Array, expected: Array, length: int) -> str:
     that summation in another order may overflow, are not checked.
     """
     flat, wanted = found.reshape(-1), expected.reshape(-1)
-    mean = _mean(wanted) if wanted.dtype.kind == "f" else 0.0
+    average = mean(wanted) if wanted.dtype.kind == "f" else 0.0
     worst, place = 1.0, -1
     for start in range(0, flat.size, BLOCK):
-        excess = _excess(flat[start : start + BLOCK], wanted[start : start + BLOCK], mean, length)
-        at = int(excess.argmax())
-        if excess[at] > worst:
-            worst, place = float(excess[at]), start + at
+        errors = excess(flat[start : start + BLOCK], wanted[start : start + BLOCK], average, length)
+        at = int(errors.argmax())
+        if errors[at] > worst:
+            worst, place = float(errors[at]), start + at
     if place < 0:
         return ""
     index = ", ".join(map(str, np.unravel_index(place, found.shape)))
     return f"wrong result: {name}[{index}] is {flat[place]}, not {wanted[place]}"
 
 
-def _mean(wanted: Array) -> float:
+def mean(wanted: Array) -> float:
     """The mean of the finite absolute values."""
     total, count = 0.0, 0
     for start in range(0, wanted.size, BLOCK):
@@ -153,14 +158,14 @@ def _mean(wanted: Array) -> float:
     return total / max(1, count)
 
 
-def _excess(found: Array, wanted: Array, mean: float, length: int) -> Array:
+def excess(found: Array, wanted: Array, average: float, length: int) -> Array:
     """The error of each element relative to the tolerance: wrong if above 1, and 0 for elements not checked."""
     if wanted.dtype.kind != "f":
         return np.where(found == wanted, 0.0, np.inf)
     kind = np.finfo(wanted.dtype)
     with np.errstate(all="ignore"):
-        allowed = SLACK * float(kind.eps) * sqrt(max(1, length)) * (np.abs(wanted.astype(np.float64)) + mean)
-        excess = np.abs(found.astype(np.float64) - wanted) / (allowed + float(kind.tiny))
-    excess[~np.isfinite(excess)] = np.inf
-    excess[~(np.abs(wanted) <= float(kind.max) / max(1, length))] = 0.0
-    return excess
+        allowed = SLACK * float(kind.eps) * sqrt(max(1, length)) * (np.abs(wanted.astype(np.float64)) + average)
+        errors = np.abs(found.astype(np.float64) - wanted) / (allowed + float(kind.tiny))
+    errors[~np.isfinite(errors)] = np.inf
+    errors[~(np.abs(wanted) <= float(kind.max) / max(1, length))] = 0.0
+    return errors

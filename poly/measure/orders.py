@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from codegen.signature import Signature
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,29 @@ class Drop:
     name: int
 
 
-Order = Trust | Setup | Check | Time | Drop
+@dataclass(frozen=True)
+class RunFunction:
+    """Call `int NAME(int way, void *const *pointers, const long *bytes)` of a C library on copies of values.
+
+    The answer is `Ran`.
+    """
+
+    library: str
+    name: str
+    way: int
+    values: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The values after a call, what the function returned, and whether it wrote outside of their memory."""
+
+    values: Mapping[str, Array]
+    returned: int
+    overrun: bool
+
+
+Order = Trust | Setup | Check | Time | Drop | RunFunction
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.errors import TargetError
 from poly.measure import process
-from poly.measure.bench import Bench, CBench, trust
-from poly.measure.orders import Check, Drop, Order, OrderFailed, Setup, Time, Trust
+from poly.measure.bench import Bench, CBench, run, trust
+from poly.measure.orders import Check, Drop, Order, OrderFailed, RunFunction, Setup, Time, Trust
 
 
 def serve(handle: int) -> None:
@@ -56,6 +56,8 @@ class Worker:
     def _answer(self, order: Order) -> object:
         if isinstance(order, Trust):
             return trust(order)
+        if isinstance(order, RunFunction):
+            return run(order)
         if isinstance(order, Setup):
             self._bench = bench(order)
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import math
 import subprocess
@@ -55,7 +56,13 @@ def is_common(program: Program) -> bool:
     text = program.text("")
     calls = ("min(", "max(", "//", "%", "abs(-", "linux", "unix")  # the last two are macros of gcc
     plain = all(len(name) < 5 for name in (*program.sizes, *(arg.name for arg in program.args)))
-    return plain and not any(call in text for call in calls) and program.reassociate
+    return plain and not any(call in text for call in calls) and program.reassociate and not overflows(text)
+
+
+def overflows(text: str) -> bool:
+    """Whether a product or sum of integers is no int, in which C computes it."""
+    sums = [ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.BinOp)]
+    return any(abs(eval(one)) >= 2**31 for one in sums if set(one) <= set("0123456789()+-* "))
 
 
 def expr(value: Expr) -> str:

@@ -95,7 +95,7 @@ def bodies(routine: Routine, header: Header) -> str:
     given = names((WORKSPACE, _own(routine, WORKSPACE_BYTES)))
     return "\n\n".join(
         [
-            _call(routine, header),
+            checked_call(routine, header),
             f"{plain}\n{block([f'return {call}({arguments}{comma}1, NULL, 0);'])}",
             f"{with_workspace}\n{block([f'return {call}({arguments}{comma}0, {given});'])}",
             f"{size}\n{_size_body(routine, header)}",
@@ -113,7 +113,7 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
     )
 
 
-def _call(routine: Routine, header: Header) -> str:
+def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") -> str:
     """`ROUTINE_call`: checks the arguments, gets memory, and runs the kernel."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
     status, needed, most, bytes_, kernel = (
@@ -145,7 +145,7 @@ def _call(routine: Routine, header: Header) -> str:
         f"{routine.name}_run({_run_arguments(routine, header)});",
         f"if ({needed} > 0 && {allocate.name}) pfx_release(workspace);",
     ]
-    head = prototype("PFX_INLINE pfx_status", f"{routine.name}_call", parameters)
+    head = prototype(f"{linkage} pfx_status", f"{routine.name}_call", parameters)
     return f"{head}\n{block((*lines, 'return PFX_OK;'))}"
 
 

@@ -21,8 +21,19 @@ def enumeration() -> str:
     return "\n".join(["typedef enum pfx_isa {", ",\n".join(f"    {line}" for line in lines), "} pfx_isa;"])
 
 
+PUBLIC = """pfx_isa pfx_isa_in_use(void) { return pfx_chosen_isa(); }
+
+pfx_status pfx_force_isa(pfx_isa isa)
+{
+    if (isa != PFX_ISA_AUTO && !pfx_runs(isa)) return PFX_UNSUPPORTED_ISA;
+  __atomic_store_n(&pfx_isa_now, (int32_t)isa, __ATOMIC_RELAXED);
+    return PFX_OK;
+}"""
+"""The public functions for the choice."""
+
+
 def choice(isas: Sequence[ISA]) -> str:
-    """C text of the choice: what this CPU can run, what is in use, and the two public functions for them."""
+    """C text of the choice: what this CPU can run, and what is in use."""
     tests = [_test(isa) for isa in isas]
     cases = [line for isa in isas for line in where(isa, [f"        case {constant(isa)}: return {_supported(isa)};"])]
     return "\n".join(
@@ -53,15 +64,6 @@ def choice(isas: Sequence[ISA]) -> str:
             "{",
             "    const int32_t now = __atomic_load_n(&pfx_isa_now, __ATOMIC_RELAXED);",
             "    return now ? (pfx_isa)now : pfx_detect();",
-            "}",
-            "",
-            "pfx_isa pfx_isa_in_use(void) { return pfx_chosen_isa(); }",
-            "",
-            "pfx_status pfx_force_isa(pfx_isa isa)",
-            "{",
-            "    if (isa != PFX_ISA_AUTO && !pfx_runs(isa)) return PFX_UNSUPPORTED_ISA;",
-            "  __atomic_store_n(&pfx_isa_now, (int32_t)isa, __ATOMIC_RELAXED);",
-            "    return PFX_OK;",
             "}",
         ]
     )

@@ -11,7 +11,7 @@ from codegen.package.header.checks import LIMITS
 from codegen.package.header.contract import contract
 from codegen.package.header.dispatch import dispatch
 from codegen.package.header.entry import functions, prototypes
-from codegen.package.header.isas import choice, enumeration
+from codegen.package.header.isas import PUBLIC, choice, enumeration
 from codegen.package.header.macros import OPENMP, definitions
 from codegen.package.header.pthreads import PTHREADS
 from codegen.package.header.sections import features, intrinsics, sections
@@ -63,12 +63,12 @@ def framed(prefix: str, about: str, public: str, code: str) -> str:
         LOUD,
         "#endif /* PFX_IMPLEMENTATION */",
     ]
-    text = _short(prefixed("\n\n".join(parts), prefix, public)).replace("…", "...")
+    text = shortened(prefixed("\n\n".join(parts), prefix, public)).replace("…", "...")
     declared, end, rest = text.partition(prefixed(END, prefix))
     return wrapped(filled_comments(declared) + end + rest) + "\n"
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
     """A text indented by two spaces instead of four, which makes the file smaller."""
     return re.sub(r"^(?:    )+(?! )", lambda found: " " * (len(found[0]) // 2), text, flags=re.MULTILINE)
 
@@ -102,10 +102,11 @@ def implementation(header: Header) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def kernels(header: Header, tests: str) -> str:
+def kernels(header: Header, tests: str, public: bool = True) -> str:
     """The kernels by instruction set, and for each routine the functions that choose among them.
 
-    The macros that they need come first, with those of the self-test's text.
+    The macros that they need come first, with those of the self-test's text. If `public`, a caller can ask for the
+    choice, and force it.
     """
     made = sections(header)
     code = "".join(one.text for one in made)
@@ -121,8 +122,9 @@ def kernels(header: Header, tests: str) -> str:
         BOUNDS,
         _runtime(header, code),
         *(one.text for one in made),
-        status_text(),
+        *([status_text()] if public else []),
         choice(header.isas),
+        *([PUBLIC] if public else []),
         *(renamed(item, names).text.strip() for item in shared),
         *(renamed(item, names).text.strip() for item in items(calls)),
     ]

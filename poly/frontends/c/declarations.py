@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pycparser import c_ast
 
@@ -17,13 +17,17 @@ BASIC = {
 
 @dataclass(frozen=True)
 class CType:
-    """A scalar type, or an array or pointer of it; `extents` are None where C gives none, as for a pointer."""
+    """A scalar type, or an array or pointer of it; `extents` are None where C gives none, as for a pointer.
+
+    `long_long` tells that type from `long`, of the same size.
+    """
 
     dtype: str
     unsigned: bool = False
     extents: tuple[c_ast.Node | None, ...] = ()
     pointer: bool = False
     restrict: bool = False
+    long_long: bool = False
 
     @property
     def is_integer(self) -> bool:
@@ -42,18 +46,18 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
         case c_ast.IdentifierType(names=names):
             words = [name for name in names if name not in ("signed", "unsigned")] or ["int"]
             dtype = BASIC.get(" ".join(words))
-            return None if dtype is None else CType(dtype, "unsigned" in names)
+            return None if dtype is None else CType(dtype, "unsigned" in names, long_long=words.count("long") == 2)
         case c_ast.ArrayDecl(type=inner, dim=extent, dim_quals=quals):
             found = type_of(inner, typedefs)
             if found is None or found.pointer:
                 return None
             first = extent if isinstance(extent, c_ast.Node) else None
-            return CType(found.dtype, found.unsigned, (first, *found.extents), False, "restrict" in quals)
+            return replace(found, extents=(first, *found.extents), restrict="restrict" in quals)
         case c_ast.PtrDecl(type=inner, quals=quals):
             found = type_of(inner, typedefs)
             if found is None or found.pointer:
                 return None
-            return CType(found.dtype, found.unsigned, (None, *found.extents), True, "restrict" in quals)
+            return replace(found, extents=(None, *found.extents), pointer=True, restrict="restrict" in quals)
     return None
 
 
@@ -102,7 +106,14 @@ class Unknown:
     why: str
 
 
-Meaning = CounterName | SizeName | ArrayName | ScalarName | Known | Unknown
+@dataclass(frozen=True)
+class ElementName:
+    """A scalar that the loops change for their caller: the one element of an array of its name."""
+
+    dtype: str
+
+
+Meaning = CounterName | SizeName | ArrayName | ScalarName | ElementName | Known | Unknown
 
 
 @dataclass

@@ -18,7 +18,8 @@ from poly.errors import SpecError
 
 SPELLINGS = {
     "__attribute__(x)": "", "__extension__": "", "__restrict": "restrict", "__restrict__": "restrict",
-    "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile", "__asm__(x)": "",
+    "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile",
+    "__asm__(...)": "__asm__()",
     "__declspec(x)": "", "__builtin_va_list": "int", "__alignof__": "sizeof",
 }  # fmt: skip
 """Extensions of compilers, and what pycparser knows in their place."""
@@ -33,6 +34,8 @@ PRELUDE = "".join(f"typedef {known} {name};" for known, names in TYPES.items() f
 MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"([\s\d]*)$')
 BUILT_IN = ("<built-in>", "<command-line>", "<command line>")
 """What preprocessors call the files of their own macros."""
+POLY = "__POLY__"
+"""The macro that is defined while poly reads a text."""
 SYSTEM = "3"
 """The flag of a line marker for text from system headers."""
 
@@ -57,7 +60,8 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
         SpecError: the preprocessor or pycparser refuses the text.
         ToolchainError: there is no compiler.
     """
-    lines = _own_lines(_compiler("-E", text, file, folders, define))
+    known = {**SPELLINGS, POLY: 1, **define}
+    lines = _own_lines(compiler_says(("-E",), text, file, folders, known))
     kept: dict[str, dict[int, str]] = {}
     for name, number, line in lines:
         before = kept.setdefault(name, {}).get(number, "")
@@ -66,31 +70,33 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
     try:
         tree = c_parser.CParser().parse(f"{PRELUDE}\n{whole}\n", file)
     except c_parser.ParseError as error:
-        _compiler("-fsyntax-only", text, file, folders, define)  # names the place, if it refuses the text, too
+        syntax = ("-fsyntax-only",)
+        compiler_says(syntax, text, file, folders, {POLY: 1, **define})  # names the place, if it refuses the text, too
         raise SpecError(
             f"{error}\nThis is no C99 that poly can read. Leave it out with `#ifndef __POLY__`, which poly defines."
         ) from None
     return Unit(tree, kept)
 
 
-def _compiler(mode: str, text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]) -> str:
-    """What the compiler prints in a mode.
+def compiler_says(
+    mode: Sequence[str], text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]
+) -> str:
+    """What the compiler prints for a text in a mode.
 
     Raises:
         SpecError: it finds an error in the text.
+        ToolchainError: there is no compiler.
     """
-    flags = [f"-D{name}={value}" for name, value in {"__POLY__": 1, **define}.items()]
-    if mode == "-E":
-        flags += [f"-D{name}={value}" for name, value in SPELLINGS.items()]
+    flags = [f"-D{name}={value}" for name, value in define.items()]
     places = [f"-I{folder}" for folder in folders]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "text.c"
         write_file(path, f"# 1 {_quoted(file)}\n{text}\n".encode(errors="replace"), sync=False)
-        command = [*find_compiler(), mode, "-std=gnu11", "-w", *flags, *places, str(path)]
+        command = [*find_compiler(), *mode, "-std=gnu11", "-w", *flags, *places, str(path)]
         done = processes.run(command)
     if done.returncode:
         words = next(iter(re.findall(r".*error:.*", done.stderr)), done.stderr.strip()[:300])
-        remedy = "Name folders of headers in `include` and macros in `define`, or correct the text."
+        remedy = "Name folders of headers in `include` (-I) and macros in `define` (-D), or correct the text."
         raise SpecError(f"{plain(words)}\nThe compiler refuses this. {remedy}")
     return done.stdout
 

@@ -13,6 +13,7 @@ from poly.frontends.c.declarations import (
     ArrayName,
     CounterName,
     CType,
+    ElementName,
     Known,
     ScalarName,
     SizeName,
@@ -127,7 +128,7 @@ class Statements(Values):
         if found is None:
             raise self.refuse(node, f"`{shown(node)}` has a type that poly has not", "Use double, float, int or long.")
         known = self.names.get(name)
-        if isinstance(known, CounterName | SizeName | ArrayName | ScalarName):
+        if isinstance(known, CounterName | SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
         if found.extents:
             return [self.local_array(node, found)]
@@ -178,7 +179,7 @@ class Statements(Values):
     def _is_integer(self, node: c_ast.Node, name: str) -> bool:
         match node:
             case c_ast.ID(name=other):
-                return other != name and not isinstance(self.names.get(other), ScalarName | ArrayName)
+                return other != name and not isinstance(self.names.get(other), ScalarName | ElementName | ArrayName)
             case c_ast.Constant(type=kind):
                 return "int" in kind
             case c_ast.BinaryOp() | c_ast.UnaryOp() | c_ast.TernaryOp():
@@ -234,6 +235,8 @@ class Statements(Values):
     def _for(self, node: c_ast.For) -> ast.stmt:
         name, first, unsigned = self._start(node)
         low = self.integer(first)
+        start = Value(low, "uint" if unsigned else "int")
+        self.check_wrap(first, start, Value(low, "int"))
         around, before, inside = self._loops, dict(self.names), Uses.of([node.stmt])
         for local, meaning in before.items():  # an earlier iteration may have changed them
             if isinstance(meaning, Known) and inside.written(local):
@@ -242,7 +245,7 @@ class Statements(Values):
         if step < 0 and unsigned:
             why = f"`{name}` is unsigned and counts down: it wraps around below 0"
             raise self.refuse(node, why, "Declare it as int or ptrdiff_t.")
-        ends = self._ends(node, node.cond, name, step)
+        ends = self._ends(node, node.cond, name, start, step)
         least = _interval(low, "max") if step > 0 else [_plus(end, 1) for end in ends]
         natural = any(map(self.is_natural, least))
         counter = ast.Name(name, ast.Load())
@@ -285,7 +288,7 @@ class Statements(Values):
             raise self.refuse(node, f"`{name}` counts a loop around this one", "Use another counter.")
         if not new and not isinstance(known, Unknown | Known):
             raise self.refuse(node, f"`{name}` is no local integer", "Count by a local `int`.")
-        if new and isinstance(known, SizeName | ArrayName | ScalarName):
+        if new and isinstance(known, SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
 
     def _step(self, node: c_ast.For, name: str) -> int:
@@ -310,26 +313,29 @@ class Statements(Values):
             "Write `i++`, `i--`, `i += 2` or `i -= 2`.",
         )
 
-    def _ends(self, whole: c_ast.For, node: c_ast.Node | None, name: str, step: int) -> list[ast.expr]:
-        """The values at which `range` ends, of all comparisons joined by `&&`."""
+    def _ends(self, whole: c_ast.For, node: c_ast.Node | None, name: str, start: Value, step: int) -> list[ast.expr]:
+        """The values at which `range` ends, of all comparisons joined by `&&`; the counter begins with `start`."""
         match node:
             case c_ast.BinaryOp(op="&&", left=left, right=right):
-                return self._ends(whole, left, name, step) + self._ends(whole, right, name, step)
+                return self._ends(whole, left, name, start, step) + self._ends(whole, right, name, start, step)
             case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=c_ast.ID(name=left), right=end) if left == name:
-                return self._end(node, op, end, step)
+                return self._end(node, op, end, start, step)
             case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=end, right=c_ast.ID(name=right)) if (
                 right == name
             ):
-                return self._end(node, op.translate(str.maketrans("<>", "><")), end, step)
+                return self._end(node, op.translate(str.maketrans("<>", "><")), end, start, step)
         shape = f"`{name} < n`" if step > 0 else f"`{name} > n`"
         why = f"`{shown(node)}` is no bound of `{name}`" if node is not None else "this loop has no bound"
         raise self.refuse(node or whole, why, f"Compare the counter itself: {shape}, several joined by `&&`.")
 
-    def _end(self, node: c_ast.Node, op: str, end: c_ast.Node, step: int) -> list[ast.expr]:
+    def _end(self, node: c_ast.Node, op: str, end: c_ast.Node, start: Value, step: int) -> list[ast.expr]:
         if (op[0] == "<") != (step > 0):
             why = f"`{shown(node)}` does not end a loop with the step {step}"
             raise self.refuse(node, why, "Count up to an end with <, or down to one with >.")
-        found = _interval(self.integer(end), "min" if step > 0 else "max")
+        stop = self.integer_value(end)
+        past = Value(_constant(-1), "int")  # where a loop down to 0 ends
+        self.check_wrap(node, past if step < 0 and op == ">=" else start, stop)
+        found = _interval(stop.node, "min" if step > 0 else "max")
         return [_plus(value, step // abs(step)) if op.endswith("=") else value for value in found]
 
 

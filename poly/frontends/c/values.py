@@ -10,14 +10,23 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pycparser import c_ast
 
 from poly.errors import SpecError
 from poly.frontends.c import declarations
-from poly.frontends.c.declarations import ArrayName, CounterName, Known, Meaning, ScalarName, SizeName, Unknown
+from poly.frontends.c.declarations import (
+    ArrayName,
+    CounterName,
+    ElementName,
+    Known,
+    Meaning,
+    ScalarName,
+    SizeName,
+    Unknown,
+)
 from poly.frontends.c.place import marked, refusal, shown
 from poly.frontends.c.polynomials import polynomial
 from poly.frontends.source import Source
@@ -28,6 +37,8 @@ COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
 }  # fmt: skip
 FOLDED: Mapping[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+INT = (-(2**31), 2**31 - 1)
+"""The least and greatest int."""
 FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "pow", "fabs", "fmin", "fmax")
 """The functions of math.h that poly knows; each may end in `f`."""
 ABSOLUTE = ("abs", "labs", "llabs")
@@ -125,6 +136,8 @@ class Values:
                 return Value(ast.Name(name, ast.Load()), "uint" if unsigned else "int", weak=True)
             case ScalarName(dtype):
                 return Value(ast.Name(name, ast.Load()), dtype)
+            case ElementName(dtype):
+                return Value(ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(0), ast.Load()), dtype)
             case Known(value, kind):
                 number = value.value if isinstance(value, ast.Constant) else None
                 return Value(value, kind, weak=True, number=number)  # type: ignore[arg-type]  # numbers alone
@@ -156,6 +169,9 @@ class Values:
 
     def integer(self, node: c_ast.Node) -> ast.expr:
         """A subscript or bound: an expression of counters, sizes and integers."""
+        return self.integer_value(node).node
+
+    def integer_value(self, node: c_ast.Node) -> Value:
         found = self.value(node)
         if found.kind not in ("int", "uint"):
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
@@ -163,7 +179,7 @@ class Values:
             if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
                 remedy = "Gather the elements into an array of their own before these loops."
             raise self.refuse(node, why, remedy)
-        return found.node
+        return found
 
     def _negative(self, node: c_ast.Node, value: Value) -> Value:
         self._check_sign(node, value)
@@ -180,10 +196,21 @@ class Values:
                 "Declare its names as int or ptrdiff_t, or compare sums: `i + 1 < n`.",
             )
 
+    def check_wrap(self, node: c_ast.Node, *values: Value) -> None:
+        """Refuse to combine an unsigned integer with one that may be negative, which C makes unsigned, too."""
+        kinds = {value.kind for value in values}
+        if kinds == {"int", "uint"} and not all(self.is_natural(value.node) for value in values):
+            raise self.refuse(
+                node,
+                f"`{shown(node)}` makes unsigned what may be negative, so that it wraps around",
+                "Declare all its names as int or ptrdiff_t.",
+            )
+
     def _binary(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
         kind = common(left.kind, right.kind)
         if op == "-":
             self._check_sign(node, *(v for v in (left, right) if kind == "uint"))
+        self.check_wrap(node, left, right)
         if op in ("/", "%") and kind not in FLOATS:
             return self._divided(node, op, left, right)
         if op == "%":
@@ -197,7 +224,10 @@ class Values:
 
     def _folded(self, node: c_ast.Node, op: str, left: float, right: float, kind: str) -> Value:
         if kind not in FLOATS:
-            return _literal(FOLDED[op](left, right), kind)
+            number = FOLDED[op](left, right)
+            if not INT[0] <= number <= INT[1] and all(part.type == "int" for part in _constants(node)):
+                raise self.refuse(node, f"`{shown(node)}` overflows int", "Write one of its numbers as long: `65536L`.")
+            return _literal(number, kind)
         of = np.float32 if kind == "f32" else np.float64
         with np.errstate(all="ignore"):
             found = of(left) / of(right) if op == "/" else of(FOLDED[op](of(left), of(right)))  # type: ignore[arg-type]
@@ -222,6 +252,14 @@ class Values:
 
     def is_natural(self, node: ast.expr) -> bool:
         """Whether an integer expression can't be negative, as far as signs tell."""
+        match node:
+            case ast.BinOp(op=ast.FloorDiv() | ast.Mod()):
+                return True  # others are refused
+            case ast.IfExp(body=first, orelse=second):
+                return self.is_natural(first) and self.is_natural(second)
+            case ast.BinOp(left=first, op=ast.Add() | ast.Mult(), right=second) if self.is_natural(first):
+                if self.is_natural(second):
+                    return True
         found = polynomial(node)
 
         def natural(name: str) -> bool:
@@ -245,8 +283,10 @@ class Values:
         to = declarations.type_of(wanted, self.typedefs)
         if to is None or to.extents:
             raise self.refuse(node, f"`{shown(node)}` is a conversion to no scalar type of poly", "Use int and double.")
-        if to.is_integer and value.kind in ("int", "uint"):
-            return value
+        if to.dtype in ("i32", "i64") and value.kind in ("int", "uint"):
+            made = replace(value, kind="uint" if to.unsigned else "int")
+            self.check_wrap(node, value, made)
+            return made
         if to.unsigned:
             raise self.refuse(node, f"`{shown(node)}` makes data unsigned, which wraps around", "Use a signed type.")
         if value.number is not None and not to.is_integer:
@@ -293,6 +333,7 @@ class Values:
                 made = ast.UnaryOp(ast.Not(), self.test(operand))
             case c_ast.BinaryOp(op=op, left=left, right=right) if op in COMPARISONS:
                 first, second = self.value(left), self.value(right)
+                self.check_wrap(node, first, second)
                 kind = common(first.kind, second.kind)
                 made = ast.Compare(converted(first, kind), [COMPARISONS[op]()], [converted(second, kind)])
             case _:
@@ -304,6 +345,10 @@ def _parts(node: c_ast.Node) -> Iterator[c_ast.Node]:
     yield node
     for child in node:
         yield from _parts(child)
+
+
+def _constants(node: c_ast.Node) -> Iterator[c_ast.Node]:
+    return (part for part in _parts(node) if isinstance(part, c_ast.Constant))
 
 
 def common(one: str, two: str) -> str:

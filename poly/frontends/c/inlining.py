@@ -1,0 +1,150 @@
+"""Calls of a file's own functions, replaced by the expressions that they return."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pycparser import c_ast
+
+from poly.frontends.c.declarations import names_in, type_of
+
+LARGEST = 4000
+"""The most nodes of an expression after its calls are replaced."""
+Values = Mapping[str, c_ast.Node]
+
+
+@dataclass(frozen=True)
+class Inliner:
+    """Replaces calls of functions that only compute a value from their arguments.
+
+    `hidden` are names that mean something else where the calls are; `active` the functions that are being replaced.
+    """
+
+    functions: Mapping[str, c_ast.FuncDef]
+    typedefs: Mapping[str, c_ast.Node]
+    hidden: frozenset[str]
+    active: frozenset[str] = frozenset()
+
+    def inlined(self, node: c_ast.Node) -> c_ast.Node:
+        """A copy of a node with such calls replaced; other calls stay."""
+        return self._made(node, {})
+
+    def used(self, nodes: Iterable[c_ast.Node]) -> set[str]:
+        """The functions of the file that the nodes call, directly or by others."""
+        found: set[str] = set()
+        todo = list(nodes)
+        while todo:
+            node = todo.pop()
+            name = node.name.name if isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID) else ""
+            if name in self.functions and name not in found:
+                found.add(name)
+                todo.append(self.functions[name].body)
+            todo.extend(node)
+        return found
+
+    def _made(self, node: c_ast.Node, values: Values) -> c_ast.Node:
+        """A copy of a node with expressions in place of the names in `values`, and calls replaced."""
+        match node:
+            case c_ast.ID(name=name):
+                return copy.copy(values.get(name, node))
+            case c_ast.FuncCall(name=c_ast.ID(name=name), args=args) if name in self.functions:
+                given = [self._made(arg, values) for arg in (args.exprs if args else [])]
+                made = self._called(self.functions[name], given)
+                if made is not None and sum(1 for _ in _nodes(made)) <= LARGEST:
+                    return _placed(made, node)
+                return c_ast.FuncCall(node.name, c_ast.ExprList(given), node.coord)
+            case c_ast.FuncCall(name=called, args=args):
+                return c_ast.FuncCall(called, None if args is None else self._made(args, values), node.coord)
+        made = copy.copy(node)
+        for slot in node.__slots__:
+            value = getattr(node, slot, None) if slot != "__weakref__" else None
+            if isinstance(value, c_ast.Node):
+                setattr(made, slot, self._made(value, values))
+            elif isinstance(value, list) and value and isinstance(value[0], c_ast.Node):
+                setattr(made, slot, [self._made(part, values) for part in value])
+        return made
+
+    def _called(self, function: c_ast.FuncDef, given: list[c_ast.Node]) -> c_ast.Node | None:
+        """The value of a call; None if the function does more than compute one from scalars."""
+        name = function.decl.name
+        declared = function.decl.type.args
+        parameters = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl) and p.name]
+        if name in self.active or len(parameters) != len(given):
+            return None
+        inner = Inliner(self.functions, self.typedefs, self.hidden, self.active | {name})
+        values = {p.name: inner._cast(p.type, value) for p, value in zip(parameters, given, strict=True)}
+        own = frozenset(p.name for p in parameters)
+        if any(value is None for value in values.values()):
+            return None
+        body = inner._returned(function.body.block_items or [], values, own)
+        return None if body is None else self._cast(function.decl.type.type, body)
+
+    def _returned(self, items: list[c_ast.Node], values: Values, own: frozenset[str]) -> c_ast.Node | None:
+        """The value that statements return: constants, and `if` of which each side returns one."""
+        if not items:
+            return None
+        first, *rest = items
+        match first:
+            case c_ast.Pragma() | c_ast.EmptyStatement():
+                return self._returned(rest, values, own)
+            case c_ast.Compound(block_items=inner):
+                return self._returned([*(inner or []), *rest], values, own)
+            case c_ast.Return(expr=value) if value is not None:
+                return self._pure(value, values, own)
+            case c_ast.Decl(name=name, init=init) if init is not None and name not in own:
+                made = self._pure(init, values, own)
+                cast = None if made is None else self._cast(first.type, made)
+                return None if cast is None else self._returned(rest, {**values, name: cast}, own | {name})
+            case c_ast.If(cond=cond, iftrue=then, iffalse=other):
+                test = self._pure(cond, values, own)
+                ways = (
+                    self._returned([then, *rest], values, own),
+                    self._returned([*([other] if other else []), *rest], values, own),
+                )
+                if test is None or ways[0] is None or ways[1] is None:
+                    return None
+                return c_ast.TernaryOp(test, ways[0], ways[1])
+        return None
+
+    def _pure(self, node: c_ast.Node, values: Values, own: frozenset[str]) -> c_ast.Node | None:
+        """An expression without side effects, whose other names mean the same at the call."""
+        effects = (c_ast.Assignment, c_ast.ExprList)
+        steps = ("p++", "p--", "++", "--", "&", "*")
+        for part in _nodes(c_ast.Compound([node])):
+            if isinstance(part, c_ast.FuncCall):
+                continue
+            if isinstance(part, effects) and not _is_arguments(part, node):
+                return None
+            if isinstance(part, c_ast.UnaryOp) and part.op in steps:
+                return None
+        if {name for name in names_in([node]) if name not in own} & self.hidden:
+            return None
+        return self._made(node, values)
+
+    def _cast(self, declared: c_ast.Node, value: c_ast.Node) -> c_ast.Node | None:
+        """A value in the type of a scalar parameter or result; None if poly has no such type."""
+        found = type_of(declared, self.typedefs)
+        if found is None or found.extents or not isinstance(declared, c_ast.TypeDecl):
+            return None
+        kind = c_ast.TypeDecl(None, [], None, copy.copy(declared.type))
+        return c_ast.Cast(c_ast.Typename(None, [], None, kind), value)
+
+
+def _is_arguments(part: c_ast.Node, whole: c_ast.Node) -> bool:
+    """Whether a list of expressions is that of a call's arguments."""
+    return any(isinstance(node, c_ast.FuncCall) and node.args is part for node in _nodes(c_ast.Compound([whole])))
+
+
+def _nodes(node: c_ast.Node) -> Iterable[c_ast.Node]:
+    for child in node:
+        yield child
+        yield from _nodes(child)
+
+
+def _placed(made: c_ast.Node, call: c_ast.Node) -> c_ast.Node:
+    """An expression at the place of the call that it replaces."""
+    for node in (made, *_nodes(made)):
+        node.coord = call.coord
+    return made

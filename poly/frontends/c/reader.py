@@ -1,0 +1,438 @@
+"""A region of a C function as a nest: what its names mean, and which of them are the nest's arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pycparser import c_ast
+
+from codegen.integer import Affine
+from microkernels.dtypes import DTYPES
+from poly.frontends.c.declarations import (
+    ArrayName,
+    CType,
+    ElementName,
+    Known,
+    ScalarName,
+    SizeName,
+    Unknown,
+    Uses,
+    integer_contexts,
+    names_in,
+    type_of,
+)
+from poly.frontends.c.inlining import Inliner
+from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
+from poly.frontends.c.place import CSource, marked, refusal
+from poly.frontends.c.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
+from poly.frontends.c.preprocessed import Unit
+from poly.frontends.c.regions import ScopRegion
+from poly.frontends.c.statements import Statements, annotation
+from poly.frontends.python import nest_of
+from poly.ir.nest import Nest
+
+NO_NAMES = frozenset(("range", *DTYPES))
+"""Names that mean something else in the Python text of a nest."""
+LARGE = 1 << 20
+"""A size by which indices are compared, if it does not follow from them which one is greatest."""
+STORED = ("static", "extern")
+"""Storage of locals whose values stay when their function ends."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A variable that a region uses: its declaration and type, and whether it is of the file or of the function.
+
+    The nest gets the address of a scalar that the region assigns (`by_address`).
+    """
+
+    node: c_ast.Decl
+    type: CType
+    is_global: bool
+    by_address: bool = False
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """A region as a nest whose arguments are variables of the function.
+
+    `outside` has the sizes and arguments by name, `constants` the names that the nest takes to have a value, `locals`
+    the declarations of the function's variables that it uses beside them, `functions` the file's functions that are
+    inlined.
+    """
+
+    nest: Nest
+    region: ScopRegion
+    outside: Mapping[str, Outside]
+    constants: Mapping[str, int | float]
+    locals: tuple[c_ast.Decl, ...]
+    functions: frozenset[str]
+
+
+def source_of(unit: Unit, node: c_ast.Node) -> CSource:
+    """The source in which a node stands."""
+    file = node.coord.file
+    return CSource(unit.text(file), file, 1)
+
+
+def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Outlined:
+    """A region as a function of its own, called `name`, that leaves all variables as the statements do.
+
+    Unlike in a nest that is read for its own sake, scalars may come from before it and be used after it, and pointers
+    may point to the same place: whoever calls it has to test that arrays do not overlap.
+
+    Raises:
+        SpecError: the region is no nest.
+    """
+    reader = Reader(unit, region, name, outlines=True)
+    nest = reader.nest(reassociate)
+    own_names = {node.name for node in reader.local_variables()}
+    sizes = {size: Outside(*reader.declared[size], size not in own_names) for size in nest.sizes}
+    arguments = {
+        array.name: Outside(*reader.declared[array.name], array.name not in own_names, array.name in reader.given_back)
+        for array in nest.arrays
+        if array.kind != "local"
+    }
+    rest = [node for node in reader.local_variables() if node.name not in {**sizes, **arguments}]
+    own = frozenset(reader.inliner.used(region.body))
+    return Outlined(nest, region, {**sizes, **arguments}, reader.constants, tuple(rest), own)
+
+
+class Reader:
+    """Translates one region to a Python function, and reads that.
+
+    With `outlines`, the function stands for the region in its place.
+    """
+
+    def __init__(self, unit: Unit, region: ScopRegion, name: str | None = None, outlines: bool = False) -> None:
+        self.unit, self.region, self.outlines = unit, region, outlines
+        self.name = name or region.function.decl.name
+        self.source = source_of(unit, region.function)
+        self.typedefs = {d.name: d.type for d in unit.tree.ext if isinstance(d, c_ast.Typedef)}
+        self.inliner = Inliner(self._functions(), self.typedefs, frozenset(self._own_names()))
+        self.body = tuple(self.inliner.inlined(node) for node in region.body)
+        self.uses = Uses.of(list(self.body))
+        declared = [node for node in region.declarations if node.name in self.uses.found]
+        contexts = (*self.body, *self._parameters().values(), *declared, *self._globals().values())
+        self.integers = {name for node in contexts for name in integer_contexts(node)}
+        counters = frozenset(_counters(self.body))
+        self.statements = Statements(self.source, self.typedefs, self.uses, counters, frozenset(self._unsigned()))
+        self.sizes: dict[str, Affine] = {}
+        self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}
+        self.declared: dict[str, tuple[c_ast.Decl, CType]] = {}
+        self.constants: dict[str, int | float] = {}
+        self.given_back: set[str] = set()
+
+    def nest(self, reassociate: bool) -> Nest:
+        locals_ = {node.name: node for node in self.region.declarations}
+        for node in self.unit.tree.ext:
+            if isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.Enum):
+                self._enumerate(node.type)
+        head: list[ast.stmt] = []
+        for name, node in self._globals().items():
+            head += self._declare_global(name, node)
+        for name, node in self._parameters().items():
+            if name not in locals_:
+                head += self._declare_parameter(node)
+        for name, node in locals_.items():
+            if name in self.uses.found or name in self.integers:
+                head += self._declare_local(node)
+        self._check_aliases()
+        body = [*head, *self.statements.block(self.body)]
+        used = set(self.uses.found)
+        arguments = [self._argument(name) for name in self.arguments if name in used]
+        made = ast.FunctionDef(self.name, ast.arguments([], arguments, None, [], [], None, []), body, [], None)
+        marked(made, self.region.function, self.source)
+        ast.fix_missing_locations(made)
+        environment = {**DTYPES, **self.sizes}
+        return nest_of(made, self.source, environment, reassociate, ast.unparse(made) + "\n")
+
+    def local_variables(self) -> list[c_ast.Decl]:
+        """The declarations of the function's variables that the region uses."""
+        found = {**self._parameters(), **{node.name: node for node in self.region.declarations}}
+        return [node for name, node in found.items() if name in self.uses.found or name in self.integers]
+
+    def _functions(self) -> dict[str, c_ast.FuncDef]:
+        return {node.decl.name: node for node in self.unit.tree.ext if isinstance(node, c_ast.FuncDef)}
+
+    def _own_names(self) -> Iterable[str]:
+        yield from self._parameters()
+        yield from (node.name for node in _declarations([self.region.function.body]) if node.name)
+
+    def _parameters(self) -> dict[str, c_ast.Decl]:
+        declared = self.region.function.decl.type.args
+        found = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl)]
+        return {node.name: node for node in found if node.name}
+
+    def _globals(self) -> dict[str, c_ast.Decl]:
+        """The variables of the file that are visible in the region, and used."""
+        hidden = {*(node.name for node in self.region.declarations), *self._parameters()}
+        found = [n for n in self.unit.tree.ext if isinstance(n, c_ast.Decl) and not isinstance(n.type, c_ast.FuncDecl)]
+        return {n.name: n for n in found if n.name in self.uses.found and n.name not in hidden}
+
+    def _unsigned(self) -> Iterable[str]:
+        for node in _declarations((*self.region.before, *self.body)):
+            found = type_of(node.type, self.typedefs)
+            if found is not None and found.unsigned:
+                yield node.name
+
+    def _enumerate(self, enum: c_ast.Enum) -> None:
+        number = 0
+        for item in enum.values.enumerators if enum.values else ():
+            if item.value is not None:
+                number = int(self.statements.value(item.value).number or 0)
+            self.statements.names[item.name] = Known(ast.Constant(number), "int")
+            if item.name in self.uses.found:
+                self.constants[item.name] = number
+            number += 1
+
+    def _constant(self, node: c_ast.Decl, found: CType) -> None:
+        value = self.statements.value(node.init)
+        if value.number is None:
+            raise refusal(node, self.source, f"`{node.name}` is no constant number", "Write a literal.")
+        number = int(value.number) if found.is_integer else float(value.number)
+        self.statements.names[node.name] = Known(ast.Constant(number), "int" if found.is_integer else found.dtype)
+        self.constants[node.name] = number
+
+    def _declare_global(self, name: str, node: c_ast.Decl) -> list[ast.stmt]:
+        """A constant, or an argument: a global scalar that is assigned keeps its value after the region."""
+        found = type_of(node.type, self.typedefs)
+        if found is None and not self.outlines:
+            return []
+        if found is not None and not found.extents and node.init is not None and "const" in node.quals:
+            self._constant(node, found)
+            return []
+        if self.outlines and found is not None and not found.extents and self.uses.written(name):
+            return self._declare_assigned(node, found, live=True)
+        self._declare_argument(node)
+        return []
+
+    def _declare_parameter(self, node: c_ast.Decl) -> list[ast.stmt]:
+        found = type_of(node.type, self.typedefs)
+        is_data = found is not None and not found.extents and node.name not in self.integers
+        if self.outlines and found is not None and is_data and self.uses.written(node.name):
+            return self._declare_assigned(node, found, is_read_after(node.name, self.region))
+        self._declare_argument(node)
+        return []
+
+    def _declare_argument(self, node: c_ast.Decl) -> None:
+        found = type_of(node.type, self.typedefs)
+        name = node.name
+        if name is None or (name not in self.uses.found and name not in self.integers):
+            return
+        if found is None:
+            remedy = "Use double, float, int, long or char, and arrays of these."
+            raise refusal(node, self.source, f"`{name}` has a type that poly has not", remedy)
+        if name in NO_NAMES:
+            raise refusal(node, self.source, f"`{name}` is reserved in poly", f"Rename it, to `{name}_`.")
+        if "volatile" in node.quals:
+            raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
+        is_size = not found.extents and found.is_integer and name in self.integers
+        if self.outlines and found.long_long and not is_size:
+            why = f"`{name}` is long long, which is not the type of 64-bit integers in kernels"
+            raise refusal(node, self.source, why, "Use int64_t, or long.")
+        self.declared[name] = (node, found)
+        if found.extents:
+            if found.unsigned:
+                raise refusal(node, self.source, f"`{name}` holds unsigned data, which wraps around", "Use int.")
+            self.statements.names[name] = ArrayName(found)
+            self.arguments[name] = (found, node)
+        elif is_size:
+            self.statements.names[name] = SizeName(found.unsigned)
+            self.sizes[name] = Affine.name(name)
+        else:
+            if found.unsigned:
+                raise refusal(node, self.source, f"`{name}` is unsigned data, which wraps around", "Use int.")
+            self.statements.names[name] = ScalarName(found.dtype, is_argument=True)
+            self.arguments[name] = (found, node)
+
+    def _check_aliases(self) -> None:
+        """Refuse what a write through a pointer may change without being seen."""
+        written = _written_arrays(self.body)
+        if self.outlines:
+            self._check_values(written)
+            return
+        pointers = {n: found for n, (found, _) in self.arguments.items() if found.pointer and not found.restrict}
+        for name, found in pointers.items():
+            others = [o for o, other in pointers.items() if o != name and other.dtype == found.dtype]
+            if any(o in written or name in written for o in others):
+                self._refuse_alias(name, others)
+
+    def _refuse_alias(self, name: str, others: Sequence[str]) -> None:
+        raise refusal(
+            self.arguments[name][1],
+            self.source,
+            f"`{name}` may point into `{others[0]}`, so that no iterations could be reordered",
+            f"Promise that it does not: `*restrict {name}`, or declare an array: `{name}[n]`.",
+        )
+
+    def _check_values(self, written: set[str]) -> None:
+        """Refuse a variable, passed by value, that a pointer to its type may change: its address is known."""
+        parameters = self._parameters()
+        through = {
+            self.declared[name][1].dtype: name
+            for name in written
+            if name in self.declared and (name in parameters or self.declared[name][1].pointer)
+        }
+        for name, (node, found) in self.declared.items():
+            if found.extents or name in self.given_back or found.dtype not in through:
+                continue
+            if name in self._globals() or has_address(name, self.region.function):
+                why = f"`{name}` may change where `{through[found.dtype]}` is written, which may point to it"
+                raise refusal(node, self.source, why, f"Copy `{name}` to a local variable before the scop.")
+
+    def _declare_local(self, node: c_ast.Decl) -> list[ast.stmt]:
+        """A local that is declared before the region: it is the region's own if its value neither comes nor goes."""
+        name, found = node.name, type_of(node.type, self.typedefs)
+        statements = self.statements
+        if found is None:
+            return statements.block([node])
+        stays = any(storage in node.storage for storage in STORED)
+        if found.extents:
+            apart = self.region.repeated or stays or is_mentioned_outside(name, self.region)
+            if found.pointer or apart:
+                self._declare_argument(node)
+                return []
+            return statements.block([node])
+        if not self.uses.written(name):
+            self._constant_or_argument(node, found)
+            return []
+        live = stays or is_read_after(name, self.region)
+        if found.is_integer and statements.is_known_integer(name):
+            if live and self.outlines:
+                why = f"the integer `{name}` is assigned in the scop and read after it"
+                raise refusal(node, self.source, why, "Use another variable there, or assign it after the scop.")
+            statements.names[name] = Unknown(f"`{name}` has no value here that poly knows")
+            return []
+        return self._declare_assigned(node, found, live)
+
+    def _declare_assigned(self, node: c_ast.Decl, found: CType, live: bool) -> list[ast.stmt]:
+        """A scalar of the surroundings that the region assigns; `live` if it is read afterwards."""
+        name = node.name
+        early = self.uses.is_read_first(name) or (not self.uses.starts_by_itself(name) and self._has_value(node))
+        if not live and not early:
+            bare = c_ast.Decl(name, node.quals, [], [], [], node.type, None, None, node.coord)
+            return self.statements.block([bare])
+        if self.outlines:
+            self._declare_argument(node)
+            self.statements.names[name] = ElementName(found.dtype)
+            one = c_ast.Constant("int", "1", coord=node.coord)
+            self.arguments[name] = (CType(found.dtype, extents=(one,)), node)
+            self.given_back.add(name)
+            return []
+        if live:
+            why = f"`{name}` is assigned in the scop and read after it"
+            raise refusal(node, self.source, why, "Store it in an element of an array, or extend the scop.")
+        why = f"`{name}` has its first value from before the scop"
+        raise refusal(node, self.source, why, "Begin the scop before the first assignment.")
+
+    def _has_value(self, node: c_ast.Decl) -> bool:
+        """Whether a scalar may have a value before the region."""
+        is_parameter = node.name in self._parameters()
+        return node.init is not None or is_parameter or is_assigned_outside(node.name, self.region)
+
+    def _constant_or_argument(self, node: c_ast.Decl, found: CType) -> None:
+        literal = node.init is not None and isinstance(node.init, c_ast.Constant | c_ast.UnaryOp | c_ast.Cast)
+        stays = "static" not in node.storage or "const" in node.quals
+        if literal and stays and not is_assigned_outside(node.name, self.region):
+            self._constant(node, found)
+        else:
+            self._declare_argument(node)
+
+    def _argument(self, name: str) -> ast.arg:
+        found, node = self.arguments[name]
+        made = ast.arg(name, annotation(found.dtype, self._shape(name, found, node)))
+        return marked(made, node, self.source)
+
+    def _shape(self, name: str, found: CType, node: c_ast.Node) -> list[ast.expr]:
+        """The extents of an array: as declared, and where that says nothing, those that its accesses reach."""
+        if not found.extents:
+            return []
+        if None not in found.extents:
+            return [self.statements.integer(extent) for extent in found.extents if extent is not None]
+        accesses = self.statements.accesses.get(name, [])
+        places = [_places(access.subscript) for access in accesses]
+        offsets = [polynomial(place[0]) for place in places]
+        known = [offset for offset in offsets if offset is not None]
+        strides = split(known, self.sizes) if len(known) == len(offsets) else ()
+        ends = []
+        for access, place, offset in zip(accesses, places, offsets, strict=True):
+            if offset is None:
+                continue
+            several = indices(offset, strides)
+            ends.append(greatest(several[0], access.loops))
+            if strides:
+                parts = [*(expression(index) for index in several), *place[1:]]
+                access.subscript.slice = marked(_tuple(parts), node, self.source)
+        clear = [end for end in ends if end is not None]
+        extent = _extent(clear) or (_usual(clear) if self.outlines else None)
+        if extent is None or None in ends:
+            why = f"the extent of `{name}` does not follow from its accesses"
+            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.dtype} {name}[n][m]` in C.")
+        rest = [self.statements.integer(e) for e in found.extents[1:] if e is not None]
+        return [extent, *(ast.Name(size, ast.Load()) for size in strides), *rest]
+
+
+def _places(subscript: ast.Subscript) -> list[ast.expr]:
+    return list(subscript.slice.elts) if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
+
+
+def _tuple(parts: list[ast.expr]) -> ast.expr:
+    return parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
+
+
+def _extent(ends: list[Polynomial]) -> ast.expr | None:
+    """The least extent that has all these indices; None if they differ by more than constants."""
+    if not ends:
+        return None
+    terms = {key: value for key, value in ends[0].items() if key}
+    if any({key: value for key, value in end.items() if key} != terms for end in ends):
+        return None
+    if any(len(key) > 1 for key in terms):
+        return None
+    most = max(end.get((), 0) for end in ends)
+    return expression(total(terms, {(): most + 1}))
+
+
+def _usual(ends: list[Polynomial]) -> ast.expr | None:
+    """The extent that the greatest of these indices needs where all sizes are large; None if no sum of sizes.
+
+    Where another index is greater, accesses leave the array: whoever calls the nest has to exclude these sizes.
+    """
+    if not ends or any(len(key) > 1 for end in ends for key in end):
+        return None
+    most = max(ends, key=lambda end: sum(LARGE * factor if key else factor for key, factor in end.items()))
+    return expression(total(most, {(): 1}))
+
+
+def _declarations(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Decl]:
+    for node in nodes:
+        if isinstance(node, c_ast.Decl):
+            yield node
+        elif node is not None:
+            yield from _declarations(list(node))
+
+
+def _counters(nodes: Iterable[c_ast.Node]) -> Iterator[str]:
+    """The names that loops count."""
+    for node in nodes:
+        match node:
+            case c_ast.For(init=c_ast.Assignment(lvalue=c_ast.ID(name=name))):
+                yield name
+            case c_ast.For(init=c_ast.DeclList(decls=decls)):
+                yield from (decl.name for decl in decls)
+        yield from _counters(list(node))
+
+
+def _written_arrays(nodes: Iterable[c_ast.Node]) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        target = node.lvalue if isinstance(node, c_ast.Assignment) else None
+        target = node.expr if isinstance(node, c_ast.UnaryOp) and node.op in ("p++", "p--", "++", "--", "*") else target
+        while isinstance(target, c_ast.ArrayRef):
+            target = target.name
+        found |= set(names_in([target]))
+        found |= _written_arrays(list(node))
+    return found

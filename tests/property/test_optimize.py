@@ -1,0 +1,185 @@
+"""`poly optimize`: programs compute the same with their scops rewritten, whatever the code around these does."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner, Result
+from headers import need_tool
+
+from poly.commands import poly
+from poly.rewriting import check, rewrite, rewritten
+
+SEEDS = (1, 2)
+FUNCTIONS = 10
+
+BEFORE = ["s += x[0];", "t = y[n - 1];", "for (i = 0; i < n; i++) s += i;", "int k = 3;", ""]
+SCOP = [
+    "for (i = 0; i < n; i++) x[i] = y[i] + s;",
+    "for (i = 0; i < n; i++) s += x[i];",
+    "for (i = 0; i < n; i++) { t = y[i]; y[i] = t + s; }",
+    "t = x[0]; for (i = 0; i < n; i++) y[i] += t;",
+    "for (i = 1; i < n; i++) x[i] = x[i - 1] + y[i];",
+    "for (i = 0; i < n; i++) for (int j = 0; j < m; j++) z[i*m + j] = x[i] + y[j];",
+    "for (i = 0; i < n; i++) if (i > 2) t = y[i];",
+    "for (i = 0; i < n; i++) x[i] = own(y[i], i) - local[0];",
+    "for (i = 0; i < 4; i++) local[i] = x[0] + i; for (i = 0; i < n; i++) y[i] += local[3];",
+    "for (i = n - 1; i > 0; i--) G[i] = x[i] + K * G[i - 1]; total = G[n - 1];",
+]
+AFTER = [
+    "y[0] = s;",
+    "t = 4; y[1] = t;",
+    "y[2] = t;",
+    "for (i = 0; i < 2; i++) y[i] += s;",
+    "if (n > 5) s = 0; y[0] += s;",
+    "x[1] = local[2] + total;",
+    "if (x[0] > 9) { t = 1; } else { t = 2; } x[0] += t;",
+    "do { s = t; } while (s < t); x[2] = s;",
+    "",
+]
+HEAD = """#include <stdio.h>
+#define M (m)
+enum { K = 2 };
+static double G[16], total;
+static double own(double v, int most) { if (v > most) return most; return v + K; }
+"""
+MAIN = """
+typedef void function(int n, int m, double *x, double *y, double *z);
+int main(void) {
+    static function *const all[] = {%s};
+    double x[99], y[99], z[99];
+    for (int f = 0; f < %d; f++)
+        for (int way = 0; way < 8; way++) {
+            for (int i = 0; i < 16; i++) { x[i] = i %% 5; y[i] = (3 * i) %% 7; G[i] = i; }
+            for (int i = 0; i < 99; i++) z[i] = i;
+            all[f](way == 7 ? 3 : 9, way == 1 ? 3 : 8, x, way < 4 ? y : way == 4 ? x : x + 1, way == 6 ? x : z);
+            for (int i = 0; i < 99; i++) printf("%%g ", (i < 16 ? x[i] + 100 * y[i] + G[i] : total) + z[i]);
+        }
+    return 0;
+}
+"""
+
+
+def drawn(rng: Random, number: int) -> str:
+    """A function with one or two scops, and code around them that may use what they leave."""
+    regions = []
+    for _ in range(rng.randint(1, 2)):
+        body = "\n".join(rng.sample(SCOP, rng.randint(1, 2)))
+        regions.append(f"#pragma scop\n{body}\n#pragma endscop\n{rng.choice(AFTER)}")
+    inner = "\n".join(regions)
+    if rng.random() < 0.4:
+        inner = f"for (int r = 0; r < 2; r++) {{\n{inner}\n}}"
+    head = f"static void f{number}(int n, int m, double *x, double *y, double *z) {{"
+    locals_ = "int i; double s = 1, t = 2, local[4] = {1, 2, 3, 4}; (void)z; (void)m; (void)local;"
+    return "\n".join([head, locals_, rng.choice(BEFORE), inner, rng.choice(AFTER), rng.choice(AFTER), "}"])
+
+
+def output(path: Path) -> str:
+    binary = path.with_suffix("")
+    subprocess.run(["gcc", "-O1", "-w", str(path), "-o", str(binary), "-lm"], check=True)
+    return subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout
+
+
+def optimize(*arguments: object) -> Result:
+    return CliRunner().invoke(poly, ["optimize", *map(str, arguments)])
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "program.c"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_programs_compute_the_same(tmp_path: Path, seed: int) -> None:
+    """Pointers overlap in some calls, and rows are shorter than they should be."""
+    need_tool("gcc")
+    rng = Random(seed)
+    names = ", ".join(f"f{number}" for number in range(FUNCTIONS))
+    functions = "\n\n".join(drawn(rng, number) for number in range(FUNCTIONS))
+    path = written(tmp_path, f"{HEAD}{functions}\n{MAIN % (names, FUNCTIONS)}")
+    made = rewrite(path, isas=["portable"])
+    assert all("is not used after it" in str(problem) for problem in made.problems)
+    assert len(made.kernels.header.routines) > FUNCTIONS
+    new = tmp_path / "new.c"
+    new.write_text(made.text)
+    assert output(path) == output(new)
+
+
+GEMM = """#include <stdlib.h>
+#define SIZE 24
+#define ROWS(x) x
+typedef double number;
+static
+void gemm(int n, number C[SIZE][SIZE], number A[SIZE][SIZE], number B[SIZE][SIZE])
+{
+    int i, j, k;
+#pragma scop
+    for (i = 0; i < ROWS(n); i++)
+        for (j = 0; j < n; j++)
+            for (k = 0; k < n; k++)
+                C[i][j] += 2.5 * A[i][k] * B[k][j];
+#pragma endscop
+}
+/* caf\udce9 */
+"""
+
+
+def test_all_but_the_scops_stays_byte_for_byte(tmp_path: Path) -> None:
+    path, new = tmp_path / "gemm.c", tmp_path / "new.c"
+    path.write_bytes(GEMM.encode(errors="surrogateescape"))
+    done = optimize(path, "-o", new, "--check", "--report")
+    assert done.exit_code == 0, done.output
+    assert "equal up to rounding: at " in done.stdout and "microkernel" in done.stdout
+    text = new.read_bytes().decode(errors="surrogateescape")
+    head, _, rest = GEMM.partition("static\nvoid gemm")
+    assert text.startswith(head)
+    loops = rest.partition("#pragma scop\n")[2].partition("#pragma endscop")[0]
+    tail = f"{{ /* the loops as written */\n{loops}}}\n}}\n/* caf\udce9 */\n"
+    assert text.endswith(tail)
+    assert f"static\nvoid gemm{rest.partition('#pragma')[0]}#if defined" in text
+
+
+def test_a_kernel_that_is_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_tool("gcc")
+    path, new = written(tmp_path, GEMM.replace("\udce9", "")), tmp_path / "new.c"
+    assert optimize(path, "-o", new, "--check", "--isa", "portable").exit_code == 0
+    right = rewritten.prelude
+    monkeypatch.setattr(rewritten, "prelude", lambda *parts: right(*parts).replace("2.5", "2.25"))
+    new.unlink()
+    done = optimize(path, "-o", new, "--check", "--isa", "portable")
+    assert done.exit_code == 1 and "WRONG" in done.stdout and "Nothing was written." in done.stderr
+    assert not new.exists()
+
+
+PROGRAM = """
+#include <stdio.h>
+int main(void) {
+    static number A[SIZE][SIZE], B[SIZE][SIZE], C[SIZE][SIZE];
+    for (int i = 0; i < SIZE; i++) for (int j = 0; j < SIZE; j++) { A[i][j] = i; B[i][j] = j; }
+    gemm(SIZE - 2, C, A, B);
+    for (int i = 0; i < SIZE; i++) for (int j = 0; j < SIZE; j++) printf("%g ", (double)C[i][j]);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("24", "20"), ("double number", "float number"), ("ROWS(x) x", "ROWS(x) 3")])
+def test_other_macros_and_types_run_the_loops_as_written(tmp_path: Path, old: str, new: str) -> None:
+    """What poly took for known is tested where the new file is compiled."""
+    need_tool("gcc")
+    text = GEMM.replace("\udce9", "") + PROGRAM
+    path = written(tmp_path, text)
+    made = rewrite(path, isas=["portable"]).text
+    path.write_text(made.replace(old, new, 1))
+    other = tmp_path / "other.c"
+    other.write_text(text.replace(old, new, 1))
+    assert output(path) == output(other)
+
+
+def test_the_comparison_sees_each_kind_of_variable() -> None:
+    """Which text a trial gets is a matter of its declaration; `check` names them all."""
+    assert set(check.NAMES) == {"f64", "f32", "i32", "i64", "i8"}

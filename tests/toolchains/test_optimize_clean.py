@@ -1,0 +1,68 @@
+"""Files by `poly optimize` compile without warnings, and two of them link together."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from headers import need_tool
+
+from poly.rewriting import rewrite
+
+FILE = """#define FOR(i, n) for (int i = 0; i < (n); i++)
+#define status 7
+static double sum, table[9];
+double %(name)s(int n, int m, double A[n][m], double *x, const double *y);
+double %(name)s(int n, int m, double A[n][m], double *x, const double *y)
+{
+\tsum = 0;
+\t#pragma scop
+\tFOR(i, n) FOR(j, m) x[i] += A[i][j] * y[j];
+\t#pragma endscop
+#pragma scop
+    for (int j = 0; j < 9; j++)
+        for (int i = j; i < n; i++)
+            table[j] += x[i] * status;
+    for (int i = 0; i < 9; i++) sum += table[i];
+#pragma endscop
+    return sum;
+}
+"""
+MAIN = """
+#include <stdio.h>
+double first(int n, int m, double A[n][m], double *x, const double *y);
+double second(int n, int m, double A[n][m], double *x, const double *y);
+int main(void) {
+    double A[20][30], x[20], y[30];
+    for (int j = 0; j < 30; j++) { y[j] = j % 4; for (int i = 0; i < 20; i++) { A[i][j] = i - j; x[i] = i; } }
+    printf("%g %g", first(20, 30, A, x, y), second(20, 30, A, x, y + 0));
+    return 0;
+}
+"""
+FLAGS = ("-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-Wno-unknown-pragmas")
+
+
+def output(command: list[str], binary: Path) -> str:
+    subprocess.run([*command, "-o", str(binary)], check=True)
+    return subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(("compiler", "end"), [("gcc", "\r\n"), ("clang-16", "\n")])
+def test_two_files_link_without_warnings(tmp_path: Path, compiler: str, end: str) -> None:
+    need_tool(compiler)
+    old, new = [], []
+    main = tmp_path / "main.c"
+    main.write_text(MAIN)
+    for name in ("first", "second"):
+        path, made = tmp_path / f"{name}.c", tmp_path / f"{name}_new.c"
+        path.write_bytes((FILE % {"name": name}).replace("\n", end).encode())
+        rewritten = rewrite(path, isas=["avx2", "portable"])
+        assert not rewritten.problems
+        made.write_bytes(rewritten.text.encode())
+        assert rewritten.text.count("\r") == (rewritten.text.count("\n") if end == "\r\n" else 0)
+        old.append(str(path))
+        new.append(str(made))
+    wanted = output([compiler, "-w", *old, str(main)], tmp_path / "old")
+    for standard in ("-std=c99", "-std=c11"):
+        assert output([compiler, standard, *FLAGS, *new, str(main)], tmp_path / "new") == wanted
