@@ -13,8 +13,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
-from math import prod
+from math import ceil, prod
 from operator import index
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast, overload
 
@@ -365,6 +366,39 @@ def _sum(parts: Iterable[Int]) -> Int:
     if len(terms) < 2:
         return Linear(terms[0] if terms else (), constant)
     return Linear.make([term for own in terms for term in own], constant)
+
+
+def largest(value: Int, name: int) -> int:
+    """A bound on the magnitude of a sum of names and quotients, given one on that of each name."""
+    parts = (abs(c) * (name if isinstance(atom, str) else largest(_dividend(atom)[0], name)) for atom, c in value.terms)
+    return sum(parts) + abs(value.constant)
+
+
+def straight(value: Int) -> Affine:
+    """About the same as an affine expression: `i` for `i // 2`, 0 for `i - 4*(i // 4)`.
+
+    The coefficients of names in quotients are divided, and all are rounded away from 0.
+    """
+    if value.is_affine:
+        return cast("Affine", value)
+    terms = _slopes(value).items()
+    return Linear.make({name: ceil(abs(c)) * (1 if c > 0 else -1) for name, c in terms}, value.constant)
+
+
+def _slopes(value: Int) -> dict[str, Fraction]:
+    found: dict[str, Fraction] = {}
+    for atom, factor in value.terms:
+        dividend, divisor = (Linear.name(atom), 1) if isinstance(atom, str) else _dividend(atom)
+        inner = {atom: Fraction(1)} if isinstance(atom, str) else _slopes(dividend)
+        for name, slope in inner.items():
+            found[name] = found.get(name, Fraction()) + slope * factor / divisor
+    return found
+
+
+def _dividend(atom: Atom) -> tuple[Int, int]:
+    """The dividend and the divisor of a quotient."""
+    assert isinstance(atom, Op) and atom.name == "floordiv", "subscripts have no other operations"
+    return atom.args[0], atom.args[1].constant
 
 
 def factors_of(atom: Atom) -> tuple[Int, ...]:

@@ -21,6 +21,7 @@ from codegen.expr import (
     Truth,
     Unary,
 )
+from codegen.integer import largest
 from microkernels.dtypes import DType, f64
 
 LARGEST_INDEX = 1 << 48
@@ -156,8 +157,8 @@ def bound(expr: Expr) -> int:
     match expr:
         case Const(value):
             return abs(int(value))
-        case Index(affine):
-            return sum(abs(factor) for _, factor in affine.terms) * LARGEST_INDEX + abs(affine.constant)
+        case Index(index):
+            return largest(index, LARGEST_INDEX)
         case Unary(_, operand):
             return bound(operand)
         case Binary("*", left, right):

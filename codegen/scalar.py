@@ -142,7 +142,7 @@ class StatementPrinter:
         """The names in a statement's text; without its target, unless it `stores` to that."""
         found = [self.element_names(self.at(load)) for load in loads(statement.expr)]
         found += [self.element_names(self.at(statement.target))] * stores
-        indices = (node.affine for node in walk(statement.expr) if isinstance(node, Index))
+        indices = (node.value for node in walk(statement.expr) if isinstance(node, Index))
         return frozenset().union(*found, *(index.substitute(self.values).names for index in indices))
 
     def type_of(self, expr: Expr) -> Type:
@@ -173,8 +173,8 @@ class StatementPrinter:
         match expr:
             case Const(value):
                 return literal(value, dtype)
-            case Index(affine):
-                place = affine.substitute(self.values)
+            case Index(index):
+                place = index.substitute(self.values)
                 return Typed(primary(place), PRIMARY, i64) if place.terms else literal(place.constant, dtype)
             case Load(array):
                 element = self.at(expr)

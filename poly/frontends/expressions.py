@@ -21,11 +21,11 @@ from codegen.expr import (
     Unary,
     number,
 )
-from codegen.integer import Affine, Linear
+from codegen.integer import Affine, Int, Linear
 from codegen.promotion import LARGEST_INDEX
 from microkernels.dtypes import DTYPES
 from poly.errors import SpecError
-from poly.frontends.affine import affine
+from poly.frontends.affine import integer
 from poly.frontends.scope import Scope
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -70,11 +70,14 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
             return Binary(OPERATORS[type(op)], expression(left, scope), expression(right, scope))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             return _power(expression(left, scope), expression(right, scope))
+        case ast.BinOp(op=ast.FloorDiv() | ast.Mod()) if not is_data(node, scope):
+            whole = integer(node, scope)
+            return Index(whole) if whole.terms else Const(whole.constant)
         case ast.BinOp():
             raise scope.source.error(
                 node,
                 f"`{ast.unparse(node)}` uses an operator that is not one of + - * / **",
-                "Divide by / and round by floor, or write integer division as separate loops.",
+                "Divide data by / and round by floor; // and % are for indices and sizes.",
             )
         case ast.Call():
             return _call(node, scope)
@@ -197,7 +200,7 @@ def element(node: ast.Subscript, scope: Scope) -> Load:
     raise scope.undeclared(node.value)
 
 
-def _indices(node: ast.Subscript, rank: int, is_scalar: bool, scope: Scope) -> tuple[Affine, ...]:
+def _indices(node: ast.Subscript, rank: int, is_scalar: bool, scope: Scope) -> tuple[Int, ...]:
     name = ast.unparse(node.value)
     if is_scalar:
         raise scope.source.error(node, f"`{name}` is a scalar and takes no index", f"Write `{name}`.")
@@ -213,7 +216,7 @@ def _indices(node: ast.Subscript, rank: int, is_scalar: bool, scope: Scope) -> t
             f"`{name}` has {_count(rank, 'dimension')}, and gets {_count(len(indices), 'index', 'indices')}",
             f"Give one index for each dimension: `{_example(name, rank)}`.",
         )
-    return tuple(affine(index, scope) for index in indices)
+    return tuple(integer(index, scope) for index in indices)
 
 
 def _example(name: str, rank: int) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import islpy as isl
 
@@ -16,10 +14,13 @@ from codegen.expr import Node as ExprNode
 from codegen.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
-from poly.frontends.affine import condition, shortened
+from poly.frontends.affine import shortened
+from poly.frontends.conditions import condition
 from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
+from poly.frontends.remainders import by_size, cases
+from poly.frontends.rewriting import replaced
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
@@ -28,6 +29,8 @@ from poly.ir.nest import Op, Statement
 from poly.ir.sets import set_space
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
+Assign = Callable[[ast.expr, ast.expr, isl.Set], Node]
+"""Makes the statement that assigns a value to a target in a domain."""
 UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
@@ -78,9 +81,9 @@ class Walker:
                 return self._chain(node, targets, value, domain)
             case ast.AnnAssign(target=ast.Name() as target, value=value):
                 self._targets.declare(node, target, self._scope)
-                return [] if value is None else self._by_case(value, domain, partial(self._assign, node, target))
-            case ast.AugAssign():
-                return self._by_case(node.value, domain, partial(self._update, node))
+                return [] if value is None else self._by_case(target, value, domain, partial(self._assign, node))
+            case ast.AugAssign(target=target, value=value):
+                return self._by_case(target, value, domain, partial(self._update, node))
             case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                 return []
         raise _refusal(node, self._scope.source)
@@ -106,20 +109,22 @@ class Walker:
     def _if(self, node: ast.If, domain: isl.Set) -> list[Node]:
         if is_data(node.test, self._scope):
             return self._if_data(node, domain)
-        test = condition(node.test, self._scope, domain.get_space())
+        test = condition(node.test, self._scope, domain)
         return self._either(
             lambda: self._block(node.body, domain.intersect(test)),
             lambda: self._block(node.orelse, domain.subtract(test)),
         )
 
-    def _either(self, then: Callable[[], list[Node]], other: Callable[[], list[Node]]) -> list[Node]:
-        """The nodes of two alternatives; what only one of them assigns may have no value afterwards."""
+    def _either(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
+        """The nodes of alternatives; what only some of them assign may have no value afterwards."""
         before = self._scope
-        nodes = then()
-        assigned = self._scope.assigned
-        self._scope = before
-        nodes += other()
-        self._scope = replace(before, assigned=assigned & self._scope.assigned)
+        nodes: list[Node] = []
+        assigned = []
+        for made in alternatives:
+            self._scope = before
+            nodes += made()
+            assigned.append(self._scope.assigned)
+        self._scope = replace(before, assigned=frozenset.intersection(*assigned))
         return nodes
 
     def _if_data(self, node: ast.If, domain: isl.Set) -> list[Node]:
@@ -127,6 +132,13 @@ class Walker:
         match _parted(node, self._scope):
             case ast.If() as outer:
                 return self._if(outer, domain)
+        divided = by_size(node.test, self._scope)
+        if divided is not None:
+            sides = (
+                (where, replaced(node.test, divided, value)) for where, value in cases(divided, self._scope, domain)
+            )
+            tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in sides)
+            return self._either(*(partial(self._if_data, test, where) for where, test in tests))
         test = truth(node.test, self._scope)
         around = self._guards
         frame = Guard(test, node)
@@ -140,17 +152,28 @@ class Walker:
         self._guards = around
         return nodes
 
-    def _by_case(self, value: ast.expr, domain: isl.Set, assign: Callable[[ast.expr, isl.Set], Node]) -> list[Node]:
-        """The statements of an assignment: one for each case of the choices in `value` that have affine conditions."""
-        choice = next((n for n in ast.walk(value) if isinstance(n, ast.IfExp) and self._is_affine(n)), None)
-        if choice is None:
-            return [assign(value, domain)]
-        test = condition(choice.test, self._scope, domain.get_space())
-        then, other = (replaced(value, choice, part) for part in (choice.body, choice.orelse))
-        return self._either(
-            lambda: self._by_case(then, domain.intersect(test), assign),
-            lambda: self._by_case(other, domain.subtract(test), assign),
-        )
+    def _by_case(self, target: ast.expr, value: ast.expr, domain: isl.Set, assign: Assign) -> list[Node]:
+        """The statements of an assignment, one for each case.
+
+        Choices with affine conditions make cases, and quotients and remainders by sizes.
+        """
+        parts = self._cases(ast.Tuple([target, value], ast.Load()), domain)
+        if parts is None:
+            return [assign(target, value, domain)]
+        sides = ((both.elts, where) for where, both in parts)
+        return self._either(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
+
+    def _cases(self, both: ast.Tuple, domain: isl.Set) -> list[tuple[isl.Set, ast.Tuple]] | None:
+        """The parts of a domain, and the target and value there; None if they are the same in all of it."""
+        choice = next((n for n in ast.walk(both) if isinstance(n, ast.IfExp) and self._is_affine(n)), None)
+        if choice is not None:
+            test = condition(choice.test, self._scope, domain)
+            sides = (domain.intersect(test), choice.body), (domain.subtract(test), choice.orelse)
+            return [(where, replaced(both, choice, side)) for where, side in sides]
+        divided = by_size(both, self._scope)
+        if divided is None:
+            return None
+        return [(where, replaced(both, divided, side)) for where, side in cases(divided, self._scope, domain)]
 
     def _is_affine(self, choice: ast.IfExp) -> bool:
         return not is_data(choice.test, self._scope)
@@ -160,7 +183,7 @@ class Walker:
         first = len(self.statements)
         nodes = []
         for target in targets:
-            nodes += self._by_case(value, domain, partial(self._assign, node, target))
+            nodes += self._by_case(target, value, domain, partial(self._assign, node))
         written = {s.target.array for s in self.statements[first:]}
         read = {load.array for s in self.statements[first:] for load in s.reads}
         if len(targets) > 1 and written & read:
@@ -180,9 +203,9 @@ class Walker:
         self._scope = replace(self._scope, assigned=self._scope.assigned | {place.array})
         return self._add(node, place, *self._guarded(node, place, expr, is_new), domain)
 
-    def _update(self, node: ast.AugAssign, value: ast.expr, domain: isl.Set) -> Node:
+    def _update(self, node: ast.AugAssign, target: ast.expr, value: ast.expr, domain: isl.Set) -> Node:
         expr = expression(value, self._scope)
-        place = self._targets.updated(node.target, self._scope)
+        place = self._targets.updated(target, self._scope)
         op = UPDATES.get(type(node.op))
         if op is None:
             raise self._scope.source.error(
@@ -288,22 +311,6 @@ def _conjuncts(test: ast.expr) -> list[ast.expr]:
 
 def _all(tests: list[ast.expr]) -> ast.expr:
     return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0])
-
-
-def replaced(whole: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
-    """The expression with one node in it replaced."""
-
-    class Replacer(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> Any:
-            return new if node is old else self.generic_visit(copy.copy(node))
-
-        def generic_visit(self, node: ast.AST) -> ast.AST:
-            for name, value in ast.iter_fields(node):
-                setattr(node, name, list(value) if isinstance(value, list) else value)
-            return super().generic_visit(node)
-
-    found: ast.expr = Replacer().visit(whole)
-    return found
 
 
 def _sequence(nodes: list[Node]) -> Node:

@@ -28,6 +28,7 @@ from poly.lowering.box_copy import with_boxes
 from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
 from poly.lowering.mapping.items import with_items
+from poly.lowering.quotients import with_quotients
 from poly.lowering.scan import scan
 from poly.lowering.storage import with_storage
 
@@ -78,6 +79,7 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
 
 
 def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool) -> Program:
+    nest, tree = with_quotients(nest, tree)
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     copied = with_boxes(nest, _without_idle(nest, shared), isa)
     boxed = with_items(copied, isa)
