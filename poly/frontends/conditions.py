@@ -9,8 +9,9 @@ from functools import reduce
 import islpy as isl
 
 from poly.frontends.affine import integer
+from poly.frontends.expressions import is_data
 from poly.frontends.remainders import by_size, cases
-from poly.frontends.rewriting import replaced
+from poly.frontends.rewriting import AstT, replaced
 from poly.frontends.scope import Scope
 from poly.ir.sets import function
 
@@ -26,11 +27,27 @@ def condition(node: ast.expr, scope: Scope, domain: isl.Set) -> isl.Set:
     Raises:
         SpecError: it is not affine.
     """
+    parts = parted(node, scope, domain)
+    if parts is None:
+        return _holds(node, scope, domain.get_space())
+    return reduce(isl.Set.union, (where.intersect(condition(part, scope, where)) for where, part in parts))
+
+
+def parted(node: AstT, scope: Scope, domain: isl.Set) -> list[tuple[isl.Set, AstT]] | None:
+    """The parts of a domain that differ in a choice or in a quotient by a size, and the expression in each.
+
+    None if the expression has neither.
+    """
+    choice = next((n for n in ast.walk(node) if isinstance(n, ast.IfExp) and not is_data(n.test, scope)), None)
+    if choice is not None:
+        test = condition(choice.test, scope, domain)
+        sides = [(domain.intersect(test), choice.body), (domain.subtract(test), choice.orelse)]
+        some = [side for side in sides if not side[0].is_empty()]
+        return [(where, replaced(node, choice, side)) for where, side in some or sides]
     divided = by_size(node, scope)
-    if divided is not None:
-        sides = ((where, replaced(node, divided, value)) for where, value in cases(divided, scope, domain))
-        return reduce(isl.Set.union, (where.intersect(condition(side, scope, where)) for where, side in sides))
-    return _holds(node, scope, domain.get_space())
+    if divided is None:
+        return None
+    return [(where, replaced(node, divided, value)) for where, value in cases(divided, scope, domain)]
 
 
 def _holds(node: ast.expr, scope: Scope, space: isl.Space) -> isl.Set:

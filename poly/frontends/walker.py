@@ -15,12 +15,10 @@ from codegen.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends.affine import shortened
-from poly.frontends.conditions import condition
+from poly.frontends.conditions import condition, parted
 from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
-from poly.frontends.remainders import by_size, cases
-from poly.frontends.rewriting import replaced
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
@@ -132,12 +130,9 @@ class Walker:
         match _parted(node, self._scope):
             case ast.If() as outer:
                 return self._if(outer, domain)
-        divided = by_size(node.test, self._scope)
-        if divided is not None:
-            sides = (
-                (where, replaced(node.test, divided, value)) for where, value in cases(divided, self._scope, domain)
-            )
-            tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in sides)
+        parts = parted(node.test, self._scope, domain)
+        if parts is not None:
+            tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in parts)
             return self._either(*(partial(self._if_data, test, where) for where, test in tests))
         test = truth(node.test, self._scope)
         around = self._guards
@@ -157,26 +152,11 @@ class Walker:
 
         Choices with affine conditions make cases, and quotients and remainders by sizes.
         """
-        parts = self._cases(ast.Tuple([target, value], ast.Load()), domain)
+        parts = parted(ast.Tuple([target, value], ast.Load()), self._scope, domain)
         if parts is None:
             return [assign(target, value, domain)]
         sides = ((both.elts, where) for where, both in parts)
         return self._either(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
-
-    def _cases(self, both: ast.Tuple, domain: isl.Set) -> list[tuple[isl.Set, ast.Tuple]] | None:
-        """The parts of a domain, and the target and value there; None if they are the same in all of it."""
-        choice = next((n for n in ast.walk(both) if isinstance(n, ast.IfExp) and self._is_affine(n)), None)
-        if choice is not None:
-            test = condition(choice.test, self._scope, domain)
-            sides = (domain.intersect(test), choice.body), (domain.subtract(test), choice.orelse)
-            return [(where, replaced(both, choice, side)) for where, side in sides]
-        divided = by_size(both, self._scope)
-        if divided is None:
-            return None
-        return [(where, replaced(both, divided, side)) for where, side in cases(divided, self._scope, domain)]
-
-    def _is_affine(self, choice: ast.IfExp) -> bool:
-        return not is_data(choice.test, self._scope)
 
     def _chain(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, domain: isl.Set) -> list[Node]:
         """`a = b = value`, one assignment after the other, left to right."""

@@ -208,6 +208,8 @@ class _Runnable(ast.NodeTransformer):
         return self._assigned(node.target, self.visit(ast.BinOp(place, node.op, node.value)))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if isinstance(node.op, ast.FloorDiv | ast.Mod):
+            return node  # of indices and sizes: plain Python
         left, right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Pow):
             return self._power([left, right])

@@ -78,8 +78,12 @@ BODIES = {
     "undeclared": (LOOP + "x[i] = q;", "3:36: `q` is not declared in this file", "Declare it"),
     "whole array": (LOOP + "x[i] = y;", "3:36: `y` is a whole array", "Name one element of it: `y[i]`."),
     "rank": (LOOP + "x[i] = A[i];", "3:36: `A` has 2 dimensions, and gets 1 subscripts", "Give one subscript"),
-    "division": (LOOP + "k[i] = k[i] / 2;", "3:36: `k[i] / 2` divides integers", "Divide by a positive constant"),
-    "negative rest": (LOOP + "if ((i - 3) % 2 == 0) x[i] = 0;", "3:34: `(i - 3) % 2` divides integers", "Divide by"),
+    "division": (LOOP + "k[i] = k[i] / 2;", "3:36: `k[i] / 2` divides integers", "Divide counters and sizes"),
+    "negative bound": (
+        LOOP + "for (int j = (i - 3) / 2; j < n; j++) x[j + 2] = 0;",
+        "3:29: a bound of `j` divides what may be negative",
+        "Start at max(a, b), end at min(a, b)",
+    ),
     "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is no value that poly knows", "Use numbers"),
     "initial values": ("double t[2] = {0, 1};\nx[0] = t[0];", "3:8: `t` has initial values", "Fill it by loops"),
     "no value": (

@@ -206,18 +206,17 @@ class Values:
         return _literal(float(found), kind)
 
     def _divided(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
-        """A division of integers, which C rounds towards zero: of literals, or of what can't be negative."""
+        """A division of integers, which C rounds towards zero: of literals, or of counters and sizes."""
         by = right.number
         if left.number is not None and by:
             quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
             return _literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
-        if left.kind in ("int", "uint") and isinstance(by, int) and by > 0 and self.is_natural(left.node):
-            made = ast.BinOp(left.node, ast.FloorDiv() if op == "/" else ast.Mod(), _number(by))
-            return Value(made, left.kind, weak=True)
+        if {left.kind, right.kind} <= {"int", "uint"} and (by is None or by > 0):
+            return Value(_towards_zero(op, left.node, right.node, self.is_natural(left.node)), left.kind, weak=True)
         raise self.refuse(
             node,
             f"`{shown(node)}` divides integers",
-            "Divide by a positive constant what can't be negative, or divide as double: `(double)a / b`.",
+            "Divide counters and sizes by positive ones, or divide as double: `(double)a / b`.",
         )
 
     def is_natural(self, node: ast.expr) -> bool:
@@ -347,6 +346,16 @@ def _in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None
 
 def _operation(op: str, left: ast.expr, right: ast.expr) -> ast.expr:
     return ast.BinOp(left, ARITHMETIC[op](), right)
+
+
+def _towards_zero(op: str, left: ast.expr, right: ast.expr, natural: bool) -> ast.expr:
+    """C's quotient or remainder of integers by Python's, which round down; `natural`: the dividend is not negative."""
+    kind = ast.FloorDiv() if op == "/" else ast.Mod()
+    down: ast.expr = ast.BinOp(left, kind, right)
+    if natural:
+        return down
+    up = ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), kind, right))
+    return ast.IfExp(ast.Compare(left, [ast.GtE()], [_number(0)]), down, up)
 
 
 def _extreme(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
