@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from codegen.integer import PYTHON, Int
+from codegen.integer import PYTHON, Int, lookups
 from microkernels.dtypes import DType
 
 FUNCTIONS = {
@@ -184,6 +184,16 @@ def walk(node: Node) -> Iterator[Node]:
 def loads(node: Node) -> tuple[Load, ...]:
     """Every element that the expression reads, in order, repeats kept."""
     return tuple(found for found in walk(node) if isinstance(found, Load))
+
+
+def accessed(node: Node) -> tuple[Load, ...]:
+    """The same with the elements that their subscripts look up."""
+    return tuple(access for load in loads(node) for access in (load, *looked_up(load)))
+
+
+def looked_up(load: Load) -> tuple[Load, ...]:
+    """The elements that an access looks up in arrays of indices."""
+    return tuple(Load(found.array, found.indices) for index in load.indices for found in lookups(index))
 
 
 def map_loads(node: NodeT, change: Callable[[Load], Expr]) -> NodeT:

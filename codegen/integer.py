@@ -200,6 +200,21 @@ class Select:
         return C.integer(_single(self))
 
 
+@dataclass(frozen=True)
+class Lookup:
+    """An element of an array of integers, in the subscript of another array: `idx[i]` in `A[idx[i] + 1]`.
+
+    `extent` is that of the other array's dimension, which the whole subscript is inside of.
+    """
+
+    array: str
+    indices: tuple[Int, ...]
+    extent: Affine
+
+    def __str__(self) -> str:
+        return C.integer(_single(self))
+
+
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]
 
 
@@ -234,7 +249,7 @@ class Connected:
         return C.test(self)
 
 
-Atom = str | Op | Select
+Atom = str | Op | Select | Lookup
 Test = Compare | Connected
 
 if TYPE_CHECKING:
@@ -353,7 +368,7 @@ def _is_count_atom(atom: Atom) -> bool:
     if isinstance(atom, Op):
         every = all(map(_is_count, atom.args))
         return every or (atom.name == "max" and any(map(_is_count, atom.args)))
-    return isinstance(atom, str) or (_is_count(atom.then) and _is_count(atom.other))
+    return isinstance(atom, str) or (isinstance(atom, Select) and _is_count(atom.then) and _is_count(atom.other))
 
 
 def _single(atom: Atom) -> Int:
@@ -388,11 +403,26 @@ def straight(value: Int) -> Affine:
 def _slopes(value: Int) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     for atom, factor in value.terms:
+        if isinstance(atom, Lookup):
+            continue
         dividend, divisor = (Linear.name(atom), 1) if isinstance(atom, str) else _dividend(atom)
         inner = {atom: Fraction(1)} if isinstance(atom, str) else _slopes(dividend)
         for name, slope in inner.items():
             found[name] = found.get(name, Fraction()) + slope * factor / divisor
     return found
+
+
+def lookups(value: Int) -> tuple[Lookup, ...]:
+    """The elements that are looked up in an expression, outer ones first."""
+    return tuple(atom for atom in walk(value) if isinstance(atom, Lookup))
+
+
+def map_lookups(value: Int, change: Callable[[Lookup], Lookup]) -> Int:
+    """The sum with `change(lookup)` for each of its terms that is an element of an array."""
+    if not any(isinstance(atom, Lookup) for atom, _ in value.terms):
+        return value
+    terms = [(change(atom) if isinstance(atom, Lookup) else atom, c) for atom, c in value.terms]
+    return Linear.make(terms, value.constant)
 
 
 def _dividend(atom: Atom) -> tuple[Int, int]:
@@ -443,6 +473,8 @@ def _parts(atom: Atom) -> tuple[Int, ...]:
     """The expressions that an atom is made of."""
     if isinstance(atom, Select):
         return (*sides(atom.test), atom.then, atom.other)
+    if isinstance(atom, Lookup):
+        return (*atom.indices, atom.extent)
     return atom.args if isinstance(atom, Op) else ()
 
 
@@ -462,6 +494,7 @@ def _value(atom: Atom, values: Mapping[str, int]) -> int:
         return int(values[atom])
     if isinstance(atom, Select):
         return (atom.then if holds(atom.test, values) else atom.other).evaluate(values)
+    assert isinstance(atom, Op), f"{atom} is data"
     args = [arg.evaluate(values) for arg in atom.args]
     match atom.name:
         case "*":
@@ -493,6 +526,9 @@ def _substituted(atom: Atom, values: Mapping[str, Linear[B] | int]) -> Int:
     if isinstance(atom, Select):
         test = replaced(atom.test, values)
         return choice(test, atom.then.substitute(values), atom.other.substitute(values))
+    if isinstance(atom, Lookup):
+        indices = tuple(cast("Int", value.substitute(values)) for value in atom.indices)
+        return _single(Lookup(atom.array, indices, cast("Affine", atom.extent.substitute(values))))
     args = [cast("Int", arg.substitute(values)) for arg in atom.args]
     match atom.name:
         case "*":
@@ -531,6 +567,8 @@ class Language:
     choice: Callable[[str, str, str], str]
     named: Callable[[str], str] = str
     """The text of a name."""
+    lookup: str = ""
+    """What is before an element that is looked up."""
 
     def integer(self, value: Int) -> str:
         """The text of an expression."""
@@ -581,6 +619,8 @@ class Language:
             if (atom.then, atom.other) == (Linear.of(1), Linear.of(0)):
                 return f"({test})", PRIMARY
             return f"({self.choice(test, self.integer(atom.then), self.integer(atom.other))})", PRIMARY
+        if isinstance(atom, Lookup):
+            return f"{self.lookup}{atom.array}[{', '.join(map(self.integer, atom.indices))}]", PRIMARY
         if atom.name in self.calls:
             call = self.calls[atom.name]
             return reduce(lambda a, b: f"{call}({a}, {b})", map(self.integer, atom.args)), PRIMARY
@@ -591,6 +631,7 @@ C = Language(
     {"min": "imin", "max": "imax", "floordiv": "floord"},
     {"*": "*", "/": "/", "%": " % ", "&&": " && ", "||": " || "},
     lambda test, then, other: f"{test} ? {then} : {other}",
+    lookup="(int64_t)",
 )
 PYTHON = Language(
     {"min": "min", "max": "max"},

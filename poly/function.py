@@ -16,6 +16,7 @@ from poly.compilation import compile_nest
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
+from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
 from poly.ir.reference import reference
 from poly.ir.sizes import deduce_sizes
@@ -134,7 +135,7 @@ class Function(Nest):
 
     def _served(self, kernel: Kernel) -> Served:
         """The kernel takes the next call if the arrays' shapes tell that it is the right one."""
-        if kernel.nest.sizes or signature(self, scratch=False).given:
+        if kernel.nest.sizes or index_reads(self) or signature(self, scratch=False).given:
             return Served(kernel, self._call)
         return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads)))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
+from codegen.expr import looked_up
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import shown
@@ -19,7 +20,7 @@ from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.frontends.walker import Walker
 from poly.ir.budget import QUESTION, limited
-from poly.ir.nest import Array, Nest
+from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import at_least
 
 DEEPEST = 150
@@ -73,6 +74,7 @@ def nest_of(
     scope = Scope(source, arguments, constants, names.functions(function, environment), locals_.current)
     walker = Walker(scope, Targets(function, locals_, environment), sizes, _prefix(arguments))
     tree = walker.walk(function)
+    _check_looked_up(function, walker.statements, source)
     return Nest(
         name=function.name,
         sizes=sizes,
@@ -85,6 +87,16 @@ def nest_of(
         names=tuple(constants.items()),
         reassociate=reassociate,
     )
+
+
+def _check_looked_up(function: ast.FunctionDef, statements: Iterable[Statement], source: Source) -> None:
+    """Refuse a nest that writes an array whose elements are looked up as indices: they are checked before it runs."""
+    given = {load.array: load for s in statements for access in s.reads for load in looked_up(access)}
+    written = given.keys() & {s.target.array for s in statements}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in written:
+            why = f"`{ast.unparse(node.value)}` is written, and its elements are looked up as indices"
+            raise source.error(node, why, "Compute the indices in a nest of its own, and call that one first.")
 
 
 def _definition(source: Source) -> ast.FunctionDef:

@@ -14,6 +14,7 @@ from codegen.expr import FUNCTIONS
 from codegen.integer import Linear
 from codegen.promotion import integer
 from microkernels.dtypes import DTYPES, DType
+from poly.ir.lookups import check_indices, index_reads
 from poly.ir.nest import Array, Nest
 from poly.ir.sizes import fitted
 
@@ -44,6 +45,7 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
         ArgumentError: the arguments don't fit the nest.
     """
     taken = fitted(nest, arguments, keywords)
+    check_indices(nest, index_reads(nest), taken)
     if all(taken.values[name].size == 0 for name in nest.written & taken.values.keys()):
         return  # there is nothing to write, and the other extents of empty arrays may be huge
     values = {array.name: _argument(array, taken.values[array.name]) for array in nest.arguments}

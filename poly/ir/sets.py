@@ -10,7 +10,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Affine, Int, Op
+from codegen.integer import Affine, Int, Op, lookups
 from poly.ir.budget import TooCostly, limited
 
 PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
@@ -110,9 +110,17 @@ def first_point(points: isl.Set) -> tuple[int, ...]:
 
 
 def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: Sequence[Int]) -> isl.Map:
-    """`{ S[i, k] -> A[i, k] }` on a domain."""
+    """`{ S[i, k] -> A[i, k] }` on a domain; an index that is looked up may have any value inside of its dimension."""
     space = domain.get_space()
-    return mapped(space, array, [function(space, value, iterators) for value in indices]).intersect_domain(domain)
+    open_ = {at: found[0].extent for at, value in enumerate(indices) if (found := lookups(value))}
+    values = [zero(space) if at in open_ else function(space, value, iterators) for at, value in enumerate(indices)]
+    made = mapped(space, array, values)
+    for at, extent in open_.items():
+        made = made.project_out(OUT, at, 1).insert_dims(OUT, at, 1).set_tuple_name(OUT, array)
+        within = made.get_space().range()
+        own = index(within, at)
+        made = made.intersect_range(zero(within).le_set(own).intersect(own.lt_set(function(within, extent))))
+    return made.intersect_domain(domain)
 
 
 def mapped(space: isl.Space, name: str, functions: Sequence[isl.Aff]) -> isl.Map:

@@ -21,6 +21,7 @@ from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
+from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
 from poly.ir.tree import Band, Leaf, Micro, Node, bands, mapped, statements, walk
 from poly.lowering.arguments import buffer
@@ -144,6 +145,10 @@ def _marks(made: Expansion, conditions: Conditions) -> dict[str, LoopMark]:
 
 
 def _check_types(nest: Nest, isa: ISA) -> None:
+    if isinstance(isa, DeviceISA) and index_reads(nest):
+        read = index_reads(nest)[0]
+        problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which no device checks"
+        raise TargetError(f"{problem}: take the target 'c'.")
     known = {"f16": isinstance(isa, DeviceISA) and isa.f16, "f64": not isinstance(isa, DeviceISA) or isa.f64}
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):

@@ -8,8 +8,9 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Index, Load, NodeT, map_operands, walk
-from codegen.integer import Affine, Int
+from codegen.expr import Index, Load, NodeT, looked_up, map_operands, walk
+from codegen.expr import Node as ExprNode
+from codegen.integer import Affine, Int, Lookup, lookups, map_lookups
 from poly.ir.nest import Nest, Statement
 from poly.ir.sets import function, own_names
 from poly.ir.tree import Node
@@ -26,7 +27,7 @@ def with_quotients(nest: Nest, tree: Node) -> tuple[Nest, Node]:
 
 def _extended(statement: Statement) -> Statement:
     used = (statement.target, *walk(statement.expr))
-    divided = [value for node in used for value in _integers(node) if not value.is_affine]
+    divided = [value for node in used for value in _integers(node) if not (value.is_affine or lookups(value))]
     if not divided:
         return statement
     names = dict(zip(dict.fromkeys(divided), own_names("quotient", len(divided)), strict=False))
@@ -35,10 +36,10 @@ def _extended(statement: Statement) -> Statement:
     return replace(made, target=_at(statement.target, places), expr=_at(statement.expr, places))
 
 
-def _integers(node: object) -> tuple[Int, ...]:
+def _integers(node: ExprNode) -> tuple[Int, ...]:
     match node:
         case Load(indices=indices):
-            return indices
+            return (*indices, *(value for found in looked_up(node) for value in found.indices))
         case Index(value):
             return (value,)
     return ()
@@ -55,7 +56,14 @@ def _at(node: NodeT, places: Mapping[Int, Affine]) -> NodeT:
     """The expression with iterators in place of values that are not affine."""
     match node:
         case Load(array, indices):
-            return Load(array, tuple(places.get(index, index) for index in indices))  # type: ignore[return-value]
+            return Load(array, _all_at(indices, places))  # type: ignore[return-value]
         case Index(value):
             return Index(places.get(value, value))  # type: ignore[return-value]
     return map_operands(node, lambda operand: _at(operand, places))
+
+
+def _all_at(indices: tuple[Int, ...], places: Mapping[Int, Affine]) -> tuple[Int, ...]:
+    def inner(lookup: Lookup) -> Lookup:
+        return replace(lookup, indices=_all_at(lookup.indices, places))
+
+    return tuple(places[index] if index in places else map_lookups(index, inner) for index in indices)

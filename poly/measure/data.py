@@ -43,7 +43,7 @@ class Arena:
     """The arguments of a kernel by name, in order. `reset` restores the initial values of the arrays it writes."""
 
     def __init__(self, data: Data) -> None:
-        buffers = data.signature.buffers
+        buffers, indices = data.signature.buffers, {name: (low, end) for name, low, end in data.indices}
         self.values: dict[str, Any] = {}
         self.written = tuple(b.name for b in buffers if b.kind in ("out", "inout"))
         self._memory: dict[str, Array] = {}
@@ -56,7 +56,11 @@ class Arena:
             memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name), number)
             self._memory[buffer.name], self.values[buffer.name] = memory, values
             if buffer.kind != "out" and buffer.name not in data.fresh:
-                fill(values, data.seed + number, data.delicate)
+                if buffer.name in indices:
+                    low, end = indices[buffer.name]
+                    values[...] = np.random.default_rng(data.seed + number).integers(low, max(low + 1, end), shape)
+                else:
+                    fill(values, data.seed + number, data.delicate)
                 if buffer.kind == "inout":
                     self._starts[buffer.name] = values.copy()
 

@@ -46,7 +46,8 @@ BODIES = {
         "3:36: `i - 1` is unsigned, and wraps around",
         "Declare its",
     ),
-    "gather": (LOOP + "x[k[i]] = 0;", "3:31: `k[i]` is data: a subscript, bound or extent", "Gather the elements"),
+    "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
+    "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),
     "advanced by hand": (
         "int j = 0;\n" + LOOP + "{ j += 2; x[j] = 0; }",
         "4:41: `j` is data: a subscript, bound or extent",

@@ -43,10 +43,10 @@ CASES = {
     ),
     "index by data": (
         "for i in range(N):\n    x[A[i, 0]] = 0.0",
-        "3: `A[i, 0]` is data: an index, bound or condition can't depend on an array's elements",
+        "3: `A[i, 0]` is no element of an array of integers",
         "x[A[i, 0]] = 0.0",
         "  ^^^^^^^",
-        f"{FORM} For a choice between values, use min and max.",
+        "Look up elements of an argument, such as `idx: i32[N]`.",
     ),
     "division in an index": (
         "for i in range(N):\n    x[i // M] = 0.0",

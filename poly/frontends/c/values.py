@@ -23,6 +23,7 @@ from poly.frontends.c.polynomials import polynomial
 from poly.frontends.source import Source
 
 FLOATS = ("f32", "f64")
+INDICES = ("i8", "i32", "i64")
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
@@ -150,9 +151,17 @@ class Values:
             rank = len(meaning.type.extents)
             why = f"`{base.name}` has {rank} dimensions, and gets {len(subscripts)} subscripts"
             raise self.refuse(node, why, "Give one subscript for each dimension.")
-        values = [self.integer(subscript) for subscript in subscripts]
+        values = [self._subscript(subscript) for subscript in subscripts]
         index = values[0] if len(values) == 1 else ast.Tuple(values, ast.Load())
         return Value(ast.Subscript(ast.Name(base.name, ast.Load()), index, ast.Load()), meaning.type.dtype)
+
+    def _subscript(self, node: c_ast.Node) -> ast.expr:
+        """A subscript, in which an element of an array of integers may be looked up."""
+        if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+            found = self.value(node)
+            if found.kind in INDICES:
+                return found.node
+        return self.integer(node)
 
     def integer(self, node: c_ast.Node) -> ast.expr:
         """A subscript or bound: an expression of counters, sizes and integers."""
