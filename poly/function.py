@@ -175,6 +175,12 @@ def nest(
     condition is false. All elements that it names must therefore exist, whether the condition holds or not.
     A condition on indices and sizes alone is affine, and decides which iterations exist.
 
+    Subscripts, bounds and conditions may have quotients and remainders by positive integers, rounded down as in
+    Python: `x[i // 2]`, `x[i % 4]`. By a size, as in `x[(i + 1) % N]`, they make one statement for each quotient,
+    which must be from -2 to 3. A subscript that reads may look up an element of an argument with integers, and add
+    integers and sizes to it: `x[idx[i] + 1]`. Each call first checks that the elements which are looked up are inside
+    of the array; of `a` in `x[a[b[i]]]` it checks all. Headers and OpenCL devices don't check, and refuse such nests.
+
     Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
     array whose extent comes out negative has no elements.
 
@@ -218,7 +224,8 @@ def from_c(
     Arrays do not overlap; a pointer must promise that by `restrict`.
 
     Arithmetic is that of C: a float that meets a double, such as the literal `0.1`, is computed as a double. Integers
-    wrap around.
+    wrap around. Quotients and remainders of counters and sizes are rounded towards zero. A subscript may look up an
+    element of an array of integers, as in `poly.nest`.
 
     Raises:
         SpecError: something that poly can't read; the message shows where it is, and how to write it instead.

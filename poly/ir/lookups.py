@@ -80,7 +80,8 @@ def check_indices(nest: Nest, reads: tuple[IndexRead, ...], given: Fitted) -> No
 def _check_each(nest: Nest, read: IndexRead, values: np.ndarray[Any, Any], sizes: Mapping[str, int]) -> None:
     low, end = read.range(sizes)
     used = read.positions(sizes)
-    for place in np.argwhere((values < low) | (values >= end)):
+    wrong = np.argwhere((values < low) | (values >= end))
+    for place in wrong[_near(used.remove_divs(), wrong)]:
         if _has(used, place):
             at = ", ".join(map(str, place))
             raise ArgumentError(
@@ -88,6 +89,23 @@ def _check_each(nest: Nest, read: IndexRead, values: np.ndarray[Any, Any], sizes
                 f"to {end - 1}, since it is looked up as index {read.axis} of {read.into} in line "
                 f"{read.statement.line}: {read.statement.text}"
             )
+
+
+def _near(points: isl.Set, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which rows of `places` are points of a set without existentials: all at once, since there may be millions."""
+    found, axes = np.zeros(len(places), bool), range(places.shape[1])
+    for piece in points.get_basic_sets():
+        inside = np.ones(len(places), bool)
+        for constraint in piece.get_constraints():
+            coefficients = [_integer(constraint.get_coefficient_val(isl.dim_type.set, at)) for at in axes]
+            value = places @ np.array(coefficients) + _integer(constraint.get_constant_val())
+            inside &= value == 0 if constraint.is_equality() else value >= 0
+        found |= inside
+    return found
+
+
+def _integer(value: isl.Val) -> int:
+    return int(value.to_python())
 
 
 def _has(points: isl.Set, place: np.ndarray[Any, Any]) -> bool:

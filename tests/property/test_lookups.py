@@ -104,6 +104,29 @@ def test_values_that_are_not_looked_up_may_be_anything() -> None:
     assert (arrays[1][3, :3] == arrays[0][0, :3]).all()
 
 
+def test_only_the_iterations_that_run_look_up() -> None:
+    """A step, whose places are no polyhedron: every second element may be anything."""
+    made = nest("if (i + j) % 2 == 0:", "    y[i, j] = x[a[i, j], j]")
+    kernel, arrays = poly.compile(made), data(5, 4, "i32")
+    arrays[2][::2, 1::2] = arrays[2][1::2, ::2] = -1
+    kernel(*arrays)
+    assert (arrays[1][2, 2]) == arrays[0][arrays[2][2, 2], 2]
+    arrays[2][3, 1] = -1
+    with pytest.raises(poly.ArgumentError, match=r"a\[3, 1\] is -1"):
+        kernel(*arrays)
+
+
+def test_an_index_does_not_wrap_around() -> None:
+    """127 + 1 is 128, though an i8 has no such number."""
+    made = nest("y[i, j] = x[a[i, j] + 1, j]", dtype="i8")
+    arrays, expected = data(200, 2, "i8"), data(200, 2, "i8")
+    arrays[2][:] = expected[2][:] = 127
+    poly.compile(made)(*arrays)
+    reference(made, tuple(expected))
+    np.testing.assert_array_equal(arrays[1], np.tile(arrays[0][128], (2, 1)))
+    np.testing.assert_array_equal(expected[1], arrays[1])
+
+
 def test_an_array_without_elements_has_no_index() -> None:
     _, y, a, _ = data(1, 3, "i32")
     with pytest.raises(poly.ArgumentError, match="must be from 0 to -1"):
