@@ -181,6 +181,11 @@ def nest(
     integers and sizes to it: `x[idx[i] + 1]`. Each call first checks that the elements which are looked up are inside
     of the array; of `a` in `x[a[b[i]]]` it checks all. Headers and OpenCL devices don't check, and refuse such nests.
 
+    Calls of other functions and nests are replaced by what these do. A function with assignments to names, `if` and
+    `return` is a value, `y[i] = relu(x[i])`, also in a subscript or bound; the types of its parameters mean nothing.
+    A nest, or a function of loops, is called as a statement, `scale(A, 2.0)`; a function of loops that ends with
+    `return` also as the value of an assignment, `t = dot(x, y)`. Recursion is refused.
+
     Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
     array whose extent comes out negative has no elements.
 

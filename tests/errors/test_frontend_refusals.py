@@ -462,10 +462,11 @@ def test_arguments_that_no_nest_can_have_are_refused(case: str) -> None:
 
 
 def test_a_function_of_the_users_own_is_not_taken_for_poly_s() -> None:
-    def exp(value: float) -> float:
-        return value
+    class Exp:
+        def __call__(self, value: float) -> float:
+            return value
 
-    assert "`exp` can't be called in a nest" in refused("x[0] = exp(x[1])", exp=exp)
+    assert "`exp` can't be called in a nest" in refused("x[0] = exp(x[1])", exp=Exp())
 
 
 def test_a_product_of_sizes_from_around_the_nest_is_refused() -> None:
