@@ -9,8 +9,9 @@ from functools import partial
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, loads, operands
+from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, accessed, operands
 from codegen.expr import Node as ExprNode
+from codegen.integer import lookups
 from codegen.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
@@ -24,7 +25,7 @@ from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.ir.instances import coordinate
 from poly.ir.nest import Op, Statement
-from poly.ir.sets import set_space
+from poly.ir.sets import function, set_space
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
 Assign = Callable[[ast.expr, ast.expr, isl.Set], Node]
@@ -34,10 +35,13 @@ UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: 
 
 @dataclass(frozen=True)
 class Guard:
-    """The condition of an `if` on data around the present place, and the arrays that were written below that `if`."""
+    """The condition of an `if` on data around the present place, and the arrays that were written below that `if`.
+
+    `depth` is the number of loops around it.
+    """
 
     test: Truth
-    node: ast.If
+    depth: int
     written: set[str] = field(default_factory=set)
 
 
@@ -108,10 +112,29 @@ class Walker:
         if is_data(node.test, self._scope):
             return self._if_data(node, domain)
         test = condition(node.test, self._scope, domain)
-        return self._either(
+        return self._apart(
             lambda: self._block(node.body, domain.intersect(test)),
             lambda: self._block(node.orelse, domain.subtract(test)),
         )
+
+    def _apart(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
+        """The nodes of alternatives with disjoint domains: none sees what another one has written."""
+        guards = [guard for guard in self._guards if guard.depth == len(self._scope.loops)]
+        before = [frozenset(guard.written) for guard in guards]
+        every = [set(own) for own in before]
+
+        def alone(made: Callable[[], list[Node]]) -> list[Node]:
+            for guard, own in zip(guards, before, strict=True):
+                guard.written.intersection_update(own)
+            nodes = made()
+            for written, guard in zip(every, guards, strict=True):
+                written |= guard.written
+            return nodes
+
+        nodes = self._either(*(partial(alone, made) for made in alternatives))
+        for guard, written in zip(guards, every, strict=True):
+            guard.written.update(written)
+        return nodes
 
     def _either(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
         """The nodes of alternatives; what only some of them assign may have no value afterwards."""
@@ -133,10 +156,10 @@ class Walker:
         parts = parted(node.test, self._scope, domain)
         if parts is not None:
             tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in parts)
-            return self._either(*(partial(self._if_data, test, where) for where, test in tests))
+            return self._apart(*(partial(self._if_data, test, where) for where, test in tests))
         test = truth(node.test, self._scope)
         around = self._guards
-        frame = Guard(test, node)
+        frame = Guard(test, len(self._scope.loops))
         self._guards = (*around, frame)
 
         def otherwise() -> list[Node]:
@@ -156,7 +179,7 @@ class Walker:
         if parts is None:
             return [assign(target, value, domain)]
         sides = ((both.elts, where) for where, both in parts)
-        return self._either(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
+        return self._apart(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
 
     def _chain(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, domain: isl.Set) -> list[Node]:
         """`a = b = value`, one assignment after the other, left to right."""
@@ -181,7 +204,7 @@ class Walker:
         place = self._targets.assigned(node, target, expr, self._scope, around)
         is_new = len(self._targets.locals.arrays) > known
         self._scope = replace(self._scope, assigned=self._scope.assigned | {place.array})
-        return self._add(node, place, *self._guarded(node, place, expr, is_new), domain)
+        return self._add(node, place, *self._guarded(node, place, expr, domain, is_new), domain)
 
     def _update(self, node: ast.AugAssign, target: ast.expr, value: ast.expr, domain: isl.Set) -> Node:
         expr = expression(value, self._scope)
@@ -191,9 +214,11 @@ class Walker:
             raise self._scope.source.error(
                 node, "this is not one of the assignments = += -= *= /=", "Write it with these, or with max and min."
             )
-        return self._add(node, place, *self._guarded(node, place, Binary(op, place, expr)), domain)
+        return self._add(node, place, *self._guarded(node, place, Binary(op, place, expr), domain), domain)
 
-    def _guarded(self, node: ast.stmt, place: Load, expr: Expr, is_new: bool = False) -> tuple[Op, Expr]:
+    def _guarded(
+        self, node: ast.stmt, place: Load, expr: Expr, domain: isl.Set, is_new: bool = False
+    ) -> tuple[Op, Expr]:
         """The operator and operand of `place = expr` below the present conditions on data.
 
         A local that begins here needs none of them: nothing reads it where they are false.
@@ -201,7 +226,10 @@ class Walker:
         if not self._guards:
             return as_reduction(place, expr)
         for guard in self._guards:
-            changed = next((load.array for load in loads(guard.test) if load.array in guard.written), None)
+            tested = accessed(guard.test)
+            changed = next((load.array for load in tested if load.array in guard.written), None)
+            if guard.depth < len(self._scope.loops):
+                changed = changed or next((load.array for load in tested if self._meets(load, place, domain)), None)
             if changed is not None:
                 raise self._scope.source.error(
                     node,
@@ -213,6 +241,15 @@ class Walker:
         tests = tuple(guard.test for guard in self._guards)
         test = tests[0] if len(tests) == 1 else Logic("and", tests)
         return ("=", expr) if is_new else guarded_update(test, place, expr, self._targets.type_of(place, self._scope))
+
+    def _meets(self, read: Load, place: Load, domain: isl.Set) -> bool:
+        """Whether an instance may assign the element that is read."""
+        if read.array != place.array or any(map(lookups, read.indices)):
+            return read.array == place.array
+        for pair in zip(read.indices, place.indices, strict=True):
+            one, other = (function(domain.get_space(), index, self._scope.indices) for index in pair)
+            domain = domain.intersect(one.eq_set(other))
+        return not domain.is_empty()
 
     def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source
