@@ -84,8 +84,8 @@ def _floating(kind: Type) -> Type:
 
 def limits(dtype: DType) -> tuple[int, int]:
     """The minimum and the maximum of an integer type."""
-    half = 1 << 8 * dtype.size - 1
-    return -half, half - 1
+    whole = 1 << 8 * dtype.size
+    return (0, whole - 1) if dtype.is_unsigned else (-whole // 2, whole // 2 - 1)
 
 
 def fits(value: int, dtype: DType) -> bool:

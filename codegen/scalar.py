@@ -325,7 +325,8 @@ def _may_change(source: DType, target: DType) -> bool:
     """Whether a conversion may change a value, of which compilers warn unless it is explicit."""
     if target.is_float and not source.is_float:
         return source.size * 2 > target.size
-    return source.is_float > target.is_float or source.size > target.size
+    wider = source.size > target.size or (source.size == target.size and source.is_unsigned != target.is_unsigned)
+    return source.is_float > target.is_float or wider
 
 
 def _converted(typed: Typed, dtype: DType) -> Typed:

@@ -107,7 +107,8 @@ def start_by_numpy(memory: Array, size: int, number: int) -> int:
 
 
 def fill(values: Array, seed: int, delicate: bool) -> None:
-    """Fill with random values that every floating-point type holds exactly: floats in [-1, 1), integers in [-3, 3].
+    """Fill with random values that every floating-point type holds exactly: floats in [-1, 1), integers in [-3, 3],
+    and unsigned ones in [0, 6].
 
     With `delicate`, floats are in [0.5, 1.5), and square matrices are diagonally dominant.
     """
@@ -115,8 +116,9 @@ def fill(values: Array, seed: int, delicate: bool) -> None:
     flat = values.reshape(-1)
     for start in range(0, flat.size, BLOCK):
         block = flat[start : start + BLOCK]
-        if values.dtype.kind == "i":
-            block[...] = generator.integers(-3, 4, block.size)
+        if values.dtype.kind in "iu":
+            low = -3 if values.dtype.kind == "i" else 0
+            block[...] = generator.integers(low, low + 7, block.size)
         else:
             drawn = generator.integers(-STEPS, STEPS, block.size, np.int16)
             block[...] = 1 + drawn / (2 * STEPS) if delicate else drawn / STEPS

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from poly import Nest, f64, i8, i32, i64
+from poly import Nest, f64, i8, i16, i32, i64, u8
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.lookups import index_ranges
@@ -21,7 +21,7 @@ from poly.measure.data import Arena
 from poly.measure.orders import Data
 
 M, N = poly.sizes("M N")
-NAMES: dict[str, Any] = {"M": M, "N": N, "f64": f64, "i8": i8, "i32": i32, "i64": i64}
+NAMES: dict[str, Any] = {"M": M, "N": N, "f64": f64, "u8": u8, "i8": i8, "i16": i16, "i32": i32, "i64": i64}
 
 
 def nest(*lines: str, dtype: str = "i32") -> Nest:
@@ -42,7 +42,7 @@ def lookups(draw: st.DrawFn) -> str:
     lookups(),
     lookups(),
     st.sampled_from(["=", "+="]),
-    st.sampled_from(["i8", "i32", "i64"]),
+    st.sampled_from(["u8", "i8", "i16", "i32", "i64"]),
     st.sampled_from([(1, 1), (5, 3), (2, 9)]),
     st.booleans(),
 )
