@@ -34,7 +34,8 @@ def _of_integers(dtype: DType) -> dict[str, str]:
         for symbol, word in OPERATIONS.items()
     }
     made[f"neg_{name}"] = f"{WRAPS} static inline {c} neg_{name}({c} a) {{ return ({c})(0u - ({plain})a); }}"
-    made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return a < 0 ? neg_{name}(a) : a; }}"
+    positive = "a" if dtype.is_unsigned else f"a < 0 ? neg_{name}(a) : a"
+    made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return {positive}; }}"
     whole = f"{_inside(dtype)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
     narrow = f"({c})({whole})" if dtype.size < i32.size else whole
     made[f"to_{name}"] = f"static inline {c} to_{name}(double x) {{ return {narrow}; }}"
@@ -50,7 +51,12 @@ def _inside(dtype: DType) -> str:
 
 def least(dtype: DType) -> str:
     """The type's minimum, which C cannot write as a literal."""
-    return f"INT{8 * dtype.size}_MIN"
+    return "0" if dtype.is_unsigned else f"INT{8 * dtype.size}_MIN"
+
+
+def most(dtype: DType) -> str:
+    """The type's maximum."""
+    return f"{'U' * dtype.is_unsigned}INT{8 * dtype.size}_MAX"
 
 
 def update(op: str, dtype: DType, target: str, value: str) -> str:

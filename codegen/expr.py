@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from codegen.integer import Affine
+from codegen.integer import PYTHON, Int, lookups
 from microkernels.dtypes import DType
 
 FUNCTIONS = {
@@ -28,9 +28,9 @@ class Const:
 
 @dataclass(frozen=True)
 class Index:
-    """A loop index or size used as a value."""
+    """An integer of loop indices and sizes used as a value."""
 
-    affine: Affine
+    value: Int
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Load:
     """An array's element, or a scalar (no indices)."""
 
     array: str
-    indices: tuple[Affine, ...]
+    indices: tuple[Int, ...]
 
     def __str__(self) -> str:
         """`A[i, k]`; a scalar has empty brackets, as an element of a set in isl's notation."""
-        return f"{self.array}[{', '.join(map(str, self.indices))}]"
+        return f"{self.array}[{', '.join(map(PYTHON.integer, self.indices))}]"
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def number(expr: Expr) -> float | int | None:
     match expr:
         case Const(value):
             return value
-        case Index(affine):
-            return None if affine.terms else affine.constant
+        case Index(value):
+            return value.number
         case Unary(_, operand):
             inner = number(operand)
             return None if inner is None else -inner
@@ -184,6 +184,16 @@ def walk(node: Node) -> Iterator[Node]:
 def loads(node: Node) -> tuple[Load, ...]:
     """Every element that the expression reads, in order, repeats kept."""
     return tuple(found for found in walk(node) if isinstance(found, Load))
+
+
+def accessed(node: Node) -> tuple[Load, ...]:
+    """The same with the elements that their subscripts look up."""
+    return tuple(access for load in loads(node) for access in (load, *looked_up(load)))
+
+
+def looked_up(load: Load) -> tuple[Load, ...]:
+    """The elements that an access looks up in arrays of indices."""
+    return tuple(Load(found.array, found.indices) for index in load.indices for found in lookups(index))
 
 
 def map_loads(node: NodeT, change: Callable[[Load], Expr]) -> NodeT:

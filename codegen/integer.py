@@ -13,8 +13,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
-from math import prod
+from math import ceil, prod
 from operator import index
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast, overload
 
@@ -199,6 +200,21 @@ class Select:
         return C.integer(_single(self))
 
 
+@dataclass(frozen=True)
+class Lookup:
+    """An element of an array of integers, in the subscript of another array: `idx[i]` in `A[idx[i] + 1]`.
+
+    `extent` is that of the other array's dimension, which the whole subscript is inside of.
+    """
+
+    array: str
+    indices: tuple[Int, ...]
+    extent: Affine
+
+    def __str__(self) -> str:
+        return C.integer(_single(self))
+
+
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]
 
 
@@ -233,7 +249,7 @@ class Connected:
         return C.test(self)
 
 
-Atom = str | Op | Select
+Atom = str | Op | Select | Lookup
 Test = Compare | Connected
 
 if TYPE_CHECKING:
@@ -352,7 +368,7 @@ def _is_count_atom(atom: Atom) -> bool:
     if isinstance(atom, Op):
         every = all(map(_is_count, atom.args))
         return every or (atom.name == "max" and any(map(_is_count, atom.args)))
-    return isinstance(atom, str) or (_is_count(atom.then) and _is_count(atom.other))
+    return isinstance(atom, str) or (isinstance(atom, Select) and _is_count(atom.then) and _is_count(atom.other))
 
 
 def _single(atom: Atom) -> Int:
@@ -365,6 +381,54 @@ def _sum(parts: Iterable[Int]) -> Int:
     if len(terms) < 2:
         return Linear(terms[0] if terms else (), constant)
     return Linear.make([term for own in terms for term in own], constant)
+
+
+def largest(value: Int, name: int) -> int:
+    """A bound on the magnitude of a sum of names and quotients, given one on that of each name."""
+    parts = (abs(c) * (name if isinstance(atom, str) else largest(_dividend(atom)[0], name)) for atom, c in value.terms)
+    return sum(parts) + abs(value.constant)
+
+
+def straight(value: Int) -> Affine:
+    """About the same as an affine expression: `i` for `i // 2`, 0 for `i - 4*(i // 4)`.
+
+    The coefficients of names in quotients are divided, and all are rounded away from 0.
+    """
+    if value.is_affine:
+        return cast("Affine", value)
+    terms = _slopes(value).items()
+    return Linear.make({name: ceil(abs(c)) * (1 if c > 0 else -1) for name, c in terms}, value.constant)
+
+
+def _slopes(value: Int) -> dict[str, Fraction]:
+    found: dict[str, Fraction] = {}
+    for atom, factor in value.terms:
+        if isinstance(atom, Lookup):
+            continue
+        dividend, divisor = (Linear.name(atom), 1) if isinstance(atom, str) else _dividend(atom)
+        inner = {atom: Fraction(1)} if isinstance(atom, str) else _slopes(dividend)
+        for name, slope in inner.items():
+            found[name] = found.get(name, Fraction()) + slope * factor / divisor
+    return found
+
+
+def lookups(value: Int) -> tuple[Lookup, ...]:
+    """The elements that are looked up in an expression, outer ones first."""
+    return tuple(atom for atom in walk(value) if isinstance(atom, Lookup))
+
+
+def map_lookups(value: Int, change: Callable[[Lookup], Lookup]) -> Int:
+    """The sum with `change(lookup)` for each of its terms that is an element of an array."""
+    if not any(isinstance(atom, Lookup) for atom, _ in value.terms):
+        return value
+    terms = [(change(atom) if isinstance(atom, Lookup) else atom, c) for atom, c in value.terms]
+    return Linear.make(terms, value.constant)
+
+
+def _dividend(atom: Atom) -> tuple[Int, int]:
+    """The dividend and the divisor of a quotient."""
+    assert isinstance(atom, Op) and atom.name == "floordiv", "subscripts have no other operations"
+    return atom.args[0], atom.args[1].constant
 
 
 def factors_of(atom: Atom) -> tuple[Int, ...]:
@@ -409,6 +473,8 @@ def _parts(atom: Atom) -> tuple[Int, ...]:
     """The expressions that an atom is made of."""
     if isinstance(atom, Select):
         return (*sides(atom.test), atom.then, atom.other)
+    if isinstance(atom, Lookup):
+        return (*atom.indices, atom.extent)
     return atom.args if isinstance(atom, Op) else ()
 
 
@@ -428,6 +494,7 @@ def _value(atom: Atom, values: Mapping[str, int]) -> int:
         return int(values[atom])
     if isinstance(atom, Select):
         return (atom.then if holds(atom.test, values) else atom.other).evaluate(values)
+    assert isinstance(atom, Op), f"{atom} is data"
     args = [arg.evaluate(values) for arg in atom.args]
     match atom.name:
         case "*":
@@ -459,6 +526,9 @@ def _substituted(atom: Atom, values: Mapping[str, Linear[B] | int]) -> Int:
     if isinstance(atom, Select):
         test = replaced(atom.test, values)
         return choice(test, atom.then.substitute(values), atom.other.substitute(values))
+    if isinstance(atom, Lookup):
+        indices = tuple(cast("Int", value.substitute(values)) for value in atom.indices)
+        return _single(Lookup(atom.array, indices, cast("Affine", atom.extent.substitute(values))))
     args = [cast("Int", arg.substitute(values)) for arg in atom.args]
     match atom.name:
         case "*":
@@ -497,6 +567,8 @@ class Language:
     choice: Callable[[str, str, str], str]
     named: Callable[[str], str] = str
     """The text of a name."""
+    lookup: str = ""
+    """What is before an element that is looked up."""
 
     def integer(self, value: Int) -> str:
         """The text of an expression."""
@@ -547,6 +619,8 @@ class Language:
             if (atom.then, atom.other) == (Linear.of(1), Linear.of(0)):
                 return f"({test})", PRIMARY
             return f"({self.choice(test, self.integer(atom.then), self.integer(atom.other))})", PRIMARY
+        if isinstance(atom, Lookup):
+            return f"{self.lookup}{atom.array}[{', '.join(map(self.integer, atom.indices))}]", PRIMARY
         if atom.name in self.calls:
             call = self.calls[atom.name]
             return reduce(lambda a, b: f"{call}({a}, {b})", map(self.integer, atom.args)), PRIMARY
@@ -557,6 +631,7 @@ C = Language(
     {"min": "imin", "max": "imax", "floordiv": "floord"},
     {"*": "*", "/": "/", "%": " % ", "&&": " && ", "||": " || "},
     lambda test, then, other: f"{test} ? {then} : {other}",
+    lookup="(int64_t)",
 )
 PYTHON = Language(
     {"min": "min", "max": "max"},

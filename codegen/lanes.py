@@ -271,7 +271,7 @@ def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.G
     return style.ForStatement(Line(start), Line(test), Line(update), style.Braces(body))
 
 
-VECTOR = re.compile(r"\b(\w+?)_((?:f|i)\d+)x(\d+)\(")
+VECTOR = re.compile(r"\b(\w+?)_((?:f|i|u)\d+)x(\d+)\(")
 
 
 def helpers(code: str, opencl: bool = False) -> str:
@@ -289,7 +289,7 @@ def helpers(code: str, opencl: bool = False) -> str:
     return "\n".join(texts)
 
 
-OPENCL_VECTORS = {"i8": "char", "i32": "int", "i64": "long"}
+OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 """The names in OpenCL's vector types that are not those of the scalar types in C."""
 
 

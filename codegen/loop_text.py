@@ -94,8 +94,8 @@ def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
     match expr:
         case Const(value):
             return repr(value)
-        case Index(affine):
-            return f"({PYTHON.integer(affine.substitute(values))})"
+        case Index(value):
+            return f"({PYTHON.integer(value.substitute(values))})"
         case Load(array, indices):
             inner = ", ".join(PYTHON.integer(index.substitute(values)) for index in indices)
             return f"{array}[{inner}]" if indices else array

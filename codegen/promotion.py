@@ -21,6 +21,7 @@ from codegen.expr import (
     Truth,
     Unary,
 )
+from codegen.integer import largest
 from microkernels.dtypes import DType, f64
 
 LARGEST_INDEX = 1 << 48
@@ -83,8 +84,8 @@ def _floating(kind: Type) -> Type:
 
 def limits(dtype: DType) -> tuple[int, int]:
     """The minimum and the maximum of an integer type."""
-    half = 1 << 8 * dtype.size - 1
-    return -half, half - 1
+    whole = 1 << 8 * dtype.size
+    return (0, whole - 1) if dtype.is_unsigned else (-whole // 2, whole // 2 - 1)
 
 
 def fits(value: int, dtype: DType) -> bool:
@@ -156,8 +157,8 @@ def bound(expr: Expr) -> int:
     match expr:
         case Const(value):
             return abs(int(value))
-        case Index(affine):
-            return sum(abs(factor) for _, factor in affine.terms) * LARGEST_INDEX + abs(affine.constant)
+        case Index(index):
+            return largest(index, LARGEST_INDEX)
         case Unary(_, operand):
             return bound(operand)
         case Binary("*", left, right):

@@ -22,6 +22,7 @@ from codegen.integer import (
     Connected,
     Int,
     Linear,
+    Lookup,
     Op,
     Relation,
     Select,
@@ -93,6 +94,8 @@ class Ranges:
             self.look_at(atom.test)
             (a, b), (c, d) = self.interval(atom.then), self.interval(atom.other)
             return min(a, c), max(b, d)
+        if isinstance(atom, Lookup):
+            return -UNKNOWN, UNKNOWN
         found = _of_operation(atom.name, list(map(self.interval, atom.args)))
         self.seen(found)
         return found
@@ -135,6 +138,8 @@ class Ranges:
         if isinstance(atom, Select):
             test, then, other = self.test(atom.test), self.value(atom.then), self.value(atom.other)
             return then if self.holds(test) else choice(test, then, other)
+        if isinstance(atom, Lookup):
+            return Linear(((atom, 1),))
         args = list(map(self.value, atom.args))
         match atom.name:
             case "*":

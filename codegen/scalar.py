@@ -14,6 +14,8 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +34,11 @@ from codegen.expr import (
     Ternary,
     Truth,
     Unary,
-    loads,
+    accessed,
     number,
     walk,
 )
-from codegen.integer import Int, Linear, in_c, primary, product
+from codegen.integer import Int, Linear, Lookup, in_c, map_lookups, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
 from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
@@ -112,7 +114,15 @@ class StatementPrinter:
 
     def at(self, load: Load) -> Element:
         """The element that the statement accesses."""
-        return Element(load.array, tuple(index.substitute(self.values) for index in load.indices))
+        return Element(load.array, tuple(map_lookups(i.substitute(self.values), self._flat) for i in load.indices))
+
+    def _flat(self, lookup: Lookup) -> Lookup:
+        """The element that is looked up by its C name and its offset."""
+        buffer = self.buffers[lookup.array]
+        indices = (map_lookups(index, self._flat) for index in lookup.indices)
+        steps = zip(indices, strides(buffer), strict=True)
+        offset = reduce(add, (index * stride for index, stride in steps))
+        return Lookup(c_name(buffer.name), (offset,), Linear())
 
     def element(self, element: Element) -> str:
         """`A[i*N + j]`, or a scalar's name."""
@@ -140,9 +150,9 @@ class StatementPrinter:
 
     def names(self, statement: Assign, stores: bool = True) -> frozenset[str]:
         """The names in a statement's text; without its target, unless it `stores` to that."""
-        found = [self.element_names(self.at(load)) for load in loads(statement.expr)]
+        found = [self.element_names(self.at(load)) for load in accessed(statement.expr)]
         found += [self.element_names(self.at(statement.target))] * stores
-        indices = (node.affine for node in walk(statement.expr) if isinstance(node, Index))
+        indices = (node.value for node in walk(statement.expr) if isinstance(node, Index))
         return frozenset().union(*found, *(index.substitute(self.values).names for index in indices))
 
     def type_of(self, expr: Expr) -> Type:
@@ -173,8 +183,8 @@ class StatementPrinter:
         match expr:
             case Const(value):
                 return literal(value, dtype)
-            case Index(affine):
-                place = affine.substitute(self.values)
+            case Index(index):
+                place = index.substitute(self.values)
                 return Typed(primary(place), PRIMARY, i64) if place.terms else literal(place.constant, dtype)
             case Load(array):
                 element = self.at(expr)
@@ -315,7 +325,8 @@ def _may_change(source: DType, target: DType) -> bool:
     """Whether a conversion may change a value, of which compilers warn unless it is explicit."""
     if target.is_float and not source.is_float:
         return source.size * 2 > target.size
-    return source.is_float > target.is_float or source.size > target.size
+    wider = source.size > target.size or (source.size == target.size and source.is_unsigned != target.is_unsigned)
+    return source.is_float > target.is_float or wider
 
 
 def _converted(typed: Typed, dtype: DType) -> Typed:

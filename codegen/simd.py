@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codegen.arithmetic import least, update
+from codegen.arithmetic import least, most, update
 from codegen.expr import loads
 from codegen.integer import Int
 from codegen.loop_ir import Declare, For, If, Node, Run, inside, walk
@@ -68,7 +68,7 @@ def neutral(op: str, dtype: DType) -> str:
         return literal(int(op == "*"), dtype)[0]
     if dtype.is_float:
         return "INFINITY" if op == "min" else "-INFINITY"
-    return least(dtype) if op == "max" else f"INT{8 * dtype.size}_MAX"
+    return least(dtype) if op == "max" else most(dtype)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,11 @@ class DType:
     def __getitem__(self, shape: Any) -> ArrayType:
         return ArrayType(self, shape if isinstance(shape, tuple) else (shape,))
 
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether the type is one of integers without negative numbers."""
+        return self.name.startswith("u")
+
     __iter__ = None
     """A type is not iterable: without this, `list(f32)` would call `__getitem__` for ever."""
 
@@ -36,11 +41,13 @@ class ArrayType:
 
 f32 = DType("f32", "float", "float32", 4, True)
 f64 = DType("f64", "double", "float64", 8, True)
+u8 = DType("u8", "uint8_t", "uint8", 1, False)
 i8 = DType("i8", "int8_t", "int8", 1, False)
+i16 = DType("i16", "int16_t", "int16", 2, False)
 i32 = DType("i32", "int32_t", "int32", 4, False)
 i64 = DType("i64", "int64_t", "int64", 8, False)
 
 f16 = DType("f16", "half", "float16", 2, True)
 """Half precision, for OpenCL devices that have it; GPU microkernels accumulate in f32."""
 
-DTYPES = {dtype.name: dtype for dtype in (f16, f32, f64, i8, i32, i64)}
+DTYPES = {dtype.name: dtype for dtype in (f16, f32, f64, u8, i8, i16, i32, i64)}

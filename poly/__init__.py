@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
-from microkernels.dtypes import DType, f16, f32, f64, i8, i32, i64
+from microkernels.dtypes import DType, f16, f32, f64, i8, i16, i32, i64, u8
 from microkernels.errors import TargetError
 from poly.analysis.dependences import dependences
 from poly.compilation import compile_nest as compile
@@ -66,6 +66,7 @@ __all__ = [
     "f64",
     "from_c",
     "i8",
+    "i16",
     "i32",
     "i64",
     "machine",
@@ -75,6 +76,7 @@ __all__ = [
     "sizes",
     "space",
     "tune",
+    "u8",
     "write_header",
     "write_opencl",
 ]

@@ -16,6 +16,7 @@ from poly.compilation import compile_nest
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
+from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
 from poly.ir.reference import reference
 from poly.ir.sizes import deduce_sizes
@@ -134,7 +135,7 @@ class Function(Nest):
 
     def _served(self, kernel: Kernel) -> Served:
         """The kernel takes the next call if the arrays' shapes tell that it is the right one."""
-        if kernel.nest.sizes or signature(self, scratch=False).given:
+        if kernel.nest.sizes or index_reads(self) or signature(self, scratch=False).given:
             return Served(kernel, self._call)
         return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads)))
 
@@ -173,6 +174,17 @@ def nest(
     An `if`, or `a if c else b`, may depend on data: all iterations then run, and elements keep their values where the
     condition is false. All elements that it names must therefore exist, whether the condition holds or not.
     A condition on indices and sizes alone is affine, and decides which iterations exist.
+
+    Subscripts, bounds and conditions may have quotients and remainders by positive integers, rounded down as in
+    Python: `x[i // 2]`, `x[i % 4]`. By a size, as in `x[(i + 1) % N]`, they make one statement for each quotient,
+    which must be from -2 to 3. A subscript that reads may look up an element of an argument with integers, and add
+    integers and sizes to it: `x[idx[i] + 1]`. Each call first checks that the elements which are looked up are inside
+    of the array; of `a` in `x[a[b[i]]]` it checks all. Headers and OpenCL devices don't check, and refuse such nests.
+
+    Calls of other functions and nests are replaced by what these do. A function with assignments to names, `if` and
+    `return` is a value, `y[i] = relu(x[i])`, also in a subscript or bound; the types of its parameters mean nothing.
+    A nest, or a function of loops, is called as a statement, `scale(A, 2.0)`; a function of loops that ends with
+    `return` also as the value of an assignment, `t = dot(x, y)`. Recursion is refused.
 
     Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
     array whose extent comes out negative has no elements.
@@ -217,7 +229,8 @@ def from_c(
     Arrays do not overlap; a pointer must promise that by `restrict`.
 
     Arithmetic is that of C: a float that meets a double, such as the literal `0.1`, is computed as a double. Integers
-    wrap around.
+    wrap around. Quotients and remainders of counters and sizes are rounded towards zero. A subscript may look up an
+    element of an array of integers, as in `poly.nest`.
 
     Raises:
         SpecError: something that poly can't read; the message shows where it is, and how to write it instead.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,9 @@ from microkernels.isa import ISA
 from poly.checks import checked_size
 from poly.compiled import Basis, Compiled, compiled
 from poly.errors import ScheduleError
+from poly.ir.lookups import IndexRead, check_indices, index_reads
 from poly.ir.nest import Nest
+from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
 from poly.lowering.arguments import arguments
 from poly.records.followed import RECORD_SECONDS, check_source
@@ -52,6 +54,8 @@ class Kernel(Scheduled):
         return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        if self._index_reads:
+            self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
         self._caller(*arguments, **keywords)
 
     @property
@@ -111,6 +115,8 @@ class Kernel(Scheduled):
         """
         from codegen.call import c_arguments
 
+        if self._index_reads:
+            self._check_indices(arrays, sizes)
         return c_arguments(self.signature, self._library, arrays, self._checked(threads), **sizes)
 
     def write_header(
@@ -133,6 +139,13 @@ class Kernel(Scheduled):
 
     def _checked(self, threads: int | None) -> int:
         return self.threads if threads is None else check_threads(threads)
+
+    @cached_property
+    def _index_reads(self) -> tuple[IndexRead, ...]:
+        return index_reads(self.nest)
+
+    def _check_indices(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        check_indices(self.nest, self._index_reads, fitted(self.nest, arguments, keywords))
 
     @cached_property
     def _library(self) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codegen.program import Buffer
+from codegen.promotion import limits
 from codegen.signature import Signature
 
 REAL = (float, int)
@@ -38,8 +39,8 @@ class ArgumentPlace(NamedTuple):
 
     @staticmethod
     def of(buffer: Buffer) -> ArgumentPlace:
-        half = 1 << (8 * buffer.dtype.size - 1)
-        numbers = None if buffer.dtype.is_float else range(-half, half)
+        low, high = limits(buffer.dtype)
+        numbers = None if buffer.dtype.is_float else range(low, high + 1)
         return ArgumentPlace(buffer.kind == "scalar", numbers, buffer.kind in ("out", "inout"))
 
 

@@ -163,7 +163,6 @@ def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, 
         if not 0 <= i.evaluate(values) < e.evaluate(values)
     )
     verb = "writes" if access == statement.target else "reads"
-    element = f"{access.array}[{', '.join(map(str, access.indices))}]"
     iteration = ", ".join(f"{name} = {values[name]}" for name in statement.iterators)
     sizes = ", ".join(f"{size} = {values[size]}" for size in nest.sizes)
     which = f"{array.shape[axis]} = {extent}" if array.shape[axis].terms else str(extent)
@@ -174,7 +173,7 @@ def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, 
         else f"Shorten the loops, put an `if` around the statement, or make {access.array} larger."
     )
     return SpecError(
-        f"{nest.file}:{statement.line}: {statement.name} {verb} {element} outside of {access.array}\n"
+        f"{nest.file}:{statement.line}: {statement.name} {verb} {access} outside of {access.array}\n"
         f"    {statement.text}\n"
         f"{where[:1].upper()}{where[1:]}, index {index} of dimension {axis} is outside of 0 <= index < {which}.\n"
         f"{remedy}"

@@ -48,6 +48,8 @@ def recognise(nest: Nest, statement: Statement) -> Contraction | None:
     others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
     if len(operands) != 2:
         return None
+    if not all(index.is_affine for load in (statement.target, *operands) for index in load.indices):
+        return None
     if any(load.array == statement.target.array for load in operands) and _feeds_itself(nest, statement):
         return None
     if any(not _is_scalar(nest, f) for f in others):

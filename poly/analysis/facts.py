@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from codegen.expr import Binary, FunctionCall, Index, Load, Node, loads, walk
-from codegen.integer import Affine
+from codegen.integer import Int, straight
 from poly.ir.instances import box_extents, iterations
 from poly.ir.nest import Nest, Statement
 
@@ -52,8 +52,8 @@ def _length(nest: Nest, statement: Statement) -> int:
     """The approximate number of terms of an element of the target; see `Facts`."""
     extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
     target = statement.target.indices
-    used = (*target, *(affine for node in walk(statement.expr) for affine in _affines(node)))
-    same = prod(extents[loop] for loop in extents if not any(loop in affine.names for affine in used))
+    used = (*target, *(value for node in walk(statement.expr) for value in _integers(node)))
+    same = prod(extents[loop] for loop in extents if not any(loop in value.names for value in used))
     terms = ceil(prod(extents.values()) / _elements(nest, statement.target, extents))
     return terms if statement.op == "=" else terms * same
 
@@ -61,14 +61,14 @@ def _length(nest: Nest, statement: Statement) -> int:
 def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
     """An upper bound on the elements that a statement writes, from the array, its indices and the indices' loops."""
     whole = prod(extent.evaluate({}) for extent in nest.array(target.array).shape)
-    values = prod(1 + sum(abs(c) * (extents[n] - 1) for n, c in index.terms) for index in target.indices)
+    values = prod(1 + sum(abs(c) * (extents[n] - 1) for n, c in straight(i).terms) for i in target.indices)
     loops = prod(extents[name] for name in {name for index in target.indices for name in index.names})
     return max(1, min(whole, values, loops))
 
 
-def _affines(node: Node) -> tuple[Affine, ...]:
-    """The affine expressions directly in a node of an expression."""
-    return node.indices if isinstance(node, Load) else (node.affine,) if isinstance(node, Index) else ()
+def _integers(node: Node) -> tuple[Int, ...]:
+    """The expressions of indices directly in a node of an expression."""
+    return node.indices if isinstance(node, Load) else (node.value,) if isinstance(node, Index) else ()
 
 
 def drifts(nest: Nest) -> bool:

@@ -46,7 +46,8 @@ def _is_temporary(array: Array, nest: Nest, around: dict[str, list[int]]) -> boo
 
 
 def _counts_all(statement: Statement, array: Array) -> bool:
-    """Whether the element differs in each iteration: each iterator is alone in an index."""
+    """Whether the element differs in each iteration: each iterator is alone in an affine index."""
     access = next(load for load in accesses(statement) if load.array == array.name)
     own = frozenset(statement.iterators)
-    return {next(iter(index.names & own)) for index in access.indices if len(index.names & own) == 1} == own
+    alone = (index.names & own for index in access.indices if index.is_affine)
+    return {next(iter(names)) for names in alone if len(names) == 1} == own

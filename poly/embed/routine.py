@@ -17,7 +17,8 @@ from poly.autoschedule.default import default_schedule
 from poly.compiled import custom_kernels
 from poly.embed.group import Group
 from poly.embed.trials import trials
-from poly.errors import ScheduleError
+from poly.errors import ScheduleError, SpecError
+from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
 from poly.ir.strided import with_strides
 from poly.lowering.lower import lower
@@ -38,6 +39,9 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
     `threads` replaces the number of threads for which the kernels were scheduled. A `dense` function takes no strides.
     """
     nest = check(group.base.nest)
+    for read in index_reads(nest):
+        problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which a header does not check"
+        raise SpecError(f"{problem}. Call the kernel from Python.")
     open_nest = nest if dense else with_strides(nest)
     plain = lower(open_nest, schedule(open_nest).tree, isas[-1], expanded=True)
     reference = replace(plain, name=f"{name}_reference")

@@ -21,11 +21,11 @@ from codegen.expr import (
     Unary,
     number,
 )
-from codegen.integer import Affine, Linear
+from codegen.integer import Affine, Int, Linear, Lookup, lookups
 from codegen.promotion import LARGEST_INDEX
 from microkernels.dtypes import DTYPES
 from poly.errors import SpecError
-from poly.frontends.affine import affine
+from poly.frontends.affine import integer
 from poly.frontends.scope import Scope
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -70,11 +70,14 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
             return Binary(OPERATORS[type(op)], expression(left, scope), expression(right, scope))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             return _power(expression(left, scope), expression(right, scope))
+        case ast.BinOp(op=ast.FloorDiv() | ast.Mod()) if not is_data(node, scope):
+            whole = integer(node, scope)
+            return Index(whole) if whole.terms else Const(whole.constant)
         case ast.BinOp():
             raise scope.source.error(
                 node,
                 f"`{ast.unparse(node)}` uses an operator that is not one of + - * / **",
-                "Divide by / and round by floor, or write integer division as separate loops.",
+                "Divide data by / and round by floor; // and % are for indices and sizes.",
             )
         case ast.Call():
             return _call(node, scope)
@@ -190,15 +193,20 @@ def element(node: ast.Subscript, scope: Scope) -> Load:
         local = scope.locals[name]
         if not scope.encloses(local):
             raise scope.ended(node.value, local)
-        return Load(local.array.name, (*local.prefix, *_indices(node, local.rank, local.rank == 0, scope)))
+        shape = local.array.shape[len(local.prefix) :]
+        found = _indices(node, shape, local.rank == 0, scope)
+        if any(lookups(index) for index in found):
+            why = f"`{name}` is a local array, in which nothing is looked up by data"
+            raise scope.source.error(node, why, f"Make `{name}` an argument.")
+        return Load(local.array.name, (*local.prefix, *found))
     if name in scope.arguments:
         array = scope.arguments[name]
-        return Load(name, _indices(node, len(array.shape), array.kind == "scalar", scope))
+        return Load(name, _indices(node, array.shape, array.kind == "scalar", scope))
     raise scope.undeclared(node.value)
 
 
-def _indices(node: ast.Subscript, rank: int, is_scalar: bool, scope: Scope) -> tuple[Affine, ...]:
-    name = ast.unparse(node.value)
+def _indices(node: ast.Subscript, shape: tuple[Affine, ...], is_scalar: bool, scope: Scope) -> tuple[Int, ...]:
+    name, rank = ast.unparse(node.value), len(shape)
     if is_scalar:
         raise scope.source.error(node, f"`{name}` is a scalar and takes no index", f"Write `{name}`.")
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -213,7 +221,41 @@ def _indices(node: ast.Subscript, rank: int, is_scalar: bool, scope: Scope) -> t
             f"`{name}` has {_count(rank, 'dimension')}, and gets {_count(len(indices), 'index', 'indices')}",
             f"Give one index for each dimension: `{_example(name, rank)}`.",
         )
-    return tuple(affine(index, scope) for index in indices)
+    return tuple(_index(index, extent, scope) for index, extent in zip(indices, shape, strict=True))
+
+
+def _index(node: ast.expr, extent: Affine, scope: Scope) -> Int:
+    """A subscript of a dimension; it may look up one element of an array of integers, plus an integer or a size."""
+    subscript = next((part for part in ast.walk(node) if isinstance(part, ast.Subscript)), None)
+    if subscript is None:
+        return integer(node, scope)
+    found = element(subscript, scope)
+    array = scope.arguments.get(found.array)
+    if array is None or array.kind != "array" or array.dtype.is_float:
+        remedy = "Look up elements of an argument, such as `idx: i32[N]`."
+        raise scope.source.error(subscript, f"`{ast.unparse(subscript)}` is no element of an array of integers", remedy)
+    rest = _beside(node, subscript, scope)
+    if rest is None or any(scope.is_index(name) for name in rest.names):
+        why = f"`{ast.unparse(node)}` does more with an element than adding an integer or a size to it"
+        remedy = "Write `A[idx[i] + 1]`, or give the array one more dimension: `A[idx[i], j]` for `A[idx[i] + j]`."
+        raise scope.source.error(node, why, remedy)
+    return rest + Linear(((Lookup(found.array, found.indices, extent), 1),))
+
+
+def _beside(node: ast.expr, subscript: ast.Subscript, scope: Scope) -> Int | None:
+    """What is added to a subscript in a sum; None if it is no term of it."""
+    if node is subscript:
+        return Linear()
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+            first, others = _beside(left, subscript, scope), right
+            if isinstance(op, ast.Add) and first is None:
+                first, others = _beside(right, subscript, scope), left
+            if first is None or any(isinstance(part, ast.Subscript) for part in ast.walk(others)):
+                return None
+            beside = integer(others, scope)
+            return first + beside if isinstance(op, ast.Add) else first - beside
+    return None
 
 
 def _example(name: str, rank: int) -> str:

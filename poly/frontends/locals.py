@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from codegen.integer import Affine
+from codegen.integer import Affine, Int, Op
 from microkernels.dtypes import DType
 from poly.frontends.scope import Local, Loop
 from poly.ir.nest import Array
@@ -57,10 +57,28 @@ def expand(name: str, dtype: DType, shape: tuple[Affine, ...], loops: tuple[Loop
     return Local(array, loops, tuple(prefix), len(shape))
 
 
-def _extreme(bound: Affine, ranges: dict[str, tuple[Affine, Affine]], highest: bool) -> Affine:
-    """A bound's lowest or highest value in terms of sizes, with each outer index at the end that gives it."""
-    ends = {name: ends[(bound.coefficient(name) > 0) == highest] for name, ends in ranges.items()}
-    return bound.substitute(ends)
+def _extreme(bound: Int, ranges: dict[str, tuple[Affine, Affine]], highest: bool) -> Affine:
+    """A bound's lowest or highest value in terms of sizes, with each outer index at the end that gives it.
+
+    With quotients, it is a value that is no higher, or no lower.
+    """
+    found: Affine = Affine.of(bound.constant)
+    for atom, factor in bound.terms:
+        upwards = (factor > 0) == highest
+        if isinstance(atom, str):
+            end = ranges[atom][upwards] if atom in ranges else Affine.name(atom)
+        else:
+            assert isinstance(atom, Op), "a bound has names and quotients"
+            end = _beyond(_extreme(atom.args[0], ranges, upwards), upwards)
+        found = found + end * factor
+    return found
+
+
+def _beyond(dividend: Affine, highest: bool) -> Affine:
+    """The positive (negative, unless `highest`) part of a sum of sizes, which bounds its quotients."""
+    sign = 1 if highest else -1
+    terms = {name: factor for name, factor in dividend.terms if factor * sign > 0}
+    return Affine.make(terms, dividend.constant if dividend.constant * sign > 0 else 0)
 
 
 def restarts(name: str, statement: ast.stmt, loop: ast.For, function: ast.FunctionDef) -> bool:

@@ -94,10 +94,11 @@ def functions(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, 
     those of poly and NumPy.
     """
     called = {ast.unparse(node.func): node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
-    return {text: name for text, node in called.items() if (name := _function(node, names)) is not None}
+    return {text: name for text, node in called.items() if (name := function_of(node, names)) is not None}
 
 
-def _function(node: ast.expr, names: Mapping[str, Any]) -> str | None:
+def function_of(node: ast.expr, names: Mapping[str, Any]) -> str | None:
+    """The one of FUNCTIONS, or the type, that a name or attribute stands for, if it does."""
     match node:
         case ast.Name(id=name):
             value = names.get(name)

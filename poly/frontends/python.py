@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
+from codegen.expr import looked_up
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import shown
 from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends import names
+from poly.frontends.inlining import inlined
 from poly.frontends.locals import Locals
+from poly.frontends.rewriting import DEEPEST, too_deep
 from poly.frontends.scope import Scope
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.frontends.walker import Walker
 from poly.ir.budget import QUESTION, limited
-from poly.ir.nest import Array, Nest
+from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import at_least
-
-DEEPEST = 150
-"""The most levels of nested expressions and statements; a sum of 100 terms has 100."""
 
 READ = QUESTION
 """Operations that isl may use for the domains of a nest's statements."""
@@ -51,7 +51,11 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
     Raises:
         SpecError, TooCostly: as for `parse`.
     """
-    return nest_of(_definition(source), source, environment, reassociate, source.text)
+    function = _definition(source)
+    whole = inlined(function, source, environment, reassociate)
+    if whole is None:
+        return nest_of(function, source, environment, reassociate, source.text)
+    return nest_of(whole[0], source, whole[1], reassociate, ast.unparse(whole[0]) + "\n")
 
 
 @limited(READ)
@@ -64,7 +68,10 @@ def nest_of(
         SpecError, TooCostly: as for `parse`.
     """
     checked_flag("reassociate", reassociate)
-    _check_depth(function, source)
+    deep = too_deep(function)
+    if deep is not None:
+        why = f"this is nested more than {DEEPEST} levels deep"
+        raise source.error(deep, why, "Write it as several statements, such as `t = ...` and `t += ...`.")
     constants = names.constants(function, source, environment)
     arguments = _arguments(function, source, environment)
     sizes = _sizes(arguments, constants)
@@ -73,6 +80,7 @@ def nest_of(
     scope = Scope(source, arguments, constants, names.functions(function, environment), locals_.current)
     walker = Walker(scope, Targets(function, locals_, environment), sizes, _prefix(arguments))
     tree = walker.walk(function)
+    _check_looked_up(function, walker.statements, source)
     return Nest(
         name=function.name,
         sizes=sizes,
@@ -85,6 +93,16 @@ def nest_of(
         names=tuple(constants.items()),
         reassociate=reassociate,
     )
+
+
+def _check_looked_up(function: ast.FunctionDef, statements: Iterable[Statement], source: Source) -> None:
+    """Refuse a nest that writes an array whose elements are looked up as indices: they are checked before it runs."""
+    given = {load.array: load for s in statements for access in s.reads for load in looked_up(access)}
+    written = given.keys() & {s.target.array for s in statements}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in written:
+            why = f"`{ast.unparse(node.value)}` is written, and its elements are looked up as indices"
+            raise source.error(node, why, "Compute the indices in a nest of its own, and call that one first.")
 
 
 def _definition(source: Source) -> ast.FunctionDef:
@@ -113,18 +131,6 @@ def _unreadable(source: Source, why: str) -> SpecError:
         f"{source.file}:{source.first}: the text of this function can't be read alone ({why}).\n"
         "Write the loops as a function with `def`, at the start of a line."
     )
-
-
-def _check_depth(function: ast.FunctionDef, source: Source) -> None:
-    """Refuse expressions and statements nested more deeply than the recursive functions of the front end can follow."""
-    below: list[tuple[ast.AST, ast.stmt, int]] = [(node, node, 1) for node in function.body]
-    while below:
-        node, statement, depth = below.pop()
-        if depth > DEEPEST:
-            why = f"this is nested more than {DEEPEST} levels deep"
-            raise source.error(statement, why, "Write it as several statements, such as `t = ...` and `t += ...`.")
-        for child in ast.iter_child_nodes(node):
-            below.append((child, child if isinstance(child, ast.stmt) else statement, depth + 1))
 
 
 def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[str, Any]) -> dict[str, Array]:

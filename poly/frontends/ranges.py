@@ -8,9 +8,9 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Affine
+from codegen.integer import Affine, Int
 from poly.frontends import names
-from poly.frontends.affine import affine
+from poly.frontends.affine import affine, integer
 from poly.frontends.scope import Loop, Scope
 from poly.ir.sets import function, number, zero
 
@@ -18,7 +18,7 @@ from poly.ir.sets import function, number, zero
 def loop_of(node: ast.For, scope: Scope, sizes: Collection[str]) -> Loop:
     """The loop of a `for` statement.
 
-    The lower bound may be a `max`, and the upper bound a `min`, of affine expressions.
+    The lower bound may be a `max`, and the upper bound a `min`, of affine expressions and quotients of these.
 
     Raises:
         SpecError: not a range, a bound that is not affine, a step that is not constant, or a name already in use.
@@ -57,7 +57,7 @@ def values(loop: Loop, outer: isl.Set, indices: tuple[str, ...]) -> isl.Set:
     space = domain.get_space()
     own = function(space, Affine.name(loop.name), (*indices, loop.name))
 
-    def bound(value: Affine) -> isl.Aff:
+    def bound(value: Int) -> isl.Aff:
         return function(space, value, indices)
 
     sides = [*(own.ge_set(bound(low)) for low in loop.lower), *(own.lt_set(bound(high)) for high in loop.upper)]
@@ -93,7 +93,7 @@ def _range_arguments(node: ast.For, scope: Scope) -> list[ast.expr]:
     )
 
 
-def _bounds(node: ast.expr, function: str, scope: Scope) -> tuple[Affine, ...]:
+def _bounds(node: ast.expr, function: str, scope: Scope) -> tuple[Int, ...]:
     match node:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name == function and args:
             return tuple(bound for arg in args for bound in _bounds(arg, function, scope))
@@ -103,4 +103,4 @@ def _bounds(node: ast.expr, function: str, scope: Scope) -> tuple[Affine, ...]:
                 f"with `{ast.unparse(node)}` here, the loop's values are not an interval",
                 "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
             )
-    return (affine(node, scope),)
+    return (integer(node, scope),)

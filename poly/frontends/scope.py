@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.integer import Affine
+from codegen.integer import Affine, Int
 from poly.errors import SpecError
 from poly.frontends.source import Source
 from poly.ir.nest import Array
@@ -20,12 +20,12 @@ class Loop:
     """
 
     name: str
-    lower: tuple[Affine, ...]
-    upper: tuple[Affine, ...]
+    lower: tuple[Int, ...]
+    upper: tuple[Int, ...]
     step: int = 1
 
     @property
-    def first(self) -> Affine:
+    def first(self) -> Int:
         """The index of the first iteration of a loop whose step is not 1."""
         return self.lower[0] if self.step > 0 else self.upper[0] - 1
 

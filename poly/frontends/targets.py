@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from codegen.expr import Expr, Load, loads
-from codegen.integer import Affine
+from codegen.integer import Affine, lookups
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends import names
@@ -55,7 +55,7 @@ class Targets:
         """
         match target:
             case ast.Subscript():
-                return element(target, scope)
+                return _direct(target, scope)
             case ast.Name():
                 local = self._scalar(node, target, expr, scope, around)
                 return Load(local.array.name, local.prefix)
@@ -69,7 +69,7 @@ class Targets:
         """
         match target:
             case ast.Subscript():
-                return element(target, scope)
+                return _direct(target, scope)
             case ast.Name():
                 self._check_name(target, scope)
                 if target.id not in scope.locals:
@@ -121,6 +121,15 @@ class Targets:
         local = scope.locals.get(target.id)
         if local is not None and (local.array.dtype, local.rank) != (dtype, rank):
             raise scope.source.error(target, f"`{target.id}` changes its type", "Use another name for the second one.")
+
+
+def _direct(target: ast.Subscript, scope: Scope) -> Load:
+    """An element that is written, whose subscripts look up nothing."""
+    found = element(target, scope)
+    if any(lookups(index) for index in found.indices):
+        why = f"`{ast.unparse(target)}` is written where an array's elements tell: two iterations may write one element"
+        raise scope.source.error(target, why, "Loop over the elements that are written, and look up what is read.")
+    return found
 
 
 def _whole(target: ast.Name, scope: Scope) -> SpecError:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, loads, operands
+from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, accessed, operands
 from codegen.expr import Node as ExprNode
+from codegen.integer import lookups
 from codegen.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
-from poly.frontends.affine import condition, shortened
+from poly.frontends.affine import shortened
+from poly.frontends.conditions import condition, parted
 from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
@@ -25,18 +25,23 @@ from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.ir.instances import coordinate
 from poly.ir.nest import Op, Statement
-from poly.ir.sets import set_space
+from poly.ir.sets import function, set_space
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
+Assign = Callable[[ast.expr, ast.expr, isl.Set], Node]
+"""Makes the statement that assigns a value to a target in a domain."""
 UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 @dataclass(frozen=True)
 class Guard:
-    """The condition of an `if` on data around the present place, and the arrays that were written below that `if`."""
+    """The condition of an `if` on data around the present place, and the arrays that were written below that `if`.
+
+    `depth` is the number of loops around it.
+    """
 
     test: Truth
-    node: ast.If
+    depth: int
     written: set[str] = field(default_factory=set)
 
 
@@ -78,9 +83,9 @@ class Walker:
                 return self._chain(node, targets, value, domain)
             case ast.AnnAssign(target=ast.Name() as target, value=value):
                 self._targets.declare(node, target, self._scope)
-                return [] if value is None else self._by_case(value, domain, partial(self._assign, node, target))
-            case ast.AugAssign():
-                return self._by_case(node.value, domain, partial(self._update, node))
+                return [] if value is None else self._by_case(target, value, domain, partial(self._assign, node))
+            case ast.AugAssign(target=target, value=value):
+                return self._by_case(target, value, domain, partial(self._update, node))
             case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                 return []
         raise _refusal(node, self._scope.source)
@@ -106,20 +111,41 @@ class Walker:
     def _if(self, node: ast.If, domain: isl.Set) -> list[Node]:
         if is_data(node.test, self._scope):
             return self._if_data(node, domain)
-        test = condition(node.test, self._scope, domain.get_space())
-        return self._either(
+        test = condition(node.test, self._scope, domain)
+        return self._apart(
             lambda: self._block(node.body, domain.intersect(test)),
             lambda: self._block(node.orelse, domain.subtract(test)),
         )
 
-    def _either(self, then: Callable[[], list[Node]], other: Callable[[], list[Node]]) -> list[Node]:
-        """The nodes of two alternatives; what only one of them assigns may have no value afterwards."""
+    def _apart(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
+        """The nodes of alternatives with disjoint domains: none sees what another one has written."""
+        guards = [guard for guard in self._guards if guard.depth == len(self._scope.loops)]
+        before = [frozenset(guard.written) for guard in guards]
+        every = [set(own) for own in before]
+
+        def alone(made: Callable[[], list[Node]]) -> list[Node]:
+            for guard, own in zip(guards, before, strict=True):
+                guard.written.intersection_update(own)
+            nodes = made()
+            for written, guard in zip(every, guards, strict=True):
+                written |= guard.written
+            return nodes
+
+        nodes = self._either(*(partial(alone, made) for made in alternatives))
+        for guard, written in zip(guards, every, strict=True):
+            guard.written.update(written)
+        return nodes
+
+    def _either(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
+        """The nodes of alternatives; what only some of them assign may have no value afterwards."""
         before = self._scope
-        nodes = then()
-        assigned = self._scope.assigned
-        self._scope = before
-        nodes += other()
-        self._scope = replace(before, assigned=assigned & self._scope.assigned)
+        nodes: list[Node] = []
+        assigned = []
+        for made in alternatives:
+            self._scope = before
+            nodes += made()
+            assigned.append(self._scope.assigned)
+        self._scope = replace(before, assigned=frozenset.intersection(*assigned))
         return nodes
 
     def _if_data(self, node: ast.If, domain: isl.Set) -> list[Node]:
@@ -127,9 +153,13 @@ class Walker:
         match _parted(node, self._scope):
             case ast.If() as outer:
                 return self._if(outer, domain)
+        parts = parted(node.test, self._scope, domain)
+        if parts is not None:
+            tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in parts)
+            return self._apart(*(partial(self._if_data, test, where) for where, test in tests))
         test = truth(node.test, self._scope)
         around = self._guards
-        frame = Guard(test, node)
+        frame = Guard(test, len(self._scope.loops))
         self._guards = (*around, frame)
 
         def otherwise() -> list[Node]:
@@ -140,27 +170,23 @@ class Walker:
         self._guards = around
         return nodes
 
-    def _by_case(self, value: ast.expr, domain: isl.Set, assign: Callable[[ast.expr, isl.Set], Node]) -> list[Node]:
-        """The statements of an assignment: one for each case of the choices in `value` that have affine conditions."""
-        choice = next((n for n in ast.walk(value) if isinstance(n, ast.IfExp) and self._is_affine(n)), None)
-        if choice is None:
-            return [assign(value, domain)]
-        test = condition(choice.test, self._scope, domain.get_space())
-        then, other = (replaced(value, choice, part) for part in (choice.body, choice.orelse))
-        return self._either(
-            lambda: self._by_case(then, domain.intersect(test), assign),
-            lambda: self._by_case(other, domain.subtract(test), assign),
-        )
+    def _by_case(self, target: ast.expr, value: ast.expr, domain: isl.Set, assign: Assign) -> list[Node]:
+        """The statements of an assignment, one for each case.
 
-    def _is_affine(self, choice: ast.IfExp) -> bool:
-        return not is_data(choice.test, self._scope)
+        Choices with affine conditions make cases, and quotients and remainders by sizes.
+        """
+        parts = parted(ast.Tuple([target, value], ast.Load()), self._scope, domain)
+        if parts is None:
+            return [assign(target, value, domain)]
+        sides = ((both.elts, where) for where, both in parts)
+        return self._apart(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
 
     def _chain(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, domain: isl.Set) -> list[Node]:
         """`a = b = value`, one assignment after the other, left to right."""
         first = len(self.statements)
         nodes = []
         for target in targets:
-            nodes += self._by_case(value, domain, partial(self._assign, node, target))
+            nodes += self._by_case(target, value, domain, partial(self._assign, node))
         written = {s.target.array for s in self.statements[first:]}
         read = {load.array for s in self.statements[first:] for load in s.reads}
         if len(targets) > 1 and written & read:
@@ -178,19 +204,21 @@ class Walker:
         place = self._targets.assigned(node, target, expr, self._scope, around)
         is_new = len(self._targets.locals.arrays) > known
         self._scope = replace(self._scope, assigned=self._scope.assigned | {place.array})
-        return self._add(node, place, *self._guarded(node, place, expr, is_new), domain)
+        return self._add(node, place, *self._guarded(node, place, expr, domain, is_new), domain)
 
-    def _update(self, node: ast.AugAssign, value: ast.expr, domain: isl.Set) -> Node:
+    def _update(self, node: ast.AugAssign, target: ast.expr, value: ast.expr, domain: isl.Set) -> Node:
         expr = expression(value, self._scope)
-        place = self._targets.updated(node.target, self._scope)
+        place = self._targets.updated(target, self._scope)
         op = UPDATES.get(type(node.op))
         if op is None:
             raise self._scope.source.error(
                 node, "this is not one of the assignments = += -= *= /=", "Write it with these, or with max and min."
             )
-        return self._add(node, place, *self._guarded(node, place, Binary(op, place, expr)), domain)
+        return self._add(node, place, *self._guarded(node, place, Binary(op, place, expr), domain), domain)
 
-    def _guarded(self, node: ast.stmt, place: Load, expr: Expr, is_new: bool = False) -> tuple[Op, Expr]:
+    def _guarded(
+        self, node: ast.stmt, place: Load, expr: Expr, domain: isl.Set, is_new: bool = False
+    ) -> tuple[Op, Expr]:
         """The operator and operand of `place = expr` below the present conditions on data.
 
         A local that begins here needs none of them: nothing reads it where they are false.
@@ -198,7 +226,10 @@ class Walker:
         if not self._guards:
             return as_reduction(place, expr)
         for guard in self._guards:
-            changed = next((load.array for load in loads(guard.test) if load.array in guard.written), None)
+            tested = accessed(guard.test)
+            changed = next((load.array for load in tested if load.array in guard.written), None)
+            if guard.depth < len(self._scope.loops):
+                changed = changed or next((load.array for load in tested if self._meets(load, place, domain)), None)
             if changed is not None:
                 raise self._scope.source.error(
                     node,
@@ -210,6 +241,15 @@ class Walker:
         tests = tuple(guard.test for guard in self._guards)
         test = tests[0] if len(tests) == 1 else Logic("and", tests)
         return ("=", expr) if is_new else guarded_update(test, place, expr, self._targets.type_of(place, self._scope))
+
+    def _meets(self, read: Load, place: Load, domain: isl.Set) -> bool:
+        """Whether an instance may assign the element that is read."""
+        if read.array != place.array or any(map(lookups, read.indices)):
+            return read.array == place.array
+        for pair in zip(read.indices, place.indices, strict=True):
+            one, other = (function(domain.get_space(), index, self._scope.indices) for index in pair)
+            domain = domain.intersect(one.eq_set(other))
+        return not domain.is_empty()
 
     def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source
@@ -288,22 +328,6 @@ def _conjuncts(test: ast.expr) -> list[ast.expr]:
 
 def _all(tests: list[ast.expr]) -> ast.expr:
     return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0])
-
-
-def replaced(whole: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
-    """The expression with one node in it replaced."""
-
-    class Replacer(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> Any:
-            return new if node is old else self.generic_visit(copy.copy(node))
-
-        def generic_visit(self, node: ast.AST) -> ast.AST:
-            for name, value in ast.iter_fields(node):
-                setattr(node, name, list(value) if isinstance(value, list) else value)
-            return super().generic_visit(node)
-
-    found: ast.expr = Replacer().visit(whole)
-    return found
 
 
 def _sequence(nodes: list[Node]) -> Node:

@@ -39,8 +39,8 @@ def fix_load(load: Load, values: Values) -> Load:
 def fix_expr(node: NodeT, values: Values) -> NodeT:
     """The expression with values in place of sizes; an index expression that becomes a number is a `Const`."""
     match node:
-        case Index(affine):
-            fixed = affine.substitute(values)
+        case Index(value):
+            fixed = value.substitute(values)
             return Index(fixed) if fixed.terms else Const(fixed.constant)  # type: ignore[return-value]  # a number too
         case Load():
             return fix_load(node, values)  # type: ignore[return-value]  # the same element

@@ -20,6 +20,8 @@ from codegen.integer import Test, connected
 from codegen.isl_ast import condition
 from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.nest import Nest, Statement
+from poly.ir.paths import paths
+from poly.ir.tree import Band
 
 SIMPLE = 200_000
 """Operations that isl may use to simplify one condition; beyond them, it lists all pieces of the domain."""
@@ -34,8 +36,19 @@ NONE: Conditions = {}
 
 
 def without_conditions(nest: Nest) -> Nest:
-    """The nest with the hulls of the statements' domains as domains; itself if nothing changes."""
-    simple = tuple(map(unconditional, nest.statements))
+    """The nest with hulls of the statements' domains as domains, one for all below the same loops.
+
+    Itself if nothing changes.
+    """
+    loops = {
+        name: tuple(id(part) for part in path if isinstance(part, Band)) for name, path in paths(nest.tree).items()
+    }
+    joined: dict[tuple[int, ...], isl.Set] = {}
+    for s in nest.statements:
+        domain = s.domain.reset_tuple_id()
+        joined[loops[s.name]] = joined[loops[s.name]].union(domain) if loops[s.name] in joined else domain
+    hulls = {around: _hull(domain) for around, domain in joined.items()}
+    simple = tuple(_within(s, hulls[loops[s.name]].set_tuple_name(s.name)) for s in nest.statements)
     return nest if simple == nest.statements else replace(nest, statements=simple)
 
 
@@ -53,7 +66,10 @@ def guarded(nest: Nest) -> tuple[Nest, Conditions]:
 
 def unconditional(statement: Statement) -> Statement:
     """The statement with the hull of its domain as its domain; itself if the two are equal."""
-    around = _hull(statement.domain)
+    return _within(statement, _hull(statement.domain))
+
+
+def _within(statement: Statement, around: isl.Set) -> Statement:
     return statement if around.is_equal(statement.domain) else replace(statement, domain=around)
 
 

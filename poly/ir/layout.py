@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codegen.expr import Load
-from codegen.integer import Affine, Int, Linear
+from codegen.integer import Affine, Int, Linear, straight
 from poly.ir.nest import Array
 
 
@@ -20,10 +20,10 @@ def strides(array: Array) -> tuple[Int, ...]:
 
 
 def step(array: Array, access: Load, iterator: str) -> Int:
-    """The stride of an access along `iterator`, in elements."""
+    """The stride of an access along `iterator`, in elements; about this if an index has quotients."""
     total: Int = Linear()
     for index, stride in zip(access.indices, strides(array), strict=True):
-        total = total + stride * index.coefficient(iterator)
+        total = total + stride * straight(index).coefficient(iterator)
     return total
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsIndex
 import islpy as isl
 
 from codegen.cache import digest
-from codegen.expr import Expr, Load, loads
+from codegen.expr import Expr, Load, accessed
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import plain, shown
@@ -78,7 +78,7 @@ class Statement:
     @property
     def reads(self) -> tuple[Load, ...]:
         """The accesses that read, which include the target of a reduction."""
-        return (() if self.op == "=" else (self.target,)) + loads(self.expr)
+        return (() if self.op == "=" else (self.target,)) + accessed(self.expr)
 
     def __str__(self) -> str:
         """The statement's source line, then its domain and access relations, each on its own line."""

@@ -14,6 +14,7 @@ from codegen.expr import FUNCTIONS
 from codegen.integer import Linear
 from codegen.promotion import integer
 from microkernels.dtypes import DTYPES, DType
+from poly.ir.lookups import check_indices, index_reads
 from poly.ir.nest import Array, Nest
 from poly.ir.sizes import fitted
 
@@ -44,6 +45,7 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
         ArgumentError: the arguments don't fit the nest.
     """
     taken = fitted(nest, arguments, keywords)
+    check_indices(nest, index_reads(nest), taken)
     if all(taken.values[name].size == 0 for name in nest.written & taken.values.keys()):
         return  # there is nothing to write, and the other extents of empty arrays may be huge
     values = {array.name: _argument(array, taken.values[array.name]) for array in nest.arguments}
@@ -83,7 +85,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     return {
         **{name: _real(getattr(np, name)) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil")},
         "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
-        "local": _local,
+        "local": _local, "index": int,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
         "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
     }  # fmt: skip
@@ -208,6 +210,8 @@ class _Runnable(ast.NodeTransformer):
         return self._assigned(node.target, self.visit(ast.BinOp(place, node.op, node.value)))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if isinstance(node.op, ast.FloorDiv | ast.Mod):
+            return node  # of indices and sizes: plain Python
         left, right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Pow):
             return self._power([left, right])
@@ -216,7 +220,9 @@ class _Runnable(ast.NodeTransformer):
         return self._call(OPERATORS[type(node.op)], [left, right])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        return node  # indices are plain Python
+        """Indices are plain Python; an element that is looked up becomes an integer that does not wrap around."""
+        found = ast.Subscript(node.value, _LookedUp().visit(node.slice), node.ctx)
+        return ast.copy_location(found, node)
 
     def visit_If(self, node: ast.If) -> ast.AST:
         node.body, node.orelse = (self._block(part) for part in (node.body, node.orelse))
@@ -285,6 +291,14 @@ class _Runnable(ast.NodeTransformer):
 
     def _call(self, name: str, arguments: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])
+
+
+class _LookedUp(ast.NodeTransformer):
+    """Makes integers of the elements in a subscript."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        inner = ast.Subscript(node.value, self.visit(node.slice), ast.Load())
+        return ast.Call(ast.Name(PREFIX + "index", ast.Load()), [inner], [])
 
 
 def _shape(annotation: ast.expr) -> ast.expr | None:

@@ -10,7 +10,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Affine
+from codegen.integer import Affine, Int, Op, lookups
 from poly.ir.budget import TooCostly, limited
 
 PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
@@ -41,14 +41,24 @@ def own_names(what: str, count: int) -> tuple[str, ...]:
     return tuple(f"{what}'{at}" for at in range(count))
 
 
-def function(space: isl.Space, value: Affine, iterators: Sequence[str] = ()) -> isl.Aff:
-    """An expression as a function on a space whose dimensions are the iterators, and whose parameters are sizes."""
+def function(space: isl.Space, value: Int, iterators: Sequence[str] = ()) -> isl.Aff:
+    """An expression of names and quotients, rounded down, as a function on a space.
+
+    The space's dimensions are the iterators, and its parameters the sizes.
+    """
     places = {name: (PARAM, at) for at, name in enumerate(parameters(space))}
     places |= {name: (IN, at) for at, name in enumerate(iterators)}
     made = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space)).set_constant_val(number(value.constant))
-    for name, coefficient in value.terms:
-        made = made.set_coefficient_val(*places[name], number(coefficient))
-    return made
+    quotients = []
+    for atom, coefficient in value.terms:
+        if isinstance(atom, str):
+            made = made.set_coefficient_val(*places[atom], number(coefficient))
+        else:
+            assert isinstance(atom, Op) and atom.name == "floordiv", "a nest has no other operations"
+            dividend, divisor = atom.args
+            whole = function(space, dividend, iterators).scale_down_val(number(divisor.constant)).floor()
+            quotients.append(whole.scale_val(number(coefficient)))
+    return reduce(isl.Aff.add, quotients, made)
 
 
 def index(space: isl.Space, position: int) -> isl.Aff:
@@ -99,10 +109,18 @@ def first_point(points: isl.Set) -> tuple[int, ...]:
     return tuple(point.get_coordinate_val(isl.dim_type.set, d).to_python() for d in range(points.dim(isl.dim_type.set)))
 
 
-def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: Sequence[Affine]) -> isl.Map:
-    """`{ S[i, k] -> A[i, k] }` on a domain."""
+def access_map(domain: isl.Set, iterators: Sequence[str], array: str, indices: Sequence[Int]) -> isl.Map:
+    """`{ S[i, k] -> A[i, k] }` on a domain; an index that is looked up may have any value inside of its dimension."""
     space = domain.get_space()
-    return mapped(space, array, [function(space, value, iterators) for value in indices]).intersect_domain(domain)
+    open_ = {at: found[0].extent for at, value in enumerate(indices) if (found := lookups(value))}
+    values = [zero(space) if at in open_ else function(space, value, iterators) for at, value in enumerate(indices)]
+    made = mapped(space, array, values)
+    for at, extent in open_.items():
+        made = made.project_out(OUT, at, 1).insert_dims(OUT, at, 1).set_tuple_name(OUT, array)
+        within = made.get_space().range()
+        own = index(within, at)
+        made = made.intersect_range(zero(within).le_set(own).intersect(own.lt_set(function(within, extent))))
+    return made.intersect_domain(domain)
 
 
 def mapped(space: isl.Space, name: str, functions: Sequence[isl.Aff]) -> isl.Map:

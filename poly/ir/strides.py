@@ -53,7 +53,7 @@ def accesses(statement: Statement) -> tuple[Load, ...]:
 
 
 def _cost(nest: Nest, access: Load, iterator: str) -> int:
-    if not any(index.coefficient(iterator) for index in access.indices):
+    if not any(iterator in index.names for index in access.indices):
         return 0
     return 1 if step(nest.array(access.array), access, iterator).number == 1 else STRIDED
 
@@ -85,7 +85,7 @@ def extent(nest: Nest, band: Band) -> int | None:
 
 def lines(nest: Nest, access: Load, iterator: str) -> int:
     """Cache lines that an access touches along `iterator`, relative to contiguous elements; 0 if it stays at one."""
-    if not any(index.coefficient(iterator) for index in access.indices):
+    if not any(iterator in index.names for index in access.indices):
         return 0
     apart = step(nest.array(access.array), access, iterator).number
     return STRIDED if apart is None else min(STRIDED, abs(apart))

@@ -21,6 +21,7 @@ from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
+from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
 from poly.ir.tree import Band, Leaf, Micro, Node, bands, mapped, statements, walk
 from poly.lowering.arguments import buffer
@@ -28,6 +29,7 @@ from poly.lowering.box_copy import with_boxes
 from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
 from poly.lowering.mapping.items import with_items
+from poly.lowering.quotients import with_quotients
 from poly.lowering.scan import scan
 from poly.lowering.storage import with_storage
 
@@ -78,6 +80,7 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
 
 
 def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool) -> Program:
+    nest, tree = with_quotients(nest, tree)
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     copied = with_boxes(nest, _without_idle(nest, shared), isa)
     boxed = with_items(copied, isa)
@@ -142,6 +145,10 @@ def _marks(made: Expansion, conditions: Conditions) -> dict[str, LoopMark]:
 
 
 def _check_types(nest: Nest, isa: ISA) -> None:
+    if isinstance(isa, DeviceISA) and index_reads(nest):
+        read = index_reads(nest)[0]
+        problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which no device checks"
+        raise TargetError(f"{problem}: take the target 'c'.")
     known = {"f16": isinstance(isa, DeviceISA) and isa.f16, "f64": not isinstance(isa, DeviceISA) or isa.f64}
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):

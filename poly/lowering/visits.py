@@ -119,6 +119,7 @@ class _Walk:
             return self.name(atom)
         if isinstance(atom, Select):
             return self.test(atom.test).indicator_function().cond(self.value(atom.then), self.value(atom.other))
+        assert isinstance(atom, Op), "no bound is looked up"
         left, *rest = map(self.value, atom.args)
         match atom.name:
             case "*":

@@ -43,7 +43,7 @@ class Arena:
     """The arguments of a kernel by name, in order. `reset` restores the initial values of the arrays it writes."""
 
     def __init__(self, data: Data) -> None:
-        buffers = data.signature.buffers
+        buffers, indices = data.signature.buffers, {name: (low, end) for name, low, end in data.indices}
         self.values: dict[str, Any] = {}
         self.written = tuple(b.name for b in buffers if b.kind in ("out", "inout"))
         self._memory: dict[str, Array] = {}
@@ -56,7 +56,11 @@ class Arena:
             memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name), number)
             self._memory[buffer.name], self.values[buffer.name] = memory, values
             if buffer.kind != "out" and buffer.name not in data.fresh:
-                fill(values, data.seed + number, data.delicate)
+                if buffer.name in indices:
+                    low, end = indices[buffer.name]
+                    values[...] = np.random.default_rng(data.seed + number).integers(low, max(low + 1, end), shape)
+                else:
+                    fill(values, data.seed + number, data.delicate)
                 if buffer.kind == "inout":
                     self._starts[buffer.name] = values.copy()
 
@@ -108,7 +112,8 @@ def start_by_numpy(memory: Array, size: int, number: int) -> int:
 
 
 def fill(values: Array, seed: int, delicate: bool) -> None:
-    """Fill with random values that every floating-point type holds exactly: floats in [-1, 1), integers in [-3, 3].
+    """Fill with random values that every floating-point type holds exactly: floats in [-1, 1), integers in [-3, 3],
+    and unsigned ones in [0, 6].
 
     With `delicate`, floats are in [0.5, 1.5), and square matrices are diagonally dominant.
     """
@@ -116,8 +121,9 @@ def fill(values: Array, seed: int, delicate: bool) -> None:
     flat = values.reshape(-1)
     for start in range(0, flat.size, BLOCK):
         block = flat[start : start + BLOCK]
-        if values.dtype.kind == "i":
-            block[...] = generator.integers(-3, 4, block.size)
+        if values.dtype.kind in "iu":
+            low = -3 if values.dtype.kind == "i" else 0
+            block[...] = generator.integers(low, low + 7, block.size)
         else:
             drawn = generator.integers(-STEPS, STEPS, block.size, np.int16)
             block[...] = 1 + drawn / (2 * STEPS) if delicate else drawn / STEPS

@@ -27,6 +27,8 @@ class Data:
     seed: int
     delicate: bool
     fresh: frozenset[str]
+    indices: tuple[tuple[str, int, int], ...] = ()
+    """The arrays whose elements are looked up as indices, with the least value and the end of the values they take."""
 
 
 @dataclass(frozen=True)

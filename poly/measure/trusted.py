@@ -26,6 +26,7 @@ from poly.autoschedule.default import default_schedule
 from poly.autoschedule.spaces.space import Space
 from poly.compiled import Compiled, translate
 from poly.errors import SearchError
+from poly.ir.lookups import index_ranges
 from poly.ir.nest import Nest
 from poly.ir.sets import function, index, number, set_space, zero
 from poly.kernel import signature
@@ -131,7 +132,14 @@ def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) ->
     on_device = space.device is not None
     calls = min(known.calls, QUEUED) if on_device else known.calls
     return Setup(
-        data=Data(signature(space.nest, not on_device), space.sizes, seed, known.delicate, fresh),
+        data=Data(
+            signature(space.nest, not on_device),
+            space.sizes,
+            seed,
+            known.delicate,
+            fresh,
+            index_ranges(space.nest, dict(space.sizes)),
+        ),
         cores=Cores(space.threads, choose(allowed_cpus(), space.threads)),
         results=str(folder),
         length=known.length,
@@ -186,7 +194,8 @@ class Preparation:
         """Run a kernel on the data and store its output; return whether it read unset elements of `fresh` arrays."""
         try:
             library = build(made.library, made.flags, folder)
-            data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh)
+            indices = index_ranges(self._nest, {})
+            data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh, indices)
             cpus = choose(allowed_cpus(), 1)
             answer = self._child.ask(Trust(str(library), data, Cores(1, cpus), str(folder)), PATIENCE)
         except (ToolchainError, Died, OSError) as error:

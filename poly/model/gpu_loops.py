@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil, log2, prod
 
 from codegen.expr import Load
+from codegen.integer import straight
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import ASSUMED
 from poly.ir.instances import iterations
@@ -109,7 +110,7 @@ def _bytes(nest: Nest, statement: Statement, path: Path, packed: set[str]) -> fl
     seen: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
     total = 0.0
     for access in accesses(statement):
-        form = (access.array, tuple(term for index in access.indices for term in index.terms))
+        form = (access.array, tuple(term for index in access.indices for term in straight(index).terms))
         near, size = form in seen, nest.array(access.array).dtype.size
         seen.add(form)
         if access.array in packed and access != statement.target:
@@ -124,14 +125,14 @@ def _bytes(nest: Nest, statement: Statement, path: Path, packed: set[str]) -> fl
 def _readers(statement: Statement, path: Path, access: Load) -> int:
     """The number of items that read the same element: those along loops that do not index the access."""
     moved = {band: moved_iterator(statement, path, band.name) for band in item_loops(path)}
-    used = {name for index in access.indices for name, _ in index.terms}
+    used = {name for index in access.indices for name in index.names}
     return prod(band.items for band, iterator in moved.items() if iterator is not None and iterator not in used)
 
 
 def _barriers(nest: Nest, statement: Statement, path: Path) -> float:
     """Cycles per instance in which a group combines the partial results of a reduction."""
     total = 0.0
-    target = {name for index in statement.target.indices for name, _ in index.terms}
+    target = {name for index in statement.target.indices for name in index.names}
     for band in item_loops(path):
         iterator = moved_iterator(statement, path, band.name)
         if statement.op != "=" and iterator is not None and iterator not in target:

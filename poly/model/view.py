@@ -16,7 +16,7 @@ from math import ceil, prod
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.integer import Affine
+from codegen.integer import Affine, Int, straight
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band
@@ -243,8 +243,8 @@ def references(nest: Nest, view: View, copies: Mapping[Load, int]) -> dict[Load,
     return found
 
 
-def _index(index: Affine, places: Mapping[str, Affine]) -> tuple[tuple[tuple[str, int], ...], int, int]:
-    moved = index.substitute(places)
+def _index(index: Int, places: Mapping[str, Affine]) -> tuple[tuple[tuple[str, int], ...], int, int]:
+    moved = straight(index).substitute(places)
     terms = tuple((name, c) for name, c in moved.terms if name.partition(" ")[0].isdigit())
     return terms, moved.constant, moved.constant
 

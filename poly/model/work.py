@@ -53,7 +53,7 @@ def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWor
     moved, scattered = 0.0, 0.0
     for access in accesses(statement):
         cycles = STORE if access == statement.target else LOAD
-        if innermost is None or not any(index.coefficient(innermost) for index in access.indices):
+        if innermost is None or not any(innermost in index.names for index in access.indices):
             continue
         if step(nest.array(access.array), access, innermost).number == 1:
             moved += cycles
@@ -70,7 +70,7 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
     if load.array != target.array:
         return False
     pairs = zip(target.indices, load.indices, strict=True)
-    return all(a == b or (innermost is not None and a.coefficient(innermost)) for a, b in pairs)
+    return all(a == b or (innermost is not None and innermost in a.names) for a, b in pairs)
 
 
 def _count(expr: Expr) -> float:

@@ -46,7 +46,8 @@ BODIES = {
         "3:36: `i - 1` is unsigned, and wraps around",
         "Declare its",
     ),
-    "gather": (LOOP + "x[k[i]] = 0;", "3:31: `k[i]` is data: a subscript, bound or extent", "Gather the elements"),
+    "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
+    "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),
     "advanced by hand": (
         "int j = 0;\n" + LOOP + "{ j += 2; x[j] = 0; }",
         "4:41: `j` is data: a subscript, bound or extent",
@@ -78,8 +79,12 @@ BODIES = {
     "undeclared": (LOOP + "x[i] = q;", "3:36: `q` is not declared in this file", "Declare it"),
     "whole array": (LOOP + "x[i] = y;", "3:36: `y` is a whole array", "Name one element of it: `y[i]`."),
     "rank": (LOOP + "x[i] = A[i];", "3:36: `A` has 2 dimensions, and gets 1 subscripts", "Give one subscript"),
-    "division": (LOOP + "k[i] = k[i] / 2;", "3:36: `k[i] / 2` divides integers", "Divide by a positive constant"),
-    "negative rest": (LOOP + "if ((i - 3) % 2 == 0) x[i] = 0;", "3:34: `(i - 3) % 2` divides integers", "Divide by"),
+    "division": (LOOP + "k[i] = k[i] / 2;", "3:36: `k[i] / 2` divides integers", "Divide counters and sizes"),
+    "negative bound": (
+        LOOP + "for (int j = (i - 3) / 2; j < n; j++) x[j + 2] = 0;",
+        "3:29: a bound of `j` divides what may be negative",
+        "Start at max(a, b), end at min(a, b)",
+    ),
     "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is no value that poly knows", "Use numbers"),
     "initial values": ("double t[2] = {0, 1};\nx[0] = t[0];", "3:8: `t` has initial values", "Fill it by loops"),
     "no value": (

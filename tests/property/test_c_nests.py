@@ -213,6 +213,16 @@ SOURCES = {
             t = u;
             s[1] /= t;
         }""",
+    "divided": """
+        void divided(int n, int m, double a[n][m], double b[n], int k[n]) {
+            for (int i = 0; i < n; i++)
+                for (int j = 0; j < m; j++) {
+                    a[i][j] += a[(i + 1) % n][(j - 1 + m) % m] * b[(i + j) / 2 % 5] + (i - 4) / 3;
+                    if ((j - 3) % 2 == -1 || (i - 2) % n > 1) b[(2 * i + n - 1) % n] -= a[i][0] * ((i - j) % 3);
+                    k[i / 2] += (i - 5) % 4 - j / m;
+                }
+            for (int i = 0; i < (n + 1) / 2; i++) if (a[(i + n / 2) % n][0] > 0) k[(i + 1) / 3] = (3 - i) / 2;
+        }""",
     "flat": """
         #include <math.h>
         #include <stddef.h>

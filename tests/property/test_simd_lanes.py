@@ -24,7 +24,10 @@ KNOWN = "[M, N] -> "
 CASES = [
     *((f32, op) for op in ("+", "*", "min", "max")),
     *((f64, op) for op in ("+", "max")),
-    *((DTYPES[name], op) for name, op in (("i8", "+"), ("i8", "max"), ("i32", "+"), ("i64", "min"))),
+    *(
+        (DTYPES[name], op)
+        for name, op in (("i8", "+"), ("i8", "max"), ("u8", "min"), ("i16", "+"), ("i32", "+"), ("i64", "min"))
+    ),
 ]
 LANES = LoopMark("j", vectorize=True)
 UFUNCS = {"+": np.add, "*": np.multiply, "min": np.fmin, "max": np.fmax}

@@ -9,7 +9,7 @@ enum { TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET }; /* what is done to an ar
 
 typedef struct try_argument {
     const char *name;
-    char type;           /* f: float, d: double, b: int8_t, i: int32_t, l: int64_t */
+    char type;           /* f: float, d: double, B: uint8_t, b: int8_t, s: int16_t, i: int32_t, l: int64_t */
     int use, rank, open; /* so many strides are told, from the first */
 } try_argument;
 
@@ -36,7 +36,10 @@ static void try_lay_out(try_array *a, int number, int round)
 {
     int64_t within = 1;
     int d;
-    a->width = a->is->type == 'b' ? 1 : a->is->type == 'f' || a->is->type == 'i' ? 4 : 8;
+    a->width = 8;
+    if (a->is->type == 'f' || a->is->type == 'i') a->width = 4;
+    if (a->is->type == 's') a->width = 2;
+    if (a->is->type == 'b' || a->is->type == 'B') a->width = 1;
     a->span = a->width;
     a->elements = 1;
     for (d = a->is->rank - 1; d >= 0; d--) {
@@ -63,12 +66,14 @@ static int64_t try_next(const try_array *a, int64_t *subscript)
 
 static double try_get(const try_array *a, int copy, int64_t at)
 {
-    union { float f; double d; int8_t b; int32_t i; int64_t l; } v;
+    union { float f; double d; uint8_t u; int8_t b; int16_t s; int32_t i; int64_t l; } v;
     memcpy(&v, a->copy[copy] + (size_t)at, (size_t)a->width);
     switch (a->is->type) {
     case 'f': return (double)v.f;
     case 'd': return v.d;
+    case 'B': return (double)v.u;
     case 'b': return (double)v.b;
+    case 's': return (double)v.s;
     case 'i': return (double)v.i;
     default: return (double)v.l;
     }
@@ -76,18 +81,20 @@ static double try_get(const try_array *a, int copy, int64_t at)
 
 static void try_put(const try_array *a, int64_t at, double value)
 {
-    union { float f; double d; int8_t b; int32_t i; int64_t l; } v;
+    union { float f; double d; uint8_t u; int8_t b; int16_t s; int32_t i; int64_t l; } v;
     switch (a->is->type) {
     case 'f': v.f = (float)value; break;
     case 'd': v.d = value; break;
+    case 'B': v.u = (uint8_t)value; break;
     case 'b': v.b = (int8_t)value; break;
+    case 's': v.s = (int16_t)value; break;
     case 'i': v.i = (int32_t)value; break;
     default: v.l = (int64_t)value;
     }
     memcpy(a->copy[TRY_START] + (size_t)at, &v, (size_t)a->width);
 }
 
-/* First values: floats of [-1, 1), integers of [-3, 3]. For a delicate routine, which divides by them or takes roots,
+/* First values: floats of [-1, 1), integers of [-3, 3] or [0, 6]. For a delicate routine, which divides by them or takes roots,
    floats of [0.5, 1.5), and the diagonal of a square outweighs its rows. For one that drifts, which goes on from its own
    results, rows of small sums, so that rounding does not grow. */
 TRY_WRAPS static void try_fill(const try_array *a, int seed, int delicate, int drifts)
@@ -102,7 +109,7 @@ TRY_WRAPS static void try_fill(const try_array *a, int seed, int delicate, int d
         state ^= state << 17;
         drawn = (double)(state >> 11) / 9007199254740992.0;
         value = delicate ? drawn + 0.5 : 2.0 * drawn - 1.0;
-        if (!try_is_float(a)) value = floor(7.0 * drawn) - 3.0;
+        if (!try_is_float(a)) value = floor(7.0 * drawn) - (a->is->type == 'B' ? 0.0 : 3.0);
         else if (delicate && square && subscript[last] == subscript[last - 1]) value = 2.0 * (double)a->extent[last];
         else if (drifts && !delicate && last > 0) value /= (double)a->extent[last];
         try_put(a, at, value);

@@ -147,7 +147,7 @@ def _conflicting(nest: Nest, statement: Statement, along: str, across: str) -> b
 
     def favours(one: str, other: str) -> bool:
         return any(
-            is_contiguous_along(nest, access, one) and any(index.coefficient(other) for index in access.indices)
+            is_contiguous_along(nest, access, one) and any(other in index.names for index in access.indices)
             for access in accesses(statement)
         )
 

@@ -246,6 +246,10 @@ class Statements(Values):
             why = f"`{name}` is unsigned and counts down: it wraps around below 0"
             raise self.refuse(node, why, "Declare it as int or ptrdiff_t.")
         ends = self._ends(node, node.cond, name, start, step)
+        for value in (*_interval(low, "max" if step > 0 else "min"), *ends):
+            if any(isinstance(part, ast.IfExp) for part in ast.walk(value)):
+                why = f"a bound of `{name}` divides what may be negative, or is no minimum or maximum"
+                raise self.refuse(node, why, "Start at max(a, b), end at min(a, b), and put the rest in an `if`.")
         least = _interval(low, "max") if step > 0 else [_plus(end, 1) for end in ends]
         natural = any(map(self.is_natural, least))
         counter = ast.Name(name, ast.Load())

@@ -32,6 +32,7 @@ from poly.frontends.c.polynomials import polynomial
 from poly.frontends.source import Source
 
 FLOATS = ("f32", "f64")
+INDICES = ("i8", "i32", "i64")
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
@@ -163,9 +164,17 @@ class Values:
             rank = len(meaning.type.extents)
             why = f"`{base.name}` has {rank} dimensions, and gets {len(subscripts)} subscripts"
             raise self.refuse(node, why, "Give one subscript for each dimension.")
-        values = [self.integer(subscript) for subscript in subscripts]
+        values = [self._subscript(subscript) for subscript in subscripts]
         index = values[0] if len(values) == 1 else ast.Tuple(values, ast.Load())
         return Value(ast.Subscript(ast.Name(base.name, ast.Load()), index, ast.Load()), meaning.type.dtype)
+
+    def _subscript(self, node: c_ast.Node) -> ast.expr:
+        """A subscript, in which an element of an array of integers may be looked up."""
+        if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+            found = self.value(node)
+            if found.kind in INDICES:
+                return found.node
+        return self.integer(node)
 
     def integer(self, node: c_ast.Node) -> ast.expr:
         """A subscript or bound: an expression of counters, sizes and integers."""
@@ -236,18 +245,17 @@ class Values:
         return _literal(float(found), kind)
 
     def _divided(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
-        """A division of integers, which C rounds towards zero: of literals, or of what can't be negative."""
+        """A division of integers, which C rounds towards zero: of literals, or of counters and sizes."""
         by = right.number
         if left.number is not None and by:
             quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
             return _literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
-        if left.kind in ("int", "uint") and isinstance(by, int) and by > 0 and self.is_natural(left.node):
-            made = ast.BinOp(left.node, ast.FloorDiv() if op == "/" else ast.Mod(), _number(by))
-            return Value(made, left.kind, weak=True)
+        if {left.kind, right.kind} <= {"int", "uint"} and (by is None or by > 0):
+            return Value(_towards_zero(op, left.node, right.node, self.is_natural(left.node)), left.kind, weak=True)
         raise self.refuse(
             node,
             f"`{shown(node)}` divides integers",
-            "Divide by a positive constant what can't be negative, or divide as double: `(double)a / b`.",
+            "Divide counters and sizes by positive ones, or divide as double: `(double)a / b`.",
         )
 
     def is_natural(self, node: ast.expr) -> bool:
@@ -392,6 +400,16 @@ def _in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None
 
 def _operation(op: str, left: ast.expr, right: ast.expr) -> ast.expr:
     return ast.BinOp(left, ARITHMETIC[op](), right)
+
+
+def _towards_zero(op: str, left: ast.expr, right: ast.expr, natural: bool) -> ast.expr:
+    """C's quotient or remainder of integers by Python's, which round down; `natural`: the dividend is not negative."""
+    kind = ast.FloorDiv() if op == "/" else ast.Mod()
+    down: ast.expr = ast.BinOp(left, kind, right)
+    if natural:
+        return down
+    up = ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), kind, right))
+    return ast.IfExp(ast.Compare(left, [ast.GtE()], [_number(0)]), down, up)
 
 
 def _extreme(name: str, left: ast.expr, right: ast.expr) -> ast.expr:

@@ -23,6 +23,7 @@ from codegen.loop_ir import If
 from codegen.loop_ir import Node as LoopNode
 from codegen.names import another, c_name
 from codegen.program import Buffer, Instructions, PrintedStatement, Workspace
+from codegen.promotion import limits
 from codegen.simd import reduced
 from microkernels.dtypes import DType
 from poly.errors import ScheduleError
@@ -187,8 +188,8 @@ def _neutral(op: Op, dtype: DType) -> Expr:
         return Const(int(op == "*"))
     if dtype.is_float:
         return Const(float("inf") if op == "min" else -float("inf"))
-    most = (1 << 8 * dtype.size - 1) - 1
-    return Const(most) if op == "min" else Binary("-", Const(-most), Const(1))
+    low, high = limits(dtype)
+    return Const(high) if op == "min" else Const(low) if not low else Binary("-", Const(-high), Const(1))
 
 
 def _loop(tree: Node, name: str) -> Band:
