@@ -195,8 +195,9 @@ class Walker:
 
         A local that begins here needs none of them: nothing reads it where they are false.
         """
+        dtype = self._targets.type_of(place, self._scope)
         if not self._guards:
-            return as_reduction(place, expr)
+            return as_reduction(place, expr, dtype)
         for guard in self._guards:
             changed = next((load.array for load in loads(guard.test) if load.array in guard.written), None)
             if changed is not None:
@@ -209,7 +210,7 @@ class Walker:
             guard.written.add(place.array)
         tests = tuple(guard.test for guard in self._guards)
         test = tests[0] if len(tests) == 1 else Logic("and", tests)
-        return ("=", expr) if is_new else guarded_update(test, place, expr, self._targets.type_of(place, self._scope))
+        return ("=", expr) if is_new else guarded_update(test, place, expr, dtype)
 
     def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source
