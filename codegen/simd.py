@@ -91,9 +91,9 @@ class _Use:
 def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReduction, ...] | None:
     """The reductions of a loop's `body` over the loop's `variable`; None if the loop must stay scalar.
 
-    It must if it contains a statement that is a text, or an element shared by all iterations that is not written by a
-    single reduction, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do: a mark
-    `vectorize` requires a proof that iterations depend on each other only through reductions.
+    It must if it contains a statement that is a text, or an element shared by all iterations that is not written by
+    reductions of one kind, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do:
+    a mark `vectorize` requires a proof that iterations depend on each other only through reductions.
     """
     uses, own = list(_uses(body)), declared(body)
     assigns = [program.statements[use.statement].body for use in uses]
@@ -111,7 +111,8 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
         dtype = printer.buffers[target.array].dtype
         place, names = printer.element(target), printer.element_names(target)
         found.append(LaneReduction(use.statement, assign.op, target, place, dtype, names))
-    shared = any(elements.count(reduction.element) > 1 for reduction in found)
+    ops = [(reduction.element, reduction.op) for reduction in found]
+    shared = any(elements.count(element) > ops.count((element, op)) for element, op in ops)
     repeated = len({reduction.statement for reduction in found}) < len(found)
     return None if shared or repeated else tuple(found)
 
