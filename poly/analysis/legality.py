@@ -98,6 +98,34 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
 
 
+def recurs(nest: Nest, tree: Node, loop: str) -> bool:
+    """Whether iterations of a loop that cannot go into lanes wait for one another in a chain.
+
+    In a chain, an iteration that needs a result is needed in turn. Where all iterations need the result of one, a core
+    overlaps them by itself.
+    """
+    if lane_conflict(nest, tree, loop) is None:
+        return False
+    known, found = dependences(nest), paths(tree)
+    needed, needing = [], []
+    for dependence in (d for d in (*known.races, *known.binding) if d.kind == "flow"):
+        pairs = _differing(dependence.relation, found[dependence.source], found[dependence.sink], loop)
+        if pairs is not None:
+            needed.append(_iterations(pairs.domain(), found[dependence.source], loop))
+            needing.append(_iterations(pairs.range(), found[dependence.sink], loop))
+    return any(not before.is_disjoint(after) for before in needed for after in needing)
+
+
+def _iterations(instances: isl.Set, path: Path, loop: str) -> isl.Set:
+    """The iterations of a loop, and of those around it, in which some instances of a statement run."""
+    name, values = instances.get_tuple_name(), isl.Map.from_domain(instances)
+    for band in (node for node in path if isinstance(node, Band)):
+        values = values.flat_range_product(isl.Map.from_pw_aff(band.function(name)))
+        if band.name == loop:
+            break
+    return values.intersect_domain(instances).range().reset_tuple_id()
+
+
 def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
     """The first reduction in which some, but not all, iterations of a loop update the same element."""
     found = paths(tree)
