@@ -1,7 +1,10 @@
-"""Arithmetic that C has no operator for, as small C functions: integers that wrap around, and Python's min and max.
+"""Arithmetic as small C functions: integers that wrap around, Python's min and max, and the choice of a float.
 
 Signed overflow is undefined in C. NumPy's integers wrap around, and so do these: the functions compute in unsigned
 types. Compilers vectorise them as they do operators.
+
+C has an operator for a choice, but `x > A[j] ? x : A[j]` leaves gcc 12 to choose where to load from, and it moves the
+floats through general registers. A function's arguments are loaded before.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ def functions() -> dict[str, str]:
         c, name = dtype.c_name, dtype.name
         result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
         result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"
-        if not dtype.is_float:
+        if dtype.is_float:
+            arguments = f"int test, {c} a, {c} b"
+            result[f"choose_{name}"] = f"static inline {c} choose_{name}({arguments}) {{ return test ? a : b; }}"
+        else:
             result |= _of_integers(dtype)
     return result
 

@@ -206,19 +206,29 @@ class StatementPrinter:
             case Cast(wanted, operand):
                 return _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
-                texts = " : ".join(_tight(side, SUM) for side in self._alike(then, other, dtype))
+                sides = self._alike(then, other, dtype)
+                if dtype.is_float:
+                    texts = ", ".join((self._condition(test), *(side.text for side in sides)))
+                    return Typed(f"{function_name('choose', dtype)}({texts})", PRIMARY, dtype)
+                texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
 
     def test(self, test: Truth) -> str:
         """The text of a test, in parentheses unless it is a call."""
         match test:
-            case Predicate(op, left, right):
-                first, second = self._compared(left, right)
-                return f"({first} {op} {second})"
+            case Predicate():
+                return f"({self._condition(test)})"
             case Logic("not", (part,)):
                 return f"!{self.test(part)}"
             case Logic(op, parts):
                 return f"({LOGIC[op].join(map(self.test, parts))})"
+
+    def _condition(self, test: Truth) -> str:
+        """The text of a test, without parentheses around a comparison."""
+        if not isinstance(test, Predicate):
+            return self.test(test)
+        first, second = self._compared(test.left, test.right)
+        return f"{first} {test.op} {second}"
 
     def _compared(self, left: Expr, right: Expr) -> tuple[str, str]:
         """Two values in the type in which NumPy compares them; numbers and indices alone as Python does."""

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
-from codegen.expr import loads
+from codegen.expr import Binary, loads
+from codegen.expr import Node as ExprNode
+from codegen.expr import walk as expressions
 from codegen.integer import Int
 from codegen.loop_ir import Declare, For, If, Node, Run, inside, walk
 from codegen.names import c_name
@@ -89,9 +91,9 @@ class _Use:
 def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReduction, ...] | None:
     """The reductions of a loop's `body` over the loop's `variable`; None if the loop must stay scalar.
 
-    It must if it contains a statement that is a text, or an element shared by all iterations that is not written by a
-    single reduction, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do: a mark
-    `vectorize` requires a proof that iterations depend on each other only through reductions.
+    It must if it contains a statement that is a text, or an element shared by all iterations that is not written by
+    reductions of one kind, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do:
+    a mark `vectorize` requires a proof that iterations depend on each other only through reductions.
     """
     uses, own = list(_uses(body)), declared(body)
     assigns = [program.statements[use.statement].body for use in uses]
@@ -109,7 +111,8 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
         dtype = printer.buffers[target.array].dtype
         place, names = printer.element(target), printer.element_names(target)
         found.append(LaneReduction(use.statement, assign.op, target, place, dtype, names))
-    shared = any(elements.count(reduction.element) > 1 for reduction in found)
+    ops = [(reduction.element, reduction.op) for reduction in found]
+    shared = any(elements.count(element) > ops.count((element, op)) for element, op in ops)
     repeated = len({reduction.statement for reduction in found}) < len(found)
     return None if shared or repeated else tuple(found)
 
@@ -161,13 +164,21 @@ class _Write:
     """The names in each subscript."""
     inner: tuple[str, ...]
     reads_itself: bool
+    adds: bool
+    """Whether the element's new value is a sum with its old one, as it is not in `x if x > y else y`."""
 
     @staticmethod
     def of(use: _Use, assign: Assign, program: Program) -> _Write:
         printer = _printer(use, program)
         target = printer.at(assign.target)
-        reads_itself = target in map(printer.at, loads(assign.expr))
-        return _Write(assign.op, tuple(index.names for index in target.indices), use.inner, reads_itself)
+
+        def itself(expr: ExprNode) -> bool:
+            return target in map(printer.at, loads(expr))
+
+        sums = (node for node in expressions(assign.expr) if isinstance(node, Binary) and node.op in "+-")
+        adds = assign.op == "+" or (assign.op == "=" and any(map(itself, sums)))
+        places = tuple(index.names for index in target.indices)
+        return _Write(assign.op, places, use.inner, itself(assign.expr), adds)
 
     def counts(self, loop: str) -> bool:
         """Whether the element depends on a loop."""
@@ -180,7 +191,7 @@ class _Write:
 
 def _adds_twice(variable: str, writes: list[_Write], floats: bool) -> bool:
     """Whether an iteration adds floats more than once to an element that all iterations share."""
-    sums = [w for w in writes if not w.counts(variable) and (w.op == "+" or (w.op == "=" and w.reads_itself))]
+    sums = [w for w in writes if w.adds and not w.counts(variable)]
     again = len(sums) > 1 or any(w.reads_itself or not all(w.is_alone(i, w.inner) for i in w.inner) for w in sums)
     return floats and again
 

@@ -5,7 +5,7 @@ A dependence is kept if the first loop or sequence position in which source and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -98,6 +98,34 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
 
 
+def recurs(nest: Nest, tree: Node, loop: str) -> bool:
+    """Whether iterations of a loop that cannot go into lanes wait for one another in a chain.
+
+    In a chain, an iteration that needs a result is needed in turn. Where all iterations need the result of one, a core
+    overlaps them by itself.
+    """
+    if lane_conflict(nest, tree, loop) is None:
+        return False
+    known, found = dependences(nest), paths(tree)
+    needed, needing = [], []
+    for dependence in (d for d in (*known.races, *known.binding) if d.kind == "flow"):
+        pairs = _differing(dependence.relation, found[dependence.source], found[dependence.sink], loop)
+        if pairs is not None:
+            needed.append(_iterations(pairs.domain(), found[dependence.source], loop))
+            needing.append(_iterations(pairs.range(), found[dependence.sink], loop))
+    return any(not before.is_disjoint(after) for before in needed for after in needing)
+
+
+def _iterations(instances: isl.Set, path: Path, loop: str) -> isl.Set:
+    """The iterations of a loop, and of those around it, in which some instances of a statement run."""
+    name, values = instances.get_tuple_name(), isl.Map.from_domain(instances)
+    for band in (node for node in path if isinstance(node, Band)):
+        values = values.flat_range_product(isl.Map.from_pw_aff(band.function(name)))
+        if band.name == loop:
+            break
+    return values.intersect_domain(instances).range().reset_tuple_id()
+
+
 def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
     """The first reduction in which some, but not all, iterations of a loop update the same element."""
     found = paths(tree)
@@ -105,21 +133,22 @@ def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -
         shared = _differing(race.relation, found[race.source], found[race.sink], loop)
         if shared is None:
             continue
-        every = _iteration_pairs(nest, race.source, found[race.source], loop)
-        if race.source != race.sink or every is None or not every.is_subset(shared):
+        every = _iteration_pairs(nest, (race.source, race.sink), found, loop)
+        if every is None or not every.is_subset(shared):
             return replace(race, relation=shared)
     return None
 
 
-def _iteration_pairs(nest: Nest, statement: str, path: Path, loop: str) -> isl.Map | None:
-    """All pairs of a statement's instances in different iterations of one run of a loop; None if there are none."""
-    domain = nest.statement(statement).domain
-    return _differing(isl.Map.from_domain_and_range(domain, domain), path, path, loop)
+def _iteration_pairs(nest: Nest, ends: tuple[str, str], found: Mapping[str, Path], loop: str) -> isl.Map | None:
+    """All pairs of two statements' instances in different iterations of one run of a loop; None if there are none."""
+    first, second = (nest.statement(name).domain for name in ends)
+    return _differing(isl.Map.from_domain_and_range(first, second), found[ends[0]], found[ends[1]], loop)
 
 
 def iterates(nest: Nest, tree: Node, loop: str) -> bool:
     """Whether a loop has more than one iteration, for some sizes and some values of the loops around it."""
-    return any(_iteration_pairs(nest, name, path, loop) is not None for name, path in paths(tree).items())
+    found = paths(tree)
+    return any(_iteration_pairs(nest, (name, name), found, loop) is not None for name in found)
 
 
 def illegal_mark(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:

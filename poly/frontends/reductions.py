@@ -10,13 +10,13 @@ from microkernels.dtypes import DType
 from poly.ir.nest import Op
 
 
-def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
-    """The operator and operand of `place = expr`.
+def as_reduction(place: Load, expr: Expr, dtype: DType) -> tuple[Op, Expr]:
+    """The operator and operand of `place = expr`, of this type.
 
         x = x + e        ->    x += e      (and x = e + x; likewise for *)
         x = x - e        ->    x += -e
-        x = max(x, e)    ->    x max= e    (and min; not max(e, x), which differs in Python if x is NaN)
-        x = e if e > x else x    ->    x max= e    (and by <, min)
+        x = max(x, e)    ->    x max= e    (and min; of floats not max(e, x), which differs in Python if x is NaN)
+        x = e if e > x else x    ->    x max= e    (and e if x < e else x; of integers any choice of the greater one)
 
     Anything else stays `=`, as does an update whose operand reads the updated element.
     """
@@ -34,14 +34,15 @@ def as_reduction(place: Load, expr: Expr) -> tuple[Op, Expr]:
             op = "*"
         case Binary("-", update, right):
             op, operand = "+", Unary("-", right)
-        case FunctionCall("max", (update, operand)):
-            op = "max"
-        case FunctionCall("min", (update, operand)):
-            op = "min"
-        case Ternary(Predicate(">", greater, least), operand, update) if (greater, least) == (operand, update):
-            op = "max"
-        case Ternary(Predicate("<", least, greater), operand, update) if (least, greater) == (operand, update):
-            op = "min"
+        case FunctionCall("max" | "min" as op, (operand, update)) if update == place and not dtype.is_float:
+            pass
+        case FunctionCall("max" | "min" as op, (update, operand)):
+            pass
+        case Ternary(Predicate(relation, left, right), then, other) if (left, right) in ((then, other), (other, then)):
+            op = "max" if (relation in (">", ">=")) == (left == then) else "min"
+            update, operand = (then, other) if then == place and not dtype.is_float else (other, then)
+            if relation not in ("<", ">") and (dtype.is_float or relation in ("==", "!=")):
+                return "=", expr
         case _:
             return "=", expr
     return (op, operand) if update == place and place not in loads(operand) else ("=", expr)
@@ -53,9 +54,9 @@ def guarded_update(test: Truth, place: Load, expr: Expr, dtype: DType) -> tuple[
     A reduction stays one: where the test is false it takes a neutral element, such as the -0.0 that leaves all sums as
     they are.
     """
-    op, operand = as_reduction(place, expr)
+    op, operand = as_reduction(place, expr, dtype)
     if op == "=":
-        return as_reduction(place, Ternary(test, operand, place))
+        return as_reduction(place, Ternary(test, operand, place), dtype)
     return op, Ternary(test, operand, Const(neutral(op, dtype)))
 
 

@@ -223,8 +223,9 @@ class Walker:
 
         A local that begins here needs none of them: nothing reads it where they are false.
         """
+        dtype = self._targets.type_of(place, self._scope)
         if not self._guards:
-            return as_reduction(place, expr)
+            return as_reduction(place, expr, dtype)
         for guard in self._guards:
             tested = accessed(guard.test)
             changed = next((load.array for load in tested if load.array in guard.written), None)
@@ -240,7 +241,7 @@ class Walker:
             guard.written.add(place.array)
         tests = tuple(guard.test for guard in self._guards)
         test = tests[0] if len(tests) == 1 else Logic("and", tests)
-        return ("=", expr) if is_new else guarded_update(test, place, expr, self._targets.type_of(place, self._scope))
+        return ("=", expr) if is_new else guarded_update(test, place, expr, dtype)
 
     def _meets(self, read: Load, place: Load, domain: isl.Set) -> bool:
         """Whether an instance may assign the element that is read."""

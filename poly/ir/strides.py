@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import islpy as isl
 
 from codegen.expr import Load
-from poly.ir.layout import step
+from codegen.integer import Int
+from poly.ir.layout import offset, step
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path
 from poly.ir.tree import Band
@@ -40,6 +43,25 @@ def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
 def is_contiguous(nest: Nest, statement: Statement, iterator: str) -> bool:
     """Whether each access stays at one element, or goes to the next one, as `iterator` grows."""
     return all(_cost(nest, access, iterator) <= 1 for access in accesses(statement))
+
+
+def is_dense(nest: Nest, moved: Mapping[str, str]) -> bool:
+    """Whether the accesses to each array together touch all elements of a range, in either direction, or stay at one.
+
+    `moved` is the iterator of each statement that grows. x[2*i] and x[2*i + 1] touch all elements.
+    """
+    found: dict[tuple[str, Int, int], set[int]] = {}
+    for name, iterator in moved.items():
+        for access in accesses(nest.statement(name)):
+            array = nest.array(access.array)
+            along, place = step(array, access, iterator), offset(array, access, {})
+            if along.number is None:
+                return False
+            if any(index.coefficient(iterator) for index in access.indices):
+                by = abs(along.number)
+                key = access.array, place - place.constant, by
+                found.setdefault(key, set()).add(place.constant % by if by else place.constant)
+    return all(len(places) >= by > 0 for (_, _, by), places in found.items())
 
 
 def is_contiguous_along(nest: Nest, access: Load, iterator: str) -> bool:

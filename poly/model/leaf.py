@@ -9,7 +9,7 @@ from math import ceil, prod
 from codegen.expr import Load
 from microkernels.dtypes import DType
 from microkernels.kernel import TileKernel
-from poly.analysis.legality import lane_conflict
+from poly.analysis.legality import recurs
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Target
@@ -193,7 +193,7 @@ def leaf(
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
-        carried = next((p for p in inner if lane_conflict(made.nest, made.tree, bands[p].name) is not None), None)
+        carried = next((p for p in inner if recurs(made.nest, made.tree, bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
     innermost = view.determined.get(len(bands) - 1, (None,))[-1]
     return PlainStatement(

@@ -324,3 +324,41 @@ def test_elements_that_iterations_write_in_turn_keep_the_last_value(nest: poly.F
                 nest.reference(x, expected)
                 poly.compile(fixed, schedule=schedule, target="c:portable", records=False)(x, y)
                 np.testing.assert_array_equal(y, expected)
+
+
+@poly.nest
+def last_greatest(x: f64[M, N], y: f64[M]):
+    for i in range(M):
+        most: f64 = x[i, 0]
+        for j in range(1, N):
+            most = most if most >= x[i, j] else x[i, j]
+        y[i] = most
+
+
+@poly.nest
+def discounted(x: f64[M, N], y: f64[M]):
+    for i in range(M):
+        for j in range(N):
+            y[i] = max(x[i, j], y[i] - 1)
+
+
+@pytest.mark.parametrize(("nest", "marked"), [(last_greatest, False), (discounted, True), (pairs_in_one_sum, True)])
+def test_only_sums_are_kept_from_gcc(nest: poly.Function, marked: bool) -> None:
+    """gcc adds the terms of a sum in another order, and has no such way with a choice."""
+    kernel = poly.compile(nest, schedule=poly.schedule(nest), records=False)
+    assert ("POLY_IN_ORDER" in kernel.source) == marked
+
+
+@pytest.mark.parametrize("nest", [last_greatest, discounted], ids=lambda n: n.name)
+def test_a_choice_that_is_no_reduction_stays_in_order(nest: poly.Function) -> None:
+    """The last NaN hides all before it."""
+    x = np.random.default_rng(5).integers(-2, 3, (40, 37)) / 2.0
+    x[1::3, 7], x[::4, 20], x[2, -1] = np.nan, np.nan, np.nan
+    expected, y = np.zeros(40), np.zeros(40)
+    nest.reference(x, expected)
+    for schedule in (None, poly.schedule(nest)):
+        for target in ("c", "c:portable"):
+            y[:] = 0
+            poly.compile(nest, schedule=schedule, target=target, records=False)(x, y)
+            np.testing.assert_array_equal(y, expected)
+            np.testing.assert_array_equal(np.signbit(y), np.signbit(expected))

@@ -46,6 +46,15 @@ def heat_3d(A: f64[N, N, N], B: f64[N, N, N]):
 
 
 @poly.nest
+def shortest_paths(D: f64[N, N]):
+    """All iterations of j need the result of one: there is no chain to interleave."""
+    for k in range(N):
+        for i in range(N):
+            for j in range(N):
+                D[i, j] = D[i, j] if D[i, j] < D[i, k] + D[k, j] else D[i, k] + D[k, j]
+
+
+@poly.nest
 def seidel_2d(A: f64[N, N]):
     for _t in range(T):
         for i in range(1, N - 1):

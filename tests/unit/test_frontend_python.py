@@ -10,7 +10,7 @@ import pytest
 
 from codegen.expr import Binary, Const, FunctionCall, Index, Load, Unary
 from codegen.integer import Affine
-from microkernels.dtypes import f32, f64, i32
+from microkernels.dtypes import DType, f32, f64, i32
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Array, Nest, Statement
@@ -88,9 +88,9 @@ def test_types_that_only_annotations_name_are_found_where_the_function_is_define
     assert parse(fill).arrays == (Array("x", f64, (N,)),)
 
 
-def statement(line: str) -> Statement:
-    text = f"def one(x: f32[N], y: f32[N], s: f32):\n    for i in range(N):\n        {line}\n"
-    known = {"f32": f32, "N": N, "math": math, "np": np, "abs": abs, "max": max, "min": min}
+def statement(line: str, dtype: DType = f32) -> Statement:
+    text = f"def one(x: real[N], y: real[N], s: real):\n    for i in range(N):\n        {line}\n"
+    known = {"real": dtype, "N": N, "math": math, "np": np, "abs": abs, "max": max, "min": min}
     return parse_text(Source(text, "one.py", 1), known).statements[0]
 
 
@@ -120,6 +120,27 @@ x, y, s = Load("x", (i,)), Load("y", (i,)), Load("s", ())
 )
 def test_reductions_are_told_apart(line: str, op: str, expr: object) -> None:
     assert (statement(line).op, statement(line).expr) == (op, expr)
+
+
+@pytest.mark.parametrize("sides", [("x[i]", "y[i]"), ("y[i]", "x[i]")], ids=" ".join)
+@pytest.mark.parametrize("text", ["{0} if {0} {1} {2} else {2}", "{2} if {0} {1} {2} else {0}", "max({0}, {2})"])
+@pytest.mark.parametrize("relation", ["<", "<=", ">", ">=", "=="])
+def test_a_choice_of_the_greater_is_a_reduction_if_a_nan_cannot_tell(
+    text: str, relation: str, sides: tuple[str, str]
+) -> None:
+    """Of integers any choice of the greater or less one is a reduction, of floats one that keeps x beside a NaN."""
+    first, second = sides
+    line = "x[i] = " + text.format(first, relation, second)
+
+    def chosen(left: float, right: float) -> float:
+        return eval(line[len("x[i] = ") :], {"x": [left], "y": [right], "i": 0})
+
+    values = [(0, 1), (1, 0), (1, 1), (-2, -1)]
+    same = [op for op in ("max", "min") if all(chosen(*v) == eval(op)(v) for v in values)]
+    assert statement(line, i32).op == (same[0] if same else "=")
+    unlike = [(1.0, math.nan), (math.nan, 1.0), (0.0, -0.0), (-0.0, 0.0)]
+    exact = [op for op in same if all(str(chosen(*v)) == str(eval(op)(*v)) for v in unlike)]
+    assert statement(line).op == (exact[0] if exact else "=")
 
 
 @pytest.mark.parametrize(

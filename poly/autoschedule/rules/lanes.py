@@ -6,13 +6,13 @@ for i:                                for i:
 
 from __future__ import annotations
 
-from poly.analysis.legality import lane_conflict
+from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.paths import paths
-from poly.ir.strides import is_contiguous, moved_iterator
+from poly.ir.strides import is_contiguous, is_dense, moved_iterator
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Reverse, Unroll, Vectorize
@@ -41,15 +41,23 @@ def unrolled(form: Form) -> Form | None:
 
 
 def vectorized(schedule: Schedule) -> Schedule:
-    """The schedule with every innermost loop vectorised that has contiguous accesses, where that is legal.
+    """The schedule with every innermost loop vectorised that goes from element to element, where that is legal.
 
-    For strided accesses the choice is left to the C compiler.
+    A loop that reduces may go backwards in some accesses, or by more if it takes all elements. For other loops that do,
+    the choice is left to the C compiler, which may not reorder a reduction.
     """
     schedule = _forward(schedule)
     nest, tree = schedule.nest, schedule.tree
-    found = [band for band in innermost(tree) if band.unroll < 2 and _contiguous(schedule, band)]
-    legal = [band for band in found if lane_conflict(nest, tree, band.name) is None]
-    return applied(schedule, [Vectorize(band.name) for band in legal])
+    loops = [band for band in innermost(tree) if band.unroll < 2 and lane_conflict(nest, tree, band.name) is None]
+    return applied(schedule, [Vectorize(band.name) for band in loops if _pays(schedule, band)])
+
+
+def _pays(schedule: Schedule, band: Band) -> bool:
+    """Whether lanes are worth it in a loop in which they are legal."""
+    if _contiguous(schedule, band):
+        return True
+    nest, moved = schedule.nest, _moved(schedule, band, 1)
+    return moved is not None and is_dense(nest, moved) and race(nest, schedule.tree, band.name) is not None
 
 
 def _forward(schedule: Schedule) -> Schedule:
@@ -62,10 +70,12 @@ def _forward(schedule: Schedule) -> Schedule:
 
 def _contiguous(schedule: Schedule, band: Band, by: int = 1) -> bool:
     """Whether all accesses go from element to element, or stay, as the statements' iterators grow `by` each time."""
+    moved, nest = _moved(schedule, band, by), schedule.nest
+    return moved is not None and all(is_contiguous(nest, nest.statement(name), at) for name, at in moved.items())
+
+
+def _moved(schedule: Schedule, band: Band, by: int) -> dict[str, str] | None:
+    """The iterator of each statement in a loop that grows `by` each time; None if one has no such iterator."""
     found = paths(schedule.tree)
-    for name in statements(band):
-        statement = schedule.nest.statement(name)
-        iterator = moved_iterator(statement, found[name], band.name, by)
-        if iterator is None or not is_contiguous(schedule.nest, statement, iterator):
-            return False
-    return True
+    moved = {n: moved_iterator(schedule.nest.statement(n), found[n], band.name, by) for n in statements(band)}
+    return None if None in moved.values() else {name: at for name, at in moved.items() if at is not None}

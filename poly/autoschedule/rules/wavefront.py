@@ -5,12 +5,13 @@
         A[i, j] = f(A[i, j-1], A[i-1, j+1])             for i in the tile:       (unrolled)
                                                           A[i, j - 2*i] = …
 
-A single recurrence waits for the latency of every operation; several independent ones fill the gaps.
+A single recurrence waits for the latency of every operation; several independent ones fill the gaps. Where iterations
+depend on one another but not in a chain, as in floyd-warshall, there is nothing to fill.
 """
 
 from __future__ import annotations
 
-from poly.analysis.legality import lane_conflict
+from poly.analysis.legality import lane_conflict, recurs
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.distances import STEEPEST
 from poly.autoschedule.rules.form import Form, new_loops
@@ -53,7 +54,7 @@ def overlapped(schedule: Schedule, chains: int = CHAINS) -> Schedule:
     """
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
-        if isinstance(outer, Band) and lane_conflict(schedule.nest, schedule.tree, inner.name) is not None:
+        if isinstance(outer, Band) and recurs(schedule.nest, schedule.tree, inner.name):
             schedule = _beside(schedule, outer.name, inner.name, chains) or schedule
     return schedule
 
