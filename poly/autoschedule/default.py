@@ -5,8 +5,9 @@
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-Other loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and
-vectorised, by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked.
+Factorisations run in blocks, so that most of their work is a contraction. Other loops are interchanged for contiguous
+accesses, fused, parallelised, tiled over time steps, interleaved and vectorised, by every rule that applies, at its
+usual values. Each transformation is a step of a schedule and is checked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import warnings
 
 from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.rules.blocks import lines
+from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
@@ -74,4 +76,5 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     form = usual_time_tiles(usual_sharing(usual_order(nest), target.threads), target.caches)
     for rule in (lines, interleaved):
         form = rule(form) or form
-    return in_groups(in_lanes(form), target.isa)
+    loops = in_groups(in_lanes(form), target.isa)
+    return usual_factorisation(nest, target, loops) or loops

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import islpy as isl
 import numpy as np
 import pytest
+from classic_nests import cholesky, lu
 from doc_nests import copy, solve
 
 import poly
+from poly.analysis.dependences import Dependence
 from poly.errors import ScheduleError
 from poly.schedules.schedule import Schedule
 
@@ -69,6 +72,32 @@ def test_the_parts_compute_the_same(made: Schedule) -> None:
 def test_a_nest_is_parted_once(made: Schedule) -> None:
     assert made.on(made.nest) == made == made.on(solve)
     assert Schedule.from_json(solve, made.to_json()) == made
+
+
+@pytest.mark.parametrize(
+    ("nest", "statement", "where"),
+    [
+        (solve, "S0", "i - j > 3"),
+        (lu, "S0", "k // 4 < j // 4"),
+        (lu, "S1", "j % 2 == 0"),
+        (cholesky, "S2", "k < N - 9"),
+    ],
+)
+def test_the_dependences_are_those_of_a_new_analysis(nest: poly.Nest, statement: str, where: str) -> None:
+    parted = poly.schedule(nest).part(statement, where=where, into="T").nest
+    found, expected = poly.dependences(parted), poly.dependences(replace(parted))
+    for ours, theirs in ((found.items, expected.items), (found.races, expected.races)):
+        assert (one := by_kind(ours)).keys() == (other := by_kind(theirs)).keys()
+        assert all(one[key].is_equal(other[key]) for key in one)
+
+
+def by_kind(dependences: tuple[Dependence, ...]) -> dict[tuple[object, ...], isl.Map]:
+    """The pairs of all dependences of the same kind between the same statements."""
+    found: dict[tuple[object, ...], isl.Map] = {}
+    for d in dependences:
+        key = d.kind, d.array, d.source, d.sink, d.reduction
+        found[key] = found[key].union(d.relation) if key in found else d.relation
+    return found
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,16 @@ Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000.) Any other divisio
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import islpy as isl
 
 from microkernels.errors import plain
-from poly.analysis.dependences import dependences
+from poly.analysis.dependences import dependences, divide
 from poly.errors import ScheduleError
+from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, statements, walk
@@ -74,6 +76,8 @@ class Part:
         every = (*nest.statements[:position], *both, *nest.statements[position + 1 :])
         doubled = _doubled(nest.tree, self.statement, self.near)
         parted = replace(nest, statements=every, tree=doubled, opened=nest.structure)
+        with suppress(TooCostly), limited(QUESTION):
+            divide(nest, parted, self.statement, self.near)
         return parted, _doubled(tree, self.statement, self.near)
 
     def _is_parted(self, nest: Nest) -> bool:
