@@ -32,7 +32,7 @@ from poly.ir.nest import Nest
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 
-AFFORDABLE = 6_000_000
+AFFORDABLE = 9_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
 
 

@@ -11,7 +11,8 @@
 
 An update belongs to the block of its k, any other statement to the block of one of its iterators, such that the blocks
 keep all dependences. The updates of elements that are finished in a later block leave the block's own loops: nothing
-in the block needs them. Where they are a triangle, the squares along its diagonal stay loops.
+in the block needs them. Where they are a triangle, the squares along its diagonal stay loops. Large matrices have
+blocks of blocks: the updates of what is finished in a later block of blocks run behind the whole, as a deeper product.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from poly.errors import ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import find_loop, fresh
 from poly.ir.instances import coordinates
-from poly.ir.nest import Nest, Statement
+from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import strided_cost
 from poly.ir.tree import Band, Node, Sequence, statements
@@ -50,13 +51,22 @@ from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Enclose, Order, Pack, Part, Split, Step, Tensorize
 from poly.schedules.steps.formulas import Formula
 
-DEPTH = 48
-"""The least number of columns in a block, which is the depth of the trailing update's product."""
+DEPTH = 24
+"""The least number of columns in a block: few, since in a block the updates run without a microkernel."""
+
+TOGETHER = 8
+"""Blocks in a block of blocks, behind which one product updates the trailing matrix, so that it is read less often."""
+
+LARGE = 768
+"""The least number of columns for which the trailing matrix leaves the caches, so that blocks of blocks pay off."""
 
 MOST = 64
 """Ways to divide the statements into blocks that are tried."""
 
-AFFORDABLE = 3_000_000
+GAIN = 1.3
+"""How much longer the computation of plain loops must be expected to take, since the model is no more exact."""
+
+AFFORDABLE = 7_000_000
 """The number of isl operations allowed for blocking a factorisation."""
 
 
@@ -70,16 +80,17 @@ class Elimination:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The columns per block, and the microkernel of the trailing updates."""
+    """The columns per block, the microkernel of the trailing updates, and the columns per block of blocks (0: none)."""
 
     depth: int
     kernel: OuterProduct
+    around: int = 0
 
 
 def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
     """The blocked factorisation, parallel if there are several threads.
 
-    None if there is none, or if its computation is expected to take longer than that of `loops`.
+    None if there is none, or if `loops` are expected to compute about as fast.
     """
     made = None
     with suppress(TooCostly), limited(AFFORDABLE):
@@ -87,7 +98,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
     if made is None:
         return None
     finished = vectorized(parallelized(made) if target.threads > 1 else made)
-    if _computation(finished, target) > _computation(loops.tried, target):
+    if _computation(finished, target) * GAIN > _computation(loops.tried, target):
         return None
     return Form.fixed((("factorisation", "by blocks"),), finished)
 
@@ -100,16 +111,18 @@ def _computation(made: Schedule, target: Target) -> float:
 def factorised(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> Schedule | None:
     """The schedule of the first factorisation with a microkernel for its trailing updates; None if there is none."""
     for found in eliminations(nest):
-        dtype = nest.array(found.updates[0].output.array).dtype
-        made = _blocked(nest, found, blocks or usual_blocks(tiles(isa, dtype)[0]))
+        updated = nest.array(found.updates[0].output.array)
+        made = _blocked(nest, found, blocks or usual_blocks(tiles(isa, updated.dtype)[0], updated))
         if made is not None:
             return made
     return None
 
 
-def usual_blocks(kernel: OuterProduct) -> Blocks:
-    """The smallest block with whole register tiles that is deep enough."""
-    return Blocks(kernel.rows * ceil(DEPTH / kernel.rows), kernel)
+def usual_blocks(kernel: OuterProduct, updated: Array) -> Blocks:
+    """The smallest block with whole register tiles that is deep enough, in blocks of blocks if the array is large."""
+    depth = kernel.rows * ceil(DEPTH / kernel.rows)
+    is_large = all((extent.number or 0) >= LARGE for extent in updated.shape)
+    return Blocks(depth, kernel, TOGETHER * depth if is_large else 0)
 
 
 def eliminations(nest: Nest) -> Iterator[Elimination]:
@@ -157,17 +170,16 @@ def _in_order(nest: Nest, counts: Mapping[str, str]) -> bool:
 
 def _blocked(nest: Nest, found: Elimination, blocks: Blocks) -> Schedule | None:
     """The blocked loops; None if no trailing update becomes a microkernel."""
-    start, size = schedule(nest), blocks.depth
-    loop = fresh(start.tree, f"{found.updates[0].reduce[0]}_tile")
-    values = tuple((name, Formula(f"{iterator} // {size}")) for name, iterator in found.counts.items())
-    made = attempt(start, [Enclose(loop, values)])
-    if made is None:
-        return None
+    made: Schedule = schedule(nest)
+    loop: str | None = None
     trailing: list[str] = []
-    for update in found.updates:
-        apart = _trailing(made, update, loop, size)
-        if apart is not None:
-            made, trailing = apart, [*trailing, _far(update)]
+    for size in (blocks.around, blocks.depth) if blocks.around else (blocks.depth,):
+        level = _level(made, found, size, loop)
+        if level is None:
+            return None
+        made, loop = level.made, level.loop
+        trailing.extend(level.trailing)
+    assert loop is not None, "there is one level at least"
     for update in found.updates:
         made = _by_pivots(made, update, loop) or made
     made = contiguous(made)
@@ -176,21 +188,41 @@ def _blocked(nest: Nest, found: Elimination, blocks: Blocks) -> Schedule | None:
     return made if any(isinstance(step, Tensorize) for step in made.steps) else None
 
 
-def _far(update: Contraction) -> str:
-    """The name of the updates of elements that are finished in later blocks."""
-    return f"{update.statement}_far"
+@dataclass(frozen=True)
+class _Level:
+    """A schedule with a loop over blocks, and the updates that run behind each block."""
+
+    made: Schedule
+    loop: str
+    trailing: tuple[str, ...]
 
 
-def _trailing(made: Schedule, update: Contraction, loop: str, size: int) -> Schedule | None:
+def _level(made: Schedule, found: Elimination, size: int, around: str | None) -> _Level | None:
+    """The schedule with a loop over blocks of this size in the loop `around`; None if that is illegal."""
+    loop = fresh(made.tree, f"{found.updates[0].reduce[0]}_tile")
+    values = tuple((name, Formula(f"{iterator} // {size}")) for name, iterator in found.counts.items())
+    enclosed = attempt(made, [Enclose(loop, values, around)])
+    if enclosed is None:
+        return None
+    level = _Level(enclosed, loop, ())
+    for update in found.updates:
+        name = f"{update.statement}_far{2 if around else ''}"
+        apart = _trailing(level.made, update, loop, size, name)
+        if apart is not None:
+            level = _Level(apart, loop, (*level.trailing, name))
+    return level
+
+
+def _trailing(made: Schedule, update: Contraction, loop: str, size: int, name: str) -> Schedule | None:
     """The schedule with the updates of later blocks' elements behind all else in a block; None if that is illegal."""
     iterators = made.nest.statement(update.statement).iterators
     own = [name for name in iterators if any(name in index.names for index in update.output.indices)]
     later = " and ".join(f"{update.reduce[0]} // {size} < {name} // {size}" for name in own)
-    parted = _parted(made, update.statement, later, _far(update))
+    parted = _parted(made, update.statement, later, name)
     if parted is None:
         return None
-    around = _loops(parted, _far(update))
-    return attempt(parted, [Distribute(around[around.index(loop) + 1], last=_far(update))])
+    around = _loops(parted, name)
+    return attempt(parted, [Distribute(around[around.index(loop) + 1], last=name)])
 
 
 def _parted(made: Schedule, statement: str, condition: str, into: str) -> Schedule | None:
